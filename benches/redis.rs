@@ -68,7 +68,9 @@ fn main() {
     let rounds = from_environment("ROUNDS", 7.0) as usize;
     let seconds = from_environment("SECONDS", 4.0);
     let bench = Bench::start();
-    println!("{rounds} rounds of about {seconds} s each side, alternating; median [95 % interval of the median] of the rounds\n");
+    println!(
+        "{rounds} rounds of about {seconds} s each side, alternating; median [95 % interval of the median] of the rounds\n"
+    );
     println!("{:<20} {:>9} {:>9}  {:<22} {:<22}", "", "ours", "peer", "CPU ratio", "throughput ratio");
     println!("{:<20} {:>9} {:>9}  {:<22} {:<22}", "", "µs/op", "µs/op", "ours / peer", "ours / peer");
     for work in [Work::Read, Work::Write] {
@@ -134,7 +136,7 @@ impl Bench {
             Work::Write => ("write", 0, "insert"),
         };
         let study = format!(
-            "name = \"peers\"\n[database]\nname = \"redis\"\nurl = \"{url}\"\n[record]\ntype = \"ycsb\"\ntable = \"ours\"\nrows = {rows}\n\
+            "name = \"peers\"\n[database]\nname = \"redis\"\nurl = \"{url}\"\n[record]\ntype = \"usertable\"\ntable = \"ours\"\nrows = {rows}\n\
              [layout]\nname = \"wide\"\n[workload]\nname = \"{workload}\"\n[load]\nclients = {}\nduration = \"{seconds}s\"\nwarmup = \"0s\"\n\
              [repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n",
             subject.connections,
@@ -183,7 +185,9 @@ impl Bench {
             }
             Work::Write => {
                 command.args(["HSET", "peer:user__rand_int__", "YCSB_KEY", "user__rand_int__"]);
-                fields.for_each(|field| drop(command.args([field, "x".repeat(100)])));
+                for field in fields {
+                    command.args([field, "x".repeat(100)]);
+                }
             }
         }
         command

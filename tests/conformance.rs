@@ -1,5 +1,7 @@
 //! Every member of the registry does what every target must, and what its entry says that it can do besides. A new target is a line in `targets!`.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
+
 use loadline::database::conformance::{conformance, conformance_prepared};
 use loadline::database::{self, Endpoint, Target};
 use loadline::server::Server;
@@ -32,7 +34,8 @@ const KEEPS_NOTHING: &str = "simulated";
 
 #[test]
 fn every_member_of_the_registry_is_tried() {
-    let names: Vec<_> = database::REGISTRY.iter().map(|entry| entry.name).filter(|name| *name != KEEPS_NOTHING).collect();
+    let names: Vec<_> =
+        database::REGISTRY.iter().map(|entry| entry.name).filter(|name| *name != KEEPS_NOTHING).collect();
     assert_eq!(names, TRIED);
 }
 

@@ -74,7 +74,7 @@ fn run(target: &dyn Target, settings: &LoadSettings, on_threads: bool, interrupt
         Connections::Wires(sessions.map(|session| session.into_wire().ok().unwrap()).collect())
     };
     let sources = (0..settings.clients).map(|_| Box::new(Turns::default()) as Box<dyn Source>).collect();
-    let session = |_| database.open();
+    let session = |_| target.open();
     let wire = |_| {
         let lost = |_: Box<dyn TargetSession>| DatabaseError::Unavailable("no wire".to_owned());
         target.open()?.into_wire().map_err(lost)

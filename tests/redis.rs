@@ -22,7 +22,8 @@ struct Own(Server);
 impl Own {
     fn start() -> Own {
         let settings = DatabaseSettings { name: "redis".to_owned(), ..DatabaseSettings::default() };
-        Own(Server::start(&REDIS, &settings, None).unwrap_or_else(|error| panic!("an installed server is needed: {error}")))
+        Own(Server::start(&REDIS, &settings, None)
+            .unwrap_or_else(|error| panic!("an installed server is needed: {error}")))
     }
 
     fn url(&self) -> String {
@@ -89,9 +90,10 @@ fn ycsb_runs_where_it_needs_no_ranges() {
         let set = format!("workload.name=ycsb-{workload}");
         scratch.write(
             "s.toml",
-            &format!("name = \"keys\"\n[database]\nname = \"redis\"\n[record]\ntype = \"ycsb\"\nrows = 500\n[layout]\nname = \"wide\"\n[workload]\nname = \"ycsb-a\"\n[load]\n{SHORT}"),
+            &format!("name = \"keys\"\n[database]\nname = \"redis\"\n[record]\ntype = \"usertable\"\nrows = 500\n[layout]\nname = \"wide\"\n[workload]\nname = \"ycsb-a\"\n[load]\n{SHORT}"),
         );
-        let ended = outcome(scratch.command(&["run", "s.toml", "--set", &set, "--out", workload]).env("LOADLINE_STOLEN", "1"));
+        let ended =
+            outcome(scratch.command(&["run", "s.toml", "--set", &set, "--out", workload]).env("LOADLINE_STOLEN", "1"));
         assert_eq!(ended.status, Some(status), "{workload}: {ended:?}");
     }
 }
@@ -171,7 +173,10 @@ fn who_is_not_let_in_learns_what_to_do() {
         run(&scratch, "s.toml", "none").refused(&words);
     }
     let password = own.0.endpoint().password.clone();
-    scratch.write("s.toml", &study(&format!("name = \"redis\"\nurl = \"redis://{host}:{port}/3\""), "wide", "name = \"write\""));
+    scratch.write(
+        "s.toml",
+        &study(&format!("name = \"redis\"\nurl = \"redis://{host}:{port}/3\""), "wide", "name = \"write\""),
+    );
     let mut command = scratch.command(&["run", "s.toml", "--out", "run"]);
     outcome(command.env("LOADLINE_PASSWORD", password).env("LOADLINE_STOLEN", "1")).expect(0);
 }

@@ -178,7 +178,10 @@ fn trials_whose_cpus_a_hypervisor_took_away_speak_for_a_rate_and_never_against_o
     assert!(shared.verified && !shared.disturbed && low <= 540.0 && high >= 1000.0, "{shared:?}");
     // An end that is so far away is told with what keeps it there.
     let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(told.contains("; between the two something else took CPU time in ") && told.contains("on a quiet machine"), "{told}");
+    assert!(
+        told.contains("; between the two something else took CPU time in ") && told.contains("on a quiet machine"),
+        "{told}"
+    );
     // Whoever takes a whole CPU may have taken the one that was the limit.
     for (stolen, others_cpu, why) in [
         (0.5, 0.0, "the hypervisor gave more than 1 % of the CPU time to other machines in "),

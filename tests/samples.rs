@@ -78,7 +78,7 @@ fn recorded(config: &[(&str, &str)], load: &LoadSettings, on_threads: bool) -> (
         Connections::Wires(sessions.map(|session| session.into_wire().ok().unwrap()).collect())
     };
     let sources = (0..load.clients).map(|_| Box::new(Reads) as Box<dyn Source>).collect();
-    let session = |_| database.open();
+    let session = |_| target.open();
     let lost = |_: Box<dyn TargetSession>| DatabaseError::Unavailable("no wire".to_owned());
     let wire = |_| target.open()?.into_wire().map_err(lost);
     let name = format!("engine-{on_threads}-{:?}-{:?}", load.arrivals, load.length).replace(['(', ')', '.'], "-");

@@ -16,6 +16,7 @@ use loadline::workload;
 /// The names of this test: fixed, so that texts do not change with the registries.
 fn names() -> Names {
     names_of(
+        &[],
         &["qos", "wisconsin", "custom"],
         &["wide", "star", "star-hot"],
         &["write", "read", "select", "update", "mix", "sql"],
@@ -27,10 +28,10 @@ fn all_names() -> Names {
     let records: Vec<_> = data::REGISTRY.iter().map(|entry| entry.name).collect();
     let layouts: Vec<_> = layout::REGISTRY.iter().map(|entry| entry.name).collect();
     let workloads: Vec<_> = workload::REGISTRY.iter().map(|entry| entry.name).collect();
-    names_of(&records, &layouts, &workloads)
+    names_of(&["mysql", "redis"], &records, &layouts, &workloads)
 }
 
-fn names_of(records: &[&str], layouts: &[&str], workloads: &[&str]) -> Names {
+fn names_of(more: &[&str], records: &[&str], layouts: &[&str], workloads: &[&str]) -> Names {
     let read_url: fn(&str) -> Result<Endpoint, String> = |url| {
         if url.starts_with("mysql://") { Ok(Endpoint::default()) } else { Err(format!("\"{url}\" is no address")) }
     };
@@ -41,12 +42,9 @@ fn names_of(records: &[&str], layouts: &[&str], workloads: &[&str]) -> Names {
         read_url: Some(read_url),
     };
     let embedded = DatabaseFacts { has_private_server: false, read_url: None, ..server("sqlite", &[]) };
-    Names::new(
-        vec![embedded, server("mariadb", &["innodb", "myisam", "aria"]), server("postgres", &[])],
-        records,
-        layouts,
-        workloads,
-    )
+    let mut databases = vec![embedded, server("mariadb", &["innodb", "myisam", "aria"]), server("postgres", &[])];
+    databases.extend(more.iter().map(|name| server(name, &[])));
+    Names::new(databases, records, layouts, workloads)
 }
 
 fn load(text: &str, sets: &[&str], quick: bool) -> Result<Study, StudyErrors> {

@@ -12,6 +12,7 @@
 
 mod reference;
 mod rows;
+#[expect(dead_code, reason = "this benchmark uses a part of what is shared")]
 #[path = "../shared/mod.rs"]
 mod shared;
 mod sqlite_reference;

@@ -23,11 +23,10 @@ pub fn run(file: &str, batches: u32) {
     let connection = rusqlite::Connection::open(file).expect("the file was made just now");
     let settings = "PRAGMA journal_mode = wal; PRAGMA synchronous = full; PRAGMA foreign_keys = on";
     connection.execute_batch(settings).expect("SQLite has these settings");
-    let database = find("sqlite").expect("SQLite is registered").open_sql(
-        &DatabaseSettings { path: Some(file.to_owned()), ..DatabaseSettings::default() },
-        None,
-    )
-    .expect("the file was opened just now");
+    let database = find("sqlite")
+        .expect("SQLite is registered")
+        .open_sql(&DatabaseSettings { path: Some(file.to_owned()), ..DatabaseSettings::default() }, None)
+        .expect("the file was opened just now");
     let sql = CString::new(statement_text(database.dialect(), rows.insert(), 1)).expect("SQL has no zero byte");
     // SAFETY: the connection is open as long as this function runs.
     let elapsed_s = unsafe { insert(connection.handle(), &sql, &requests) };

@@ -9,8 +9,9 @@ use anyhow::{Context, anyhow};
 use super::asked::ask;
 use super::attendant::Attendant;
 use super::background;
+use super::beside::{Happenings, drive_beside};
 use super::conserve::recorded;
-use super::driving::{Executed, Ready, connect_all, connect_session, connect_wire, drive_pinned, measured, sources};
+use super::driving::{Executed, Ready, connect_all, connect_session, connect_wire, measured, sources};
 use super::evolve::{Evolved, Evolver, load_of};
 use super::filling::{fill, make_tables};
 use super::freshness;
@@ -22,10 +23,8 @@ use super::stage::Current;
 use super::watch::Watch;
 use crate::database::{DatabaseError, Target};
 use crate::fault::Fault;
-use crate::load::{
-    Changing, Group, Observed, Reconnect, ReconnectSession, Recording, Written, cpu_count, no_thread, validity,
-};
-use crate::measurement::{EvolutionMeasurement, Measurement, RecordedMeasurement, Starvation, starvation};
+use crate::load::{Group, Observed, Recording, Written, cpu_count, no_thread, validity};
+use crate::measurement::{Measurement, RecordedMeasurement, Starvation, starvation};
 use crate::monitor;
 use crate::reason::Reason;
 use crate::server::{Server, interrupted};
@@ -164,7 +163,8 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         fill(settings, &work, current, session, filling)?;
     }
     let work = ask(settings, work, current, settings.record.rows > 0)?;
-    let target: &dyn Target = front.as_ref().map_or(&*current.target, |front| &*front.target);
+    let own = Arc::clone(&current.target);
+    let target: &dyn Target = front.as_ref().map_or(&*own, |front| &*front.target);
     let plans = plans(settings, &work, target).context("workload.explain")?;
     let load = load_of(settings);
     let beside_load = background::load_settings(settings, &load);
@@ -177,14 +177,15 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let disk_bytes_per_s = settings.uploaded().and_then(|_| monitor::disk_speed(current.directory()));
     let (sender, receiver) = mpsc::channel();
     let evolver = if front.is_none() { Evolver::new(settings, &work, target) } else { None };
-    let mut attendant = Attendant::new(current, front.as_ref(), settings, evolver.is_some().then_some(sender))?;
+    let is_told = evolver.is_some() || !settings.events.is_empty();
+    let mut attendant = Attendant::new(current, front.as_ref(), settings, is_told.then_some(sender))?;
     let watch = front.as_ref().map(|front| Watch::start(front.http()));
     attendant.recording = start_recording(trial, current)?;
     attendant.start_disk_writer(settings, current)?;
     let wire = |client| connect_wire(target, work.program_of(client), settings);
     let session = |client| connect_session(target, work.program_of(client), settings);
-    let (mut observed, evolved) =
-        drive_evolving(trial, groups, (&wire, &session), &mut attendant, (evolver, receiver))?;
+    let (mut observed, Happenings { evolved, events }) =
+        drive_beside(trial, groups, (&wire, &session), &mut attendant, (evolver, receiver), current)?;
     let beside = beside_load.as_ref().and_then(|load| Some((load, observed.pop()?)));
     let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
@@ -200,16 +201,14 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let is_in_front = front.is_some();
     let stored = match &front {
         Some(_) => None,
+        // A server that did not come back cannot be asked.
+        None if current.server.as_ref().is_some_and(|server| !server.is_running()) => None,
         None => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
     };
     let (mut measurement, samples) = measured(trial, &observed, attended, current);
+    let stored = Happenings { evolved, events }.tell(&mut measurement, &observed, stored);
     (measurement.plans, measurement.connecting_s) = (plans, connecting_s);
     measurement.disk = disk.transpose().map_err(anyhow::Error::msg)?;
-    measurement.evolution = evolved.map(|evolved| EvolutionMeasurement {
-        changes: evolved.changes,
-        intended: observed.tally.asides.parts(&settings.workload.kind_names()),
-        silences_s: evolved.silences_s,
-    });
     judge(&mut measurement, settings, &observed, current.target.is_embedded() && !is_in_front, stored);
     if let Some(kept) = kept {
         measurement.invalid_because.extend(kept.reasons());
@@ -257,27 +256,6 @@ fn end_front(front: Front) -> Option<Reason> {
     let failure = front.failure();
     let stopped = front.stop();
     failure.or_else(|| (!stopped).then_some(Reason::RecorderNotStopped {}))
-}
-
-/// Drives the load, while the schema is changed where the study asks for it.
-fn drive_evolving(
-    trial: &Trial,
-    groups: Vec<Group<'_>>,
-    reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
-    attendant: &mut Attendant,
-    (evolver, begins): (Option<Evolver<'_>>, mpsc::Receiver<Arc<Changing>>),
-) -> anyhow::Result<(Vec<Observed>, Option<Evolved>)> {
-    std::thread::scope(|scope| {
-        let thread = || std::thread::Builder::new().name("evolving".to_owned());
-        let evolving = evolver.map(|evolver| thread().spawn_scoped(scope, move || evolver.run(&begins))).transpose();
-        let evolving = evolving.map_err(|error| anyhow!(no_thread("the changes of the schema", &error)))?;
-        let observed = drive_pinned(trial, groups, reconnect, attendant);
-        // A load that could not be driven never told that it ended.
-        attendant.evolving = None;
-        let gone = |_| anyhow!("the thread that changes the schema panicked");
-        let evolved = evolving.map(|thread| thread.join().map_err(gone)).transpose();
-        observed.and_then(|observed| Ok((observed, evolved?)))
-    })
 }
 
 /// Begins to record raw times, where the study asks for them.
@@ -336,10 +314,11 @@ fn judge(
 ) {
     let is_closed = settings.load.arrivals == Arrivals::Closed && settings.load.think_s == 0.0;
     let circumstances = validity::Circumstances {
-        tolerated_failures: settings.load.tolerated_failures,
+        tolerated_failures: if settings.events.is_empty() { settings.load.tolerated_failures } else { 1.0 },
         is_embedded,
         is_cut_short: observed.is_cut_short,
-        always_busy_clients: is_closed.then_some(settings.load.clients),
+        // Clients wait a while before they connect again.
+        always_busy_clients: (is_closed && settings.events.is_empty()).then_some(settings.load.clients),
         offered_per_s: settings.load.rate_per_s.filter(|_| settings.load.arrivals != Arrivals::Closed),
         late_share: match settings.load.arrivals {
             // Sources wait beside a recorder and a server that take every CPU they can get, and nobody waits for a source's thread.

@@ -105,7 +105,11 @@ pub fn identity_of(settings: &Settings) -> anyhow::Result<Option<String>> {
     let database = &settings.database;
     // The page cache of kept data counts as that of whoever put it there, and not within the server's limit.
     let is_whole = database.memory_bytes.is_none();
-    let is_own = is_whole && database.url.is_none() && database.path.is_none() && database.name != "simulated";
+    let is_own = is_whole
+        && settings.events.is_empty()
+        && database.url.is_none()
+        && database.path.is_none()
+        && database.name != "simulated";
     if !is_own || settings.record.rows < KEPT_ROWS_MIN || !workload::only_reads(settings) {
         return Ok(None);
     }

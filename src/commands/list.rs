@@ -173,16 +173,18 @@ fn start_of(entry: &Entry, find_server: FindServer) -> Start {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::database::{Capabilities, DatabaseError, Endpoint};
+    use crate::database::{Capabilities, DatabaseError, Endpoint, Opens};
 
     const EMBEDDED: Entry = Entry {
         name: "sqlite",
         summary: "inside this process",
         engines: &[],
-        open: |_, _| Err(DatabaseError::Unavailable("not in this test".to_owned())),
+        opens: Opens::Store(|_, _| Err(DatabaseError::Unavailable("not in this test".to_owned()))),
         recipe: None,
         read_url: None,
         capabilities: Capabilities::SQL,
+        processes: &[],
+        level: None,
     };
     const SERVER: Entry = Entry {
         name: "mariadb",

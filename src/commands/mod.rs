@@ -5,6 +5,7 @@
 mod asked;
 mod attendant;
 mod background;
+mod beside;
 mod block;
 mod block_erase;
 mod block_keys;
@@ -29,6 +30,7 @@ mod fit;
 mod fixture;
 mod freshness;
 mod front;
+mod happening;
 mod import;
 mod init;
 pub mod list;

@@ -230,7 +230,8 @@ mod tests {
     }
 
     fn entry() -> Entry {
-        let Entry { name, summary, engines, recipe, read_url, capabilities, processes, level, .. } = *database::REGISTRY[0];
+        let Entry { name, summary, engines, recipe, read_url, capabilities, processes, level, .. } =
+            *database::REGISTRY[0];
         let opens = Opens::Store(|_, _| Err(DatabaseError::NoFile));
         Entry { name, summary, engines, opens, recipe, read_url, capabilities, processes, level }
     }
@@ -245,7 +246,7 @@ mod tests {
             told,
             [
                 "workload.name is \"read\" on layout.name = \"star\" and shop has no joins; take another workload or layout, \
-              or take database.name = \"sqlite\", \"mariadb\", \"mysql\", \"postgres\" or \"simulated\""
+              or take database.name = \"sqlite\", \"mariadb\", \"mysql\" or \"postgres\""
             ]
         );
         // A table of whole records needs neither.

@@ -13,7 +13,7 @@ use crate::study::plan::{
     GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, REHEARSAL_S, estimate, first_counted_round, show_rule,
 };
 use crate::study::{Names, Study};
-use crate::trial::{DatabaseSettings, Length, Settings};
+use crate::trial::{DatabaseSettings, Length, Levels, Settings, show_levels};
 use crate::units::{show_bytes, show_number, show_seconds};
 
 /// Checks the study and prints its plan.
@@ -208,7 +208,9 @@ fn notes(study: &Study) -> Vec<PlanNote> {
         let ends = study.goal.is_none() && estimate(study).trials.0 < estimate(study).trials.1;
         notes.extend(ends.then_some(PlanNote::RoundsEnd { after_s: REHEARSAL_S }));
     }
-    notes.extend(study.left_out_by_reason().into_iter().map(|(cases, why)| PlanNote::LeftOut { cases, why: why.to_owned() }));
+    notes.extend(
+        study.left_out_by_reason().into_iter().map(|(cases, why)| PlanNote::LeftOut { cases, why: why.to_owned() }),
+    );
     let pipelined = study.cases.iter().filter(|case| case.settings.load.pipeline).count();
     if pipelined > 0 {
         notes.push(PlanNote::Pipelined { cases: pipelined, all: study.cases.len() });

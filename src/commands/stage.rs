@@ -81,6 +81,8 @@ pub struct Current {
     directory: PathBuf,
     /// Whether a trial has told that the server ended.
     is_end_told: bool,
+    /// Whether something has happened to the server on purpose, so that the next trial gets a new one.
+    pub is_spent: bool,
 }
 
 /// How another process opens a database that is set up. Has its password: to be handed over through a pipe only.
@@ -163,12 +165,15 @@ impl Stage {
             (None, None) => true,
             _ => false,
         };
-        let is_same = |current: &Current| current.settings == *settings && current.identity == identity;
+        let is_same =
+            |current: &Current| current.settings == *settings && current.identity == identity && !current.is_spent;
         let is_up = |current: &Current| has_link(current) && current.has_server() && answers(current);
         // Tables choose their engine and connections their socket: the server stays.
         let keeps_server = |current: &Current| {
             let is_kept = identity.is_some() || current.identity.is_some();
-            !is_kept && private_server(settings).is_some_and(|own| private_server(&current.settings) == Some(own))
+            !is_kept
+                && !current.is_spent
+                && private_server(settings).is_some_and(|own| private_server(&current.settings) == Some(own))
         };
         match &mut self.current {
             Some(current) if is_same(current) && is_up(current) => {}
@@ -286,8 +291,7 @@ impl Stage {
         let facts = facts(entry, &*target, program, settings)?;
         notes.retain(|note| self.noted.insert(note.clone()));
         let (fixture, copied) = taken.map_or((None, None), fixture_of);
-        let settings = settings.clone();
-        let directory = self.directory.clone();
+        let (settings, directory) = (settings.clone(), self.directory.clone());
         Ok(Current {
             settings,
             target,
@@ -305,6 +309,7 @@ impl Stage {
             endpoint,
             directory,
             is_end_told: false,
+            is_spent: false,
         })
     }
 }

@@ -121,7 +121,8 @@ pub fn study(text: &str) -> Result<Study, String> {
     let records: Vec<_> = data::REGISTRY.iter().map(|entry| entry.name).collect();
     let layouts: Vec<_> = layout::REGISTRY.iter().map(|entry| entry.name).collect();
     let workloads: Vec<_> = workload::REGISTRY.iter().map(|entry| entry.name).collect();
-    let names = Names::new(facts.collect(), &records, &layouts, &workloads);
+    let mut names = Names::new(facts.collect(), &records, &layouts, &workloads);
+    names.cannot = |settings| (settings.database.name == "mysql").then(|| "it is not here".to_owned());
     study::load_text("s.toml", text, &[], None, false, &names)
         .map(|(study, _)| study)
         .map_err(|errors| errors.to_string())
@@ -188,6 +189,10 @@ fn around_study(part: &str, key: &str) -> &'static str {
         }
         ("goal", _) => "[goal]\nbelow = \"100ms\"\n",
         ("tables" | "tables.columns", _) => OWN_TABLE,
+        ("events", _) => {
+            "[database]\nname = \"postgres\"\n[load]\nduration = \"1h\"\n[[events]]\nat = \"2s\"\ndo = \"kill\"\nlasts = \"1s\"\n"
+        }
+        ("", "where_possible") => "[factors]\n\"database.name\" = [\"sqlite\", \"mysql\"]\n",
         _ => around_claims(part, key),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Findings`]. Invariant: a figure that the evidence does not give is `null`, never 0.
 
+mod events;
 mod invalidity;
 mod load_line;
 mod note;
@@ -17,6 +18,7 @@ use crate::imported::TimeKind;
 use crate::trial::Levels;
 use crate::units::{Carried, show_number};
 
+pub use events::{EventFinding, EventsFinding};
 pub use invalidity::Invalidity;
 pub use load_line::LoadLine;
 pub use note::{Cached, FewRows, Note, Unsettled};
@@ -101,6 +103,9 @@ pub struct CaseFinding {
     /// The schema changes made meanwhile; null (left out of JSON) where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evolution: Option<EvolutionFinding>,
+    /// What happened to the server on purpose; left out of JSON where the study asks for nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<EventsFinding>,
     /// What readers saw of the events that were written, by group of readers; left out of JSON where nobody looked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freshness_s: Option<BTreeMap<String, SightingFinding>>,

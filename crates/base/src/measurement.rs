@@ -5,6 +5,7 @@
 mod backlog;
 mod disk;
 mod environment;
+mod events;
 mod evolution;
 mod freshness;
 mod interval;
@@ -27,6 +28,7 @@ use crate::units::NS_PER_S;
 pub use backlog::is_growing;
 pub use disk::DiskMeasurement;
 pub use environment::{DiskSync, Environment, ServerFacts};
+pub use events::{EventMeasurement, EventsMeasurement};
 pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
 pub use freshness::{FreshnessMeasurement, GroupMeasurement};
 pub use interval::IntervalMeasurement;
@@ -101,6 +103,9 @@ pub struct Measurement {
     /// The schema changes that were made meanwhile; none where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolution: Option<EvolutionMeasurement>,
+    /// What happened to the server on purpose; none where the study asks for nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub events: Option<EventsMeasurement>,
     /// What readers saw of the events that were written; none where nobody looked for them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub freshness: Option<FreshnessMeasurement>,
@@ -357,6 +362,7 @@ impl Measurement {
             errors: BTreeMap::new(),
             plans: BTreeMap::new(),
             evolution: None,
+            events: None,
             freshness: None,
             disk: None,
             link: None,

@@ -58,6 +58,14 @@ pub enum Reason {
         /// Share of the time that clients were busy.
         busy_share: f64,
     },
+    /// A server did not come back after an event.
+    #[error("the server did not come back after the {what} of [[events]]: {error}")]
+    NotBack {
+        /// What happened to it.
+        what: String,
+        /// Why.
+        error: String,
+    },
     /// Changes of the schema failed.
     #[error("{failed} schema changes failed, first \"{first}\": {error}")]
     SchemaChangesFailed {

@@ -1,8 +1,8 @@
-//! Trials: one resolved, seeded point of a study. A trial carries everything that decides what is done, so that it can be
-//! stored, resumed and sent to another machine unchanged.
+//! Trials: one resolved, seeded point of a study. A trial carries everything that decides what is done, so that it can be stored, resumed and sent elsewhere.
 //!
 //! Invariant: [`Trial::id`] is a hash of the trial's content; equal content means equal id, on every machine.
 
+mod events;
 mod evolve;
 mod freshness;
 mod levels;
@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::operation::KindNames;
 use crate::query::Query;
 
+pub use events::{EventKind, EventSettings};
 pub use evolve::{EVOLVE_AT_MOST_S, EvolveSettings, SchemaChangeKind};
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
 pub use levels::{level_text, show_level, show_levels};
@@ -152,6 +153,9 @@ pub struct Settings {
     /// `[[tables]]`: the tables of the study's own that this case has.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tables: Vec<TableSettings>,
+    /// `[[events]]`: what happens to the server.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub events: Vec<EventSettings>,
 }
 
 /// `[database]`: which database, and how a private server of it is started.
@@ -428,8 +432,7 @@ pub struct LoadSettings {
     /// Whether statements are sent as text with their values in it, and none is prepared.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub statements_as_text: bool,
-    /// Whether the statements of a transaction leave together, in one round trip. Otherwise BEGIN, each statement and COMMIT wait for
-    /// the answer to the one before.
+    /// Whether the statements of a transaction leave in one round trip. Otherwise BEGIN, each statement and COMMIT wait for the answer to the one before.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub pipeline: bool,
     /// Whether each operation opens a connection of its own and closes it.

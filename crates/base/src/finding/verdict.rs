@@ -52,10 +52,16 @@ impl Verdict {
         Verdict { evidence: format!("{}; {remark}", self.evidence), ..self }
     }
 
+    /// Whether it tells of records that were acknowledged and are gone.
+    pub fn tells_of_loss(&self) -> bool {
+        matches!(self.found, Found::Events { lost: Some(1..), .. })
+    }
+
     /// Whether it decides anything.
     pub fn is_decided(&self) -> bool {
         match &self.found {
             Found::NoValidTrial {} => false,
+            Found::Events { lost, .. } => lost.is_some(),
             Found::LoadLine { arrival_rate_per_s, outcome, .. } => {
                 arrival_rate_per_s.is_some() && !matches!(outcome, Outcome::NotDriven { .. })
             }
@@ -200,6 +206,17 @@ pub enum Found {
         throughput_ratio: Option<f64>,
         /// Its 95 % interval.
         ratio_ci95: Option<[f64; 2]>,
+    },
+    /// What became of what was acknowledged when something happened to the server.
+    Events {
+        /// Levels of the case.
+        levels: Levels,
+        /// Records that were acknowledged and are gone; null where they were not counted.
+        lost: Option<u64>,
+        /// Trials in which some are gone.
+        trials_with_loss: u64,
+        /// Trials in which they were counted.
+        counted: u64,
     },
     /// How many sources a recorder carries.
     SourcesCarried {

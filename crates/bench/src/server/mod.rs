@@ -4,6 +4,7 @@
 //! itself. A server ends when its [`Server`] is dropped, when loadline dies (the kernel sends it its stop signal), and at the
 //! latest when the next loadline calls [`remove_orphans`].
 
+mod again;
 mod companion;
 mod cpus;
 mod descriptors;
@@ -41,6 +42,7 @@ use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 use directory::PrivateDirectory;
 use memory::MemoryGroup;
+use process::MainProcess;
 
 /// How long a server may take to stop in order before it is ended by force.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
@@ -57,6 +59,7 @@ pub type PidSource = Box<dyn FnMut(&mut Vec<u32>) + Send>;
 pub struct Server {
     /// Stopped before the directory goes; none once it is stopped.
     child: Option<Child>,
+    main: MainProcess,
     directory: PrivateDirectory,
     endpoint: Endpoint,
     stop_signal: i32,
@@ -86,7 +89,9 @@ pub enum ServerError {
     #[error("{0}")]
     NoCertificate(String),
     /// A private server of this database cannot be started with TLS.
-    #[error("database.tls: a private server of this database is started without TLS; leave it out, or name a server that has it with database.url")]
+    #[error(
+        "database.tls: a private server of this database is started without TLS; leave it out, or name a server that has it with database.url"
+    )]
     NoTls,
     /// This database's files cannot be encrypted so.
     #[error("database.encryption: this database has no \"{asked}\"; {remedy}")]
@@ -286,9 +291,9 @@ impl Server {
 
     /// What appends the server's pids as they are whenever it is called, for monitoring.
     pub fn pid_source(&self) -> PidSource {
-        let main = self.child.as_ref().and_then(|child| process::ProcessIdentity::of(child.id()));
+        let main = self.main.clone();
         Box::new(move |pids| {
-            if let Some(main) = main.filter(|main| main.is_running()) {
+            if let Some(main) = main.running() {
                 process::append_tree(main.pid, pids);
             }
         })

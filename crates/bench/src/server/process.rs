@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,6 +47,28 @@ impl ProcessIdentity {
         if self.is_running() {
             send(self.pid as i32, signal);
         }
+    }
+}
+
+/// The main process of a server, which is another one when it was started again.
+#[derive(Debug, Clone)]
+pub(super) struct MainProcess(Arc<Mutex<Option<ProcessIdentity>>>);
+
+impl MainProcess {
+    /// The process with this number.
+    pub(super) fn of(pid: u32) -> Self {
+        MainProcess(Arc::new(Mutex::new(ProcessIdentity::of(pid))))
+    }
+
+    /// It, where it runs.
+    pub(super) fn running(&self) -> Option<ProcessIdentity> {
+        let identity = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        identity.filter(|identity| identity.is_running())
+    }
+
+    /// From now on it is the process with this number.
+    pub(super) fn set(&self, pid: u32) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ProcessIdentity::of(pid);
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::directory::{PrivateDirectory, at, random_hex, root};
 use super::memory::MemoryGroup;
-use super::process::{self, Conditions, ProcessIdentity};
+use super::process::{self, Conditions, MainProcess, ProcessIdentity};
 use super::readiness::{Outcome, adjustments, await_server, relevant_lines};
 use super::user::{User, own_uid};
 use super::{CpuList, KeptData, STOP_WITHIN, Server, ServerError, free_disk_bytes, interrupted};
@@ -36,7 +36,7 @@ pub fn check(recipe: &dyn Recipe, settings: &DatabaseSettings) -> Result<(), Ser
 }
 
 /// All that a start needs to know.
-struct Plan<'a> {
+pub(super) struct Plan<'a> {
     recipe: &'a dyn Recipe,
     settings: &'a DatabaseSettings,
     reach: &'a Reach,
@@ -45,7 +45,11 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(recipe: &'a dyn Recipe, settings: &'a DatabaseSettings, reach: &'a Reach) -> Result<Plan<'a>, ServerError> {
+    pub(super) fn new(
+        recipe: &'a dyn Recipe,
+        settings: &'a DatabaseSettings,
+        reach: &'a Reach,
+    ) -> Result<Plan<'a>, ServerError> {
         let binary = recipe.find_binary(settings).map_err(ServerError::NotFound)?;
         for (name, value) in &settings.config {
             check_setting(recipe, name, value)?;
@@ -123,35 +127,62 @@ impl<'a> Plan<'a> {
         loop {
             let port = free_port()?;
             File::create(directory.log()).map_err(at(&directory.log(), "write"))?;
-            let line = self.recipe.start(&self.binary, &directory.server(), port, self.settings, self.reach);
-            let mut child = execute(&line, directory, &conditions)?;
-            // Both sockets must answer, whichever of them clients are told of.
-            let all = DatabaseSettings { socket: None, ..self.settings.clone() };
-            let endpoint = self.recipe.endpoint(&directory.server(), port, &all, self.reach);
-            let endpoint = Endpoint { password: password.to_owned(), ..endpoint };
-            let outcome = await_server(self.recipe, &endpoint, &child, READY_WITHIN);
-            if outcome == Outcome::Ready {
-                return Ok((child, port));
-            }
-            process::end(&mut child, self.recipe.stop_signal(), STOP_WITHIN);
-            let log = read_log(&directory.log());
-            let is_taken = log.to_lowercase().contains("address already in use");
-            let what = match outcome {
-                Outcome::Exited if is_taken && attempt < PORT_ATTEMPTS => {
+            match self.run_on(directory, password, &conditions, port) {
+                Err(failed) if failed.is_port_taken && attempt < PORT_ATTEMPTS => {
                     attempt += 1;
-                    continue;
                 }
-                Outcome::Interrupted => return Err(ServerError::Interrupted),
-                Outcome::Refused(reason) => format!("refuses connections ({reason})"),
-                Outcome::TimedOut => format!("was not ready within {} s", READY_WITHIN.as_secs()),
-                Outcome::Exited | Outcome::Ready => match child.wait() {
-                    Ok(status) => format!("ended at once ({status})"),
-                    Err(_) => "ended at once".to_owned(),
-                },
-            };
-            let remedy = self.remedy(&log);
-            return Err(ServerError::NotUp { program: line.program, what, log: relevant_lines(&log), remedy });
+                Err(failed) => return Err(*failed.error),
+                Ok(child) => return Ok((child, port)),
+            }
         }
+    }
+
+    /// Starts the process again on a port that it had, with the log that is there.
+    pub(super) fn run_again(
+        &self,
+        directory: &mut PrivateDirectory,
+        password: &str,
+        memory: Option<&MemoryGroup>,
+        port: u16,
+    ) -> Result<Child, ServerError> {
+        let conditions = memory.map_or_else(|| self.conditions.clone(), |memory| memory.around(&self.conditions));
+        self.run_on(directory, password, &conditions, port).map_err(|failed| *failed.error)
+    }
+
+    /// Starts the process on a port; where it does not come up, why.
+    fn run_on(
+        &self,
+        directory: &mut PrivateDirectory,
+        password: &str,
+        conditions: &Conditions,
+        port: u16,
+    ) -> Result<Child, NotStarted> {
+        let line = self.recipe.start(&self.binary, &directory.server(), port, self.settings, self.reach);
+        let started = execute(&line, directory, conditions);
+        let mut child = started.map_err(NotStarted::for_good)?;
+        // Both sockets must answer, whichever of them clients are told of.
+        let all = DatabaseSettings { socket: None, ..self.settings.clone() };
+        let endpoint = self.recipe.endpoint(&directory.server(), port, &all, self.reach);
+        let endpoint = Endpoint { password: password.to_owned(), ..endpoint };
+        let outcome = await_server(self.recipe, &endpoint, &child, READY_WITHIN);
+        if outcome == Outcome::Ready {
+            return Ok(child);
+        }
+        process::end(&mut child, self.recipe.stop_signal(), STOP_WITHIN);
+        let log = read_log(&directory.log());
+        let what = match &outcome {
+            Outcome::Interrupted => return Err(NotStarted::for_good(ServerError::Interrupted)),
+            Outcome::Refused(reason) => format!("refuses connections ({reason})"),
+            Outcome::TimedOut => format!("was not ready within {} s", READY_WITHIN.as_secs()),
+            Outcome::Exited | Outcome::Ready => match child.wait() {
+                Ok(status) => format!("ended at once ({status})"),
+                Err(_) => "ended at once".to_owned(),
+            },
+        };
+        let remedy = self.remedy(&log);
+        let error = ServerError::NotUp { program: line.program, what, log: relevant_lines(&log), remedy };
+        let is_port_taken = outcome == Outcome::Exited && is_port_taken(&log);
+        Err(NotStarted { error: Box::new(error), is_port_taken })
     }
 
     /// What to do about what a log says.
@@ -175,6 +206,24 @@ impl<'a> Plan<'a> {
         let engine = self.settings.engine.as_ref().filter(|engine| lines.contains(&plain(engine)))?;
         Some(format!("this server may not have database.engine = \"{engine}\": choose another"))
     }
+}
+
+/// Why a process did not come up.
+struct NotStarted {
+    error: Box<ServerError>,
+    /// Whether it would on another port.
+    is_port_taken: bool,
+}
+
+impl NotStarted {
+    fn for_good(error: ServerError) -> Self {
+        NotStarted { error: Box::new(error), is_port_taken: false }
+    }
+}
+
+/// Whether a log says that somebody else has the port.
+fn is_port_taken(log: &str) -> bool {
+    log.to_lowercase().contains("address already in use")
 }
 
 pub(super) fn start(
@@ -202,7 +251,8 @@ pub(super) fn start(
     let mut endpoint = recipe.endpoint(&directory.server(), port, settings, reach);
     endpoint.password = password;
     let warnings = adjustments(&read_log(&directory.log()), settings.config.keys());
-    Ok(Server { child: Some(child), directory, endpoint, stop_signal: recipe.stop_signal(), warnings, memory })
+    let main = MainProcess::of(child.id());
+    Ok(Server { child: Some(child), main, directory, endpoint, stop_signal: recipe.stop_signal(), warnings, memory })
 }
 
 /// Starts a program in the directory, with its output at the end of the log and nothing of loadline's environment that

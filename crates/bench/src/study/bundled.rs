@@ -37,8 +37,8 @@ macro_rules! bundled {
 /// All of them, in the order of `loadline list studies`.
 pub static BUNDLED: &[Bundled] = bundled! {
     "qos-write": "which layout takes the most measurement rows; about a minute on SQLite",
-    "shortlist": "which database, of those that can start here: writing, reading and scanning at equal durability; a quarter of an hour",
     "qos-write-paper": "the same with all 297 cases of the 2015 thesis on MariaDB; many hours",
+    "shortlist": "which database, of those that can start here: writing, reading and scanning at equal durability; a quarter of an hour",
     "wisconsin-size": "how response times of selections grow with load and relation; three minutes on MariaDB",
     "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as in the 2011 paper; two hours",
     "qos-read": "which layout answers queries over measurement rows fastest; five minutes on MariaDB",

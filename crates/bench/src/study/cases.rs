@@ -36,8 +36,8 @@ pub fn make_cases(
     let mut cases = Vec::with_capacity(count);
     for number in 0..count {
         let case = match make_case(unchecked, number, count, names, where_possible, errors) {
-            Made::Case(case) => case,
-            Made::LeftOut(case) => {
+            Ok(case) => case,
+            Err(case) => {
                 left_out.push(case);
                 continue;
             }
@@ -55,13 +55,7 @@ pub fn make_cases(
     (cases, left_out)
 }
 
-/// What becomes of a combination of levels.
-enum Made {
-    Case(Case),
-    LeftOut(LeftOut),
-}
-
-/// The case with this number, read like a digit of each factor from left to right.
+/// The case with this number, read like a digit of each factor from left to right; or that it is left out.
 fn make_case(
     unchecked: &Unchecked,
     number: usize,
@@ -69,7 +63,7 @@ fn make_case(
     names: &Names,
     where_possible: bool,
     errors: &mut Errors,
-) -> Made {
+) -> Result<Case, LeftOut> {
     let mut root = unchecked.root.clone();
     let mut levels = Levels::new();
     let (mut rest, mut block) = (number, count);
@@ -83,9 +77,9 @@ fn make_case(
     let mut found = Errors::default();
     let settings = read_settings(&root, names, &mut found);
     if let (true, true, Some(why)) = (where_possible, found.is_empty(), (names.cannot)(&settings)) {
-        return Made::LeftOut(LeftOut { levels, why });
+        return Err(LeftOut { levels, why });
     }
     check(&settings, &root, names, &mut found);
     errors.extend(found);
-    Made::Case(Case::new(levels, settings))
+    Ok(Case::new(levels, settings))
 }

@@ -10,6 +10,7 @@ mod tables;
 
 use std::collections::BTreeSet;
 
+use super::events::clash_of_events;
 use super::evolve::check_evolve;
 use super::freshness::check_freshness;
 use super::link::check_link;
@@ -45,6 +46,10 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     }
     for (place, message) in check_tables(settings, root) {
         rules.errors.push(place, message);
+    }
+    let has_server = names.database(&settings.database.name).is_some_and(|facts| facts.has_private_server);
+    if let Some(message) = clash_of_events(settings, has_server) {
+        rules.refuse(&["events"], message);
     }
     rules.link();
     rules.sources();

@@ -14,6 +14,7 @@ mod claims;
 mod clash;
 mod database;
 mod disk;
+mod events;
 mod evolve;
 mod fill;
 mod freshness;
@@ -107,12 +108,12 @@ impl Study {
         reasons.dedup();
         let of = |why: &str| -> Vec<Levels> {
             let all = || self.left_out.iter().filter(|case| case.why == why).map(|case| &case.levels);
-            let mut common = all().next().cloned().unwrap_or_default();
-            common.retain(|setting, level| all().all(|levels| levels.get(setting) == Some(level)));
-            let has_common = |levels: &Levels| common.iter().all(|(setting, level)| levels.get(setting) == Some(level));
+            let mut shared = all().next().cloned().unwrap_or_default();
+            shared.retain(|setting, level| all().all(|levels| levels.get(setting) == Some(level)));
+            let has_shared = |levels: &Levels| shared.iter().all(|(setting, level)| levels.get(setting) == Some(level));
             let others = self.left_out.iter().filter(|case| case.why != why).map(|case| &case.levels);
             let mut others = others.chain(self.cases.iter().map(|case| &case.levels));
-            if !common.is_empty() && !others.any(has_common) { vec![common] } else { all().cloned().collect() }
+            if !shared.is_empty() && !others.any(has_shared) { vec![shared] } else { all().cloned().collect() }
         };
         let mut found: Vec<(Vec<Levels>, &str)> = Vec::new();
         for why in reasons {

@@ -117,7 +117,11 @@ fn shrink_all(unchecked: &mut Unchecked) {
     if has_hosts {
         shrink_setting(unchecked, "load.clients", &|node| limit_whole(node, HOSTS_MAX));
     }
-    shrink_setting(unchecked, "load.duration", &|node| limit_duration(node, DURATION_S_MAX));
+    // Events have times of their own within it.
+    let may_shorten = unchecked.root.get("events").is_none();
+    if may_shorten {
+        shrink_setting(unchecked, "load.duration", &|node| limit_duration(node, DURATION_S_MAX));
+    }
     shrink_setting(unchecked, "workload.evolve", &|node| limit_duration(node, EVOLVE_S_MAX));
     shrink_setting(unchecked, "load.warmup", &|node| limit_duration(node, WARMUP_S_MAX));
     if is_replay(&unchecked.root) {
@@ -142,7 +146,9 @@ fn shrink_all(unchecked: &mut Unchecked) {
     thin(&mut unchecked.factors, &claimed, if has_link { LINK_CASES_MAX } else { CASES_MAX });
     let trials = cases(&unchecked.factors).max(1) as f64 * LEAST_MAX as f64;
     let duration_s = (MEASURED_S_MAX / trials).clamp(DURATION_S_LEAST, DURATION_S_MAX);
-    shrink_setting(unchecked, "load.duration", &|node| limit_duration(node, duration_s));
+    if may_shorten {
+        shrink_setting(unchecked, "load.duration", &|node| limit_duration(node, duration_s));
+    }
 }
 
 /// How often cases are repeated: where there are claims, as often as time permits, also where the study asks for fewer trials, which are longer.

@@ -7,6 +7,7 @@ use super::background::read_background;
 use super::blocks::read_blocks;
 use super::database::read_database;
 use super::disk::read_disk;
+use super::events::read_events;
 use super::freshness::read_freshness;
 use super::layout::read_layout;
 use super::link::read_link;
@@ -45,6 +46,7 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
         link: read_link(root, errors),
         disk: read_disk(root, errors),
         tables: read_tables(root, names, errors),
+        events: read_events(root, errors),
     }
 }
 

@@ -11,6 +11,7 @@ use super::blocks::BLOCKS;
 use super::claim_table::CLAIM;
 use super::database::DATABASE;
 use super::disk::DISK;
+use super::events::EVENT;
 use super::freshness::FRESHNESS;
 use super::header::{GOAL, NAME, QUESTION, REPEAT, SOURCE, WHERE_POSSIBLE};
 use super::layout::LAYOUT;
@@ -56,6 +57,13 @@ pub static STUDY: Part = Part {
             "Tables of the study's own, in the database's words: made, filled and dropped.",
         )
         .only("workloads `sql`, `connect` and `replay`"),
+        Setting::new(
+            "events",
+            Kind::Parts(&EVENT),
+            Absent::Means("none"),
+            "What happens to the server on purpose while it is measured: killed, stopped, paused.",
+        )
+        .only("private servers"),
         Setting::new(
             "factors",
             Kind::Own(&FACTORS),

@@ -11,6 +11,7 @@ pub mod channel;
 pub mod conformance;
 pub mod dialect;
 pub mod durability;
+mod entry;
 mod form;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
@@ -33,7 +34,6 @@ pub mod station;
 pub mod tls;
 mod wire;
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -41,11 +41,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::Cells;
 use crate::statement::{Miscount, Program, Request, SchemaChange, Statement, Table};
-use crate::trial::DatabaseSettings;
 
 pub use capability::{Capabilities, Capability, needs_of};
 pub use dialect::Dialect;
 pub use durability::{LogPosition, Weakness};
+pub use entry::{Entry, OpenSql, OpenStore, Opens, ReadUrl};
 pub use form::URL_FORM;
 pub use level::{Known, Level};
 pub use limits::SessionLimits;
@@ -433,93 +433,15 @@ pub struct Endpoint {
     pub tls: tls::Tls,
 }
 
-/// How a member of the registry is opened, with its settings, and at an endpoint where it is a server.
-pub enum Opens {
-    /// As a database that speaks SQL.
-    Sql(fn(&DatabaseSettings, Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError>),
-    /// As a store that speaks none.
-    Store(fn(&DatabaseSettings, Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError>),
-}
-
-/// Reads `database.url`.
-pub type ReadUrl = fn(&str) -> Result<Endpoint, String>;
-
-/// A member of the registry.
-pub struct Entry {
-    /// Name in studies.
-    pub name: &'static str,
-    /// One line for `loadline list databases`.
-    pub summary: &'static str,
-    /// Storage engines that can be chosen, the default first; empty where there is no choice.
-    pub engines: &'static [&'static str],
-    /// How it is opened. Servers get the endpoint of the private server or of `database.url`; embedded databases get none.
-    pub opens: Opens,
-    /// How a private server is started; none for embedded databases.
-    pub recipe: Option<&'static dyn crate::database::recipe::Recipe>,
-    /// Reads `database.url`; none for embedded databases.
-    pub read_url: Option<ReadUrl>,
-    /// What it can do.
-    pub capabilities: Capabilities,
-    /// Names of its processes, where they are looked for; empty where it has none of its own.
-    pub processes: &'static [&'static str],
-    /// What an acknowledged write survives by what is known of the settings that decide it, and whether tables are of loadline's making; none where nothing is
-    /// said of it.
-    pub level: Option<fn(&Known<'_>, bool) -> Option<Level>>,
-}
-
-impl Entry {
-    /// What an acknowledged write survives with these settings; none where it is not known. `facts` is what the server told, `makes_tables` whether they are
-    /// of loadline's making, whose engine is known.
-    pub fn level(
-        &self,
-        settings: &DatabaseSettings,
-        facts: &BTreeMap<String, String>,
-        makes_tables: bool,
-    ) -> Option<Level> {
-        self.level.and_then(|level| level(&Known { settings, facts }, makes_tables))
-    }
-
-    /// Opens it.
-    ///
-    /// # Errors
-    /// [`DatabaseError::Unavailable`] with the setting that is wrong, and [`DatabaseError::NoFile`].
-    pub fn open(
-        &self,
-        settings: &DatabaseSettings,
-        endpoint: Option<&Endpoint>,
-    ) -> Result<Box<dyn Target>, DatabaseError> {
-        match self.opens {
-            Opens::Sql(open) => Ok(open(settings, endpoint)?),
-            Opens::Store(open) => open(settings, endpoint),
-        }
-    }
-
-    /// Opens it as something that speaks SQL.
-    ///
-    /// # Errors
-    /// As [`Entry::open`], and when it speaks none.
-    pub fn open_sql(
-        &self,
-        settings: &DatabaseSettings,
-        endpoint: Option<&Endpoint>,
-    ) -> Result<Box<dyn Database>, DatabaseError> {
-        match self.opens {
-            Opens::Sql(open) => open(settings, endpoint),
-            Opens::Store(_) => {
-                let others = with(Capability::Sql).map_or(String::new(), |names| format!("; take {names}"));
-                Err(DatabaseError::Unavailable(format!("{} speaks no SQL{others}", self.name)))
-            }
-        }
-    }
-}
-
 /// All databases, the default first. A new one is a folder and a line here.
 pub static REGISTRY: &[&Entry] =
     &[&sqlite::SQLITE, &mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES, &redis::REDIS, &simulated::SIMULATED];
 
 /// The names of those that can do something, as alternatives: `"postgres"`, or `"mariadb" or "mysql"`; none where no one can.
 pub fn with(capability: Capability) -> Option<String> {
-    let able = REGISTRY.iter().filter(|entry| entry.capabilities.has(capability));
+    // The servers with known service times can much, and keep nothing: nobody means them.
+    let is_meant = |entry: &&&Entry| !std::ptr::eq(**entry, &simulated::SIMULATED);
+    let able = REGISTRY.iter().filter(is_meant).filter(|entry| entry.capabilities.has(capability));
     let names: Vec<String> = able.map(|entry| format!("\"{}\"", entry.name)).collect();
     let (last, others) = names.split_last()?;
     Some(if others.is_empty() { last.clone() } else { format!("{} or {last}", others.join(", ")) })

@@ -139,8 +139,19 @@ pub fn executable(path: &Path) -> Option<PathBuf> {
     (metadata.is_file() && metadata.permissions().mode() & 0o111 != 0).then_some(path)
 }
 
+/// The same under the name that it is called by, which tells some programs what they are to do: links of the last part are kept.
+pub fn executable_as_named(path: &Path) -> Option<PathBuf> {
+    executable(path)?;
+    Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
+}
+
+/// The places of a file of this name on the PATH, in its order, whether it is there or not.
+pub fn places_on_path(name: &str) -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|directory| directory.join(name)).collect()
+}
+
 /// The executable files of this name on the PATH, in its order.
 pub fn search_path(name: &str) -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).filter_map(|directory| executable(&directory.join(name))).collect()
+    places_on_path(name).iter().filter_map(|place| executable(place)).collect()
 }

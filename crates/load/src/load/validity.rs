@@ -99,12 +99,16 @@ pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<R
     if failed as f64 > circumstances.tolerated_failures * scheduled as f64 {
         reasons.push(Reason::OperationsFailed { failed, scheduled, errors: most_frequent_errors(measurement) });
     }
-    if abandoned > 0 && circumstances.offered_per_s.is_none() {
+    if abandoned > 0 && circumstances.offered_per_s.is_none() && measurement.events.is_none() {
         reasons.push(Reason::NotAnswered { abandoned, scheduled });
     }
     if let Some(evolution) = &measurement.evolution {
         reasons.extend(schema_reason(evolution));
     }
+    let events = measurement.events.iter().flat_map(|events| &events.events);
+    reasons.extend(
+        events.filter_map(|event| Some(Reason::NotBack { what: event.what.clone(), error: event.error.clone()? })),
+    );
     if empty > 0 {
         reasons.push(empty_reason(measurement, empty));
     }

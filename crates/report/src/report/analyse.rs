@@ -19,6 +19,7 @@ use crate::report::claims::judge_claim;
 use crate::report::client;
 use crate::report::disk;
 use crate::report::durability::{self, Durability};
+use crate::report::events::events;
 use crate::report::evolution::evolution;
 use crate::report::freshness;
 use crate::report::limits;
@@ -185,6 +186,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         client_cpu_s_per_operation: client_cpu_s.filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64),
         resources: resources(&valid),
         evolution: evolution(&valid, &group.trials),
+        events: events(&valid),
         freshness_s: freshness::freshness(&valid, &group.trials),
         stored_s: freshness::stored(&valid),
         event_bytes_per_s: freshness::event_bytes(&valid),
@@ -274,7 +276,9 @@ fn reasons(trials: &[&Measurement]) -> Vec<Invalidity> {
 fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(study.quick.then_some(Note::Rehearsal {}));
-    notes.extend(study.left_out_by_reason().into_iter().map(|(cases, why)| Note::LeftOut { cases, why: why.to_owned() }));
+    notes.extend(
+        study.left_out_by_reason().into_iter().map(|(cases, why)| Note::LeftOut { cases, why: why.to_owned() }),
+    );
     let (missing, all) = (study.cases.len().saturating_sub(cases.len()), cases.len());
     notes.extend((missing > 0).then_some(Note::CasesMissing { missing, all: study.cases.len() }));
     let unusable = cases.iter().filter(|case| case.valid_trials == 0);

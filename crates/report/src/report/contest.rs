@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::answers::unlike;
 use super::factors::{
-    Factors, grouped_by, is_server_setting, same_level, setting_word, short_level, show_level, show_levels,
+    Factors, grouped_by, is_question, is_server_setting, same_level, setting_word, short_level, show_level, show_levels,
 };
 use crate::finding::{Compared, Found, Leader, Pays, Told, Verdict};
 use crate::metric::Metric;
@@ -112,7 +112,9 @@ pub fn contests(factors: &Factors, factor: &Factor, metric: &Metric, scored: &[S
     if strata.len() > 1 || !factors.ramps.is_empty() {
         // With several combinations the answer over all of them comes first; else the answer at its best does.
         let place = if strata.len() > 1 { 0 } else { contests.len() };
-        if let Some(matched) = matched_contest(factor, metric, scored) {
+        // Writing and reading are different questions: who is ahead in both together is nobody's.
+        let is_mixed = strata.len() > 1 && others.choices.iter().any(is_question);
+        if let Some(matched) = matched_contest(factor, metric, scored).filter(|_| !is_mixed) {
             if is_server_setting(factor) && strata.len() > 1 {
                 // Several settings of a server are asked for what each does, not for each combination of the others.
                 return vec![matched];

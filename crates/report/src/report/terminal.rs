@@ -7,6 +7,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle
 
 use crate::finding::{CaseFinding, Estimate, Findings, Found, Note, ResourceFinding, TimeFinding};
 use crate::imported::TimeKind;
+use crate::report::events;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{LEVEL_LONGEST, in_short, short_setting, show_level, show_levels};
 use crate::report::{durability, freshness};
@@ -55,6 +56,7 @@ pub fn terminal_of(findings: &Findings, study: &Study, width: u16) -> String {
     }
     out.push('\n');
     push_evolution(&mut out, findings);
+    push_table(&mut out, "Events", &events::HEADINGS, events::rows(findings));
     push_freshness(&mut out, findings);
     push_table(&mut out, "Through the recorder", &recorded::HEADINGS, recorded::rows(findings));
     push_table(&mut out, "Blocks", &uploads::HEADINGS, uploads::rows(findings));

@@ -9,6 +9,7 @@ use crate::metric::Metric;
 use crate::report::answers::rows_per_query;
 use crate::report::case_trials::{CaseTrials, is_overloaded};
 use crate::report::contest::{Contest, Scored, contest_verdicts, contests, judge_together};
+use crate::report::events;
 use crate::report::evolution::{self, EVOLVE};
 use crate::report::factors::{Factors, is_question, show_levels};
 use crate::report::growth;
@@ -62,7 +63,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     judge_together(&mut scored, stopping(study));
     let changes = evolution::verdicts(groups, &scored);
     let evolves = !changes.is_empty();
-    let mut verdicts = [disk::verdicts(groups), uploads::verdicts(groups), changes].concat();
+    let mut verdicts = [events::verdicts(groups), disk::verdicts(groups), uploads::verdicts(groups), changes].concat();
     // What schema changes cost is said there; with and without them are no alternatives.
     let is_told = |factor: &&Factor| !evolves || factor.setting != EVOLVE;
     let contests: Vec<Contest> =

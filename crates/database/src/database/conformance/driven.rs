@@ -5,7 +5,11 @@ use crate::database::Wire;
 use crate::database::session::Channel;
 use crate::random::Stream;
 
-pub const CHECKS: &[Check] = &[("pieces of any size make no difference", &[Capability::Batches, Capability::Updates], pieces_make_no_difference)];
+pub const CHECKS: &[Check] = &[(
+    "pieces of any size make no difference",
+    &[Capability::Batches, Capability::Updates],
+    pieces_make_no_difference,
+)];
 
 type Answers = Vec<(Result<Answer, DatabaseError>, Cells)>;
 

@@ -152,7 +152,7 @@ impl<'a> Bench<'a> {
 }
 
 /// A connection as one that takes SQL, which its entry says it is.
-fn in_sql<'s>(session: &'s mut Box<dyn TargetSession>) -> Result<&'s mut dyn Session, Failure> {
+fn in_sql(session: &mut Box<dyn TargetSession>) -> Result<&mut dyn Session, Failure> {
     session.sql().ok_or_else(|| Failure("its entry says SQL, and its connections take none".into()))
 }
 

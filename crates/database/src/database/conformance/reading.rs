@@ -6,7 +6,11 @@ pub const CHECKS: &[Check] = &[
     ("a session tells its version", &[], versions_are_told),
     ("a session answers text queries", &[Capability::Sql], text_queries_are_answered),
     ("values at the edges of types come back, written row by row", &[], single_rows_come_back),
-    ("values at the edges of types come back, written together", &[Capability::Batches], edges_written_together_come_back),
+    (
+        "values at the edges of types come back, written together",
+        &[Capability::Batches],
+        edges_written_together_come_back,
+    ),
     ("7, 1000, 1075 and 3000 wide rows in one request come back", &[Capability::Batches], many_rows_come_back),
     ("reads that find nothing count as empty, others do not", &[], empty_reads_are_counted),
     ("an update that changes another number of rows than expected fails", &[Capability::Updates], changes_are_counted),

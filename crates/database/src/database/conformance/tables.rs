@@ -61,12 +61,8 @@ fn what_it_cannot_do_is_refused(bench: &Bench<'_>) -> Outcome {
     let table = || SAMPLE.to_owned();
     let at = |name: &str| ColumnRef { table: table(), column: name.into() };
     let condition = |name: &str, comparison| Condition { column: at(name), kind: ColumnKind::Int64, comparison };
-    let select = |conditions: Vec<Condition>| Select {
-        columns: vec![at("id")],
-        from: table(),
-        conditions,
-        ..Select::default()
-    };
+    let select =
+        |conditions: Vec<Condition>| Select { columns: vec![at("id")], from: table(), conditions, ..Select::default() };
     let key = || vec![bench.program.tables[0].columns[0].clone()];
     let by_id = || vec![condition("id", Comparison::Equal)];
     let cases = [

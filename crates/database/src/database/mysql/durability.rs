@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::database::level::{Known, Level};
 use crate::database::durability::{Lasts, LogPosition, Weakness, settings, weak_tables};
+use crate::database::level::{Known, Level};
 use crate::database::{DatabaseError, Session};
 
 const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', \

@@ -23,8 +23,7 @@ use std::sync::Arc;
 use super::session::WireSession;
 use super::{
     Capabilities, Capability, Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, Opens, Session,
-    SessionLimits,
-    Target, TargetSession, Weakness,
+    SessionLimits, Target, TargetSession, Weakness,
 };
 use crate::trial::DatabaseSettings;
 

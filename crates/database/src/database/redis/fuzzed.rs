@@ -30,7 +30,16 @@ pub static REDIS: Target = Target {
             "\u{3}$-1\r\n-ERR no\r\n",
         ])
     },
-    words: &["+OK\r\n", "+QUEUED\r\n", "*2\r\n", "$-1\r\n", ":1\r\n", "-ERR ", "$18446744073709551615\r\n", "*4294967295\r\n"],
+    words: &[
+        "+OK\r\n",
+        "+QUEUED\r\n",
+        "*2\r\n",
+        "$-1\r\n",
+        ":1\r\n",
+        "-ERR ",
+        "$18446744073709551615\r\n",
+        "*4294967295\r\n",
+    ],
     memory: (256 << 10, 128),
     is_linear: true,
 };

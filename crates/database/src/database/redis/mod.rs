@@ -1,13 +1,13 @@
-//! Redis and what speaks its protocol, through a codec of our own. The main type is [`Redis`]; the hot path is [`wire`].
+//! Redis and what speaks its protocol, through a codec of our own. The main type is [`Redis`]; the hot path is `wire`.
 //!
 //! A row is a hash under the key `table:key`, with a field for each column that is not null. Requests of several commands are a `MULTI` and an `EXEC`, in one
 //! round trip: others see all of it or nothing, and so does a log that a power failure has cut. What one of the commands did stays when another is refused.
 //!
 //! Invariant: nothing here allocates per operation once buffers have grown, unless the operation fails or its rows are kept.
 
+mod durability;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
-mod durability;
 mod program;
 pub mod recipe;
 mod reply;
@@ -20,9 +20,7 @@ mod wire;
 use std::sync::Arc;
 
 use super::session::WireSession;
-use super::{
-    Capabilities, Capability, DatabaseError, Endpoint, Entry, Opens, SessionLimits, Target, TargetSession,
-};
+use super::{Capabilities, Capability, DatabaseError, Endpoint, Entry, Opens, SessionLimits, Target, TargetSession};
 use crate::trial::DatabaseSettings;
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]

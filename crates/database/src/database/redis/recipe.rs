@@ -6,7 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::database::Endpoint;
-use crate::database::recipe::{CONNECTIONS, CommandLine, Reach, Readiness, Recipe, executable, search_path};
+use crate::database::recipe::{
+    CONNECTIONS, CommandLine, Reach, Readiness, Recipe, executable_as_named, places_on_path,
+};
 use crate::fault::{Fault, fault};
 use crate::trial::DatabaseSettings;
 
@@ -25,20 +27,24 @@ const REMEDY: &str =
     "install the Debian package redis-server (apt-get install redis-server), or set database.url to a running server";
 
 impl Recipe for RedisRecipe {
+    /// The program is called by its own name: Debian's is a link to one that checks dumps under another.
     fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
         if let Some(binary) = &settings.binary {
-            return executable(Path::new(binary))
-                .ok_or_else(|| format!("database.binary = \"{binary}\" is no executable file").into());
+            let refused = || format!("database.binary = \"{binary}\" is no executable file").into();
+            return executable_as_named(Path::new(binary)).ok_or_else(refused);
         }
-        if let Some(base) = &settings.base {
-            let places = ["bin", "src", ""].iter().flat_map(|place| PROGRAMS.map(|name| Path::new(base).join(place).join(name)));
-            let mut found = places.filter_map(|place| executable(&place));
-            return found
-                .next()
-                .ok_or_else(|| fault!("no server binary redis-server under database.base = \"{base}\""; "{REMEDY}"));
-        }
-        let mut found = PROGRAMS.iter().flat_map(|name| search_path(name));
-        found.next().ok_or_else(|| fault!("no server binary redis-server on the PATH"; "{REMEDY}"))
+        let under = |base: &Path| {
+            ["bin", "src", ""].iter().flat_map(|place| PROGRAMS.map(|name| base.join(place).join(name))).collect()
+        };
+        let places: Vec<PathBuf> = match &settings.base {
+            Some(base) => under(Path::new(base)),
+            None => PROGRAMS.iter().flat_map(|name| places_on_path(name)).collect(),
+        };
+        let refused = || match &settings.base {
+            Some(base) => fault!("no server binary redis-server under database.base = \"{base}\""; "{REMEDY}"),
+            None => fault!("no server binary redis-server on the PATH"; "{REMEDY}"),
+        };
+        places.iter().find_map(|place| executable_as_named(place)).ok_or_else(refused)
     }
 
     fn users(&self) -> &'static [&'static str] {
@@ -176,7 +182,10 @@ mod tests {
             ..DatabaseSettings::default()
         };
         let start = |settings: &DatabaseSettings| {
-            REDIS.start(Path::new("/bin/redis-server"), Path::new("/d"), 1, settings, &Reach::LOOPBACK).arguments.join(" ")
+            REDIS
+                .start(Path::new("/bin/redis-server"), Path::new("/d"), 1, settings, &Reach::LOOPBACK)
+                .arguments
+                .join(" ")
         };
         let usual = start(&DatabaseSettings::default());
         assert!(usual.contains("--appendonly yes --appendfsync always"), "{usual}");

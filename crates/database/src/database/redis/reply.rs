@@ -54,7 +54,9 @@ pub(super) fn read_part(input: &[u8]) -> Result<Option<(Part<'_>, usize)>, Datab
                 let end = length + bytes as usize;
                 let Some(whole) = input.get(..end + 2) else { return Ok(None) };
                 if !whole.ends_with(b"\r\n") {
-                    return Err(DatabaseError::Lost("a value of the server has another length than it says".to_owned()));
+                    return Err(DatabaseError::Lost(
+                        "a value of the server has another length than it says".to_owned(),
+                    ));
                 }
                 return Ok(Some((Part::Bytes(Some(&whole[length..end])), end + 2)));
             }
@@ -198,12 +200,7 @@ fn receive(channel: &mut Channel, depth: u32, parts_left: &mut usize) -> Result<
     }
 }
 
-fn receive_list(
-    channel: &mut Channel,
-    parts: u32,
-    depth: u32,
-    parts_left: &mut usize,
-) -> Result<Reply, DatabaseError> {
+fn receive_list(channel: &mut Channel, parts: u32, depth: u32, parts_left: &mut usize) -> Result<Reply, DatabaseError> {
     let Some(depth) = depth.checked_sub(1) else {
         return Err(DatabaseError::Lost("an answer of the server has lists within lists without end".to_owned()));
     };
@@ -240,7 +237,9 @@ mod tests {
 
     #[test]
     fn what_no_server_says_ends_the_connection() {
-        for input in ["HTTP/1.1 400\r\n", "$-2\r\n", "$99999999999\r\n", "*x\r\n", ":\r\n", "\r\n", "+OK\n", "$1\r\nabc"] {
+        for input in
+            ["HTTP/1.1 400\r\n", "$-2\r\n", "$99999999999\r\n", "*x\r\n", ":\r\n", "\r\n", "+OK\n", "$1\r\nabc"]
+        {
             assert!(read_part(input.as_bytes()).is_err(), "{input:?}");
         }
         assert_eq!(read_part(&[b'+'; LINE_BYTES_MAX - 1]), Ok(None));

@@ -14,6 +14,10 @@ use crate::statement::Table;
 const MARK: &str = "a table that loadline made";
 /// Keys that are asked for at a time.
 const KEYS_AT_A_TIME: &[u8] = b"1000";
+/// Pages in a row without any key of the table until the server is taken for one that does not end: a billion keys of others.
+const EMPTY_PAGES_MOST: u32 = 1_000_000;
+/// Rows that are counted at most: two gigabytes of numbers.
+const ROWS_MOST: usize = 250_000_000;
 
 /// Makes a table. Where there is a key of that name, or one that begins with it, nothing is made.
 pub(super) fn create(channel: &mut Channel, table: &Table) -> Result<(), DatabaseError> {
@@ -66,7 +70,14 @@ pub(super) fn count(channel: &mut Channel, table: &str) -> Result<u64, DatabaseE
     let mut seen = Vec::new();
     each_page(channel, table, |_, keys| {
         seen.extend(keys.iter().map(|key| number_of(key)));
-        Ok(true)
+        if seen.len() > ROWS_MOST {
+            seen.sort_unstable();
+            seen.dedup();
+        }
+        match seen.len() > ROWS_MOST {
+            true => Err(DatabaseError::Unavailable(format!("more than {ROWS_MOST} rows are not counted"))),
+            false => Ok(true),
+        }
     })?;
     seen.sort_unstable();
     seen.dedup();
@@ -87,6 +98,7 @@ fn each_page(
 ) -> Result<(), DatabaseError> {
     let pattern = format!("{}*", escaped(&prefix_of(table)));
     let mut cursor = b"0".to_vec();
+    let mut empty = 0;
     loop {
         let told = ask(channel, &[b"SCAN", &cursor, b"MATCH", pattern.as_bytes(), b"COUNT", KEYS_AT_A_TIME])?;
         let Reply::List(told) = told else { return Err(unknown()) };
@@ -94,8 +106,14 @@ fn each_page(
             return Err(unknown());
         };
         cursor.clone_from(next);
-        let keys = keys.iter().filter_map(|key| if let Reply::Bytes(Some(key)) = key { Some(key.clone()) } else { None });
-        if !page(channel, keys.collect())? || cursor == b"0" {
+        let keys =
+            keys.iter().filter_map(|key| if let Reply::Bytes(Some(key)) = key { Some(key.clone()) } else { None });
+        let keys: Vec<Vec<u8>> = keys.collect();
+        empty = if keys.is_empty() { empty + 1 } else { 0 };
+        if empty > EMPTY_PAGES_MOST {
+            return Err(DatabaseError::Lost("the server's SCAN does not come to an end".to_owned()));
+        }
+        if !page(channel, keys)? || cursor == b"0" {
             return Ok(());
         }
     }

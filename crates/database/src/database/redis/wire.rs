@@ -173,7 +173,9 @@ impl RedisWire {
             (Stage::Fields, Part::Bytes(bytes)) => return self.field(request, bytes),
             (Stage::Nothing | Stage::Begun, Part::Error(text)) => {
                 self.fail(refused(text));
-                return Err(DatabaseError::Lost(self.run.failure.take().map_or_else(String::new, |error| error.to_string())));
+                return Err(DatabaseError::Lost(
+                    self.run.failure.take().map_or_else(String::new, |error| error.to_string()),
+                ));
             }
             (_, part) => return Err(out_of_step(&part)),
         }
@@ -227,7 +229,8 @@ impl RedisWire {
                 Some(bytes) if value::keep(*kind, bytes, rows).is_some() => {}
                 Some(bytes) => {
                     rows.null();
-                    wrong = Some(format!("{:?} is no {kind:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(60)])));
+                    wrong =
+                        Some(format!("{:?} is no {kind:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(60)])));
                 }
             }
         }
@@ -357,7 +360,8 @@ impl Prepare for RedisWire {
         self.plans = Plan::of(program)?;
         if self.plans.iter().any(|plan| matches!(plan, Plan::Update { .. })) {
             let name = ask(channel, &[b"SCRIPT", b"LOAD", UPDATE.as_bytes()])?.text();
-            self.update = name.ok_or_else(|| DatabaseError::refused("redis", "it does not name a script"))?.into_bytes();
+            self.update =
+                name.ok_or_else(|| DatabaseError::refused("redis", "it does not name a script"))?.into_bytes();
         }
         Ok(())
     }

@@ -34,9 +34,7 @@ pub static SIMULATED: Entry = Entry {
     opens: Opens::Store(open),
     recipe: None,
     read_url: None,
-    capabilities: Capabilities::SQL
-        .without(Capability::Sql)
-        .without(Capability::Plans),
+    capabilities: Capabilities::SQL.without(Capability::Sql).without(Capability::Plans),
     processes: &[],
     level: None,
 };

@@ -2,8 +2,8 @@
 //!
 //! Invariant: nothing bounds the time for which SQLite may forget a commit: what is not synced at the commit is synced at some time.
 
-use crate::database::level::{Known, Level};
 use crate::database::durability::{Lasts, Weakness};
+use crate::database::level::{Known, Level};
 use crate::database::{DatabaseError, Session};
 
 /// What the connection's settings may lose.

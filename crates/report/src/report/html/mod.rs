@@ -9,6 +9,7 @@ mod bars;
 mod comparing;
 mod drawing;
 mod environment;
+mod events;
 mod evolution;
 mod figures;
 mod forest;
@@ -76,6 +77,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
                     (verdict(findings))
                     @if !findings.cases.is_empty() { (plots(findings, study, compared.as_ref(), operations.as_ref(), &groups)) }
                     @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
+                    (events::events(findings))
                     (evolution::evolution(findings))
                     (tables::trials(measurements, &groups))
                     (environment::environment(findings, study, environment, measurements))
@@ -133,7 +135,11 @@ fn verdict(findings: &Findings) -> Markup {
     let notes: Vec<&Note> = findings.notes.iter().filter(is_new).collect();
     let mut rest = verdicts.iter().skip(1);
     maud::html! {
-        div class={ "box verdict" @if !verdicts.first().is_some_and(|first| first.is_decided()) { " open" } } {
+        div class={
+            "box verdict"
+            @if !verdicts.first().is_some_and(|first| first.is_decided()) { " open" }
+            @if verdicts.iter().any(|verdict| verdict.tells_of_loss()) { " loss" }
+        } {
             p.first {
                 @match verdicts.first() {
                     Some(first) => { strong { (first.answer) } (first.evidence) }
@@ -174,6 +180,7 @@ fn contents(
             @if timeline::is_shown(groups) { a href="#timeline" { "Within a trial" } }
             @if compared { a href="#ratios" { "Ratios" } a href="#p-values" { "p-values" } }
             @if !findings.claims.is_empty() { a href="#claims" { "Claims" } }
+            @if findings.cases.iter().any(|case| case.events.is_some()) { a href="#events" { "Events" } }
             @if findings.cases.iter().any(|case| case.evolution.is_some()) { a href="#evolution" { "Schema changes" } }
             a href="#trials" { "Trials" }
             a href="#environment" { "Environment" }

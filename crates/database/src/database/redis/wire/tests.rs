@@ -1,3 +1,5 @@
+//! What is sent for requests, and what is made of the answers.
+
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
@@ -57,7 +59,10 @@ fn step(request: &mut Request, statement: u16, rows: u32, expect: Expect, fill: 
 fn row(cells: &mut Cells, id: i64, note: Option<&str>) {
     cells.int(id);
     cells.float(0.5);
-    note.map_or_else(|| cells.null(), |note| cells.text(note));
+    match note {
+        Some(note) => cells.text(note),
+        None => cells.null(),
+    }
 }
 
 /// What is sent, with ends of lines that can be read.

@@ -1,0 +1,194 @@
+//! Events that happened to the server while a load ran: how long it was away, for how long nothing was answered, and whether anything is gone that was
+//! acknowledged.
+//!
+//! Main functions: [`events`], from the trials of a case to a finding; [`verdicts`], what they say; [`rows`], the rows of a table. Invariant: what nobody
+//! counted is not said to be there.
+
+use crate::finding::{EventFinding, EventsFinding, Findings, Found, Verdict};
+use crate::measurement::Measurement;
+use crate::report::case_trials::CaseTrials;
+use crate::report::factors::show_levels;
+use crate::units::{show_number, show_seconds};
+
+/// Headings of [`rows`].
+pub const HEADINGS: [&str; 8] =
+    ["Case", "event", "at", "n", "away", "nothing completed for", "due meanwhile, failed", "acknowledged and gone"];
+
+/// What the valid trials of a case say of events; none where there were none.
+pub fn events(valid: &[&Measurement]) -> Option<EventsFinding> {
+    let mut finding = EventsFinding::default();
+    for (trial, whole) in valid.iter().filter_map(|trial| Some((trial.events.as_ref()?, trial))) {
+        finding.failed += whole.failed();
+        finding.scheduled += whole.operations.values().map(|seen| seen.scheduled).sum::<u64>();
+        for (place, event) in trial.events.iter().enumerate() {
+            if finding.events.len() <= place {
+                finding.events.push(EventFinding { what: event.what.clone(), ..EventFinding::default() });
+            }
+            let found = &mut finding.events[place];
+            found.n += 1;
+            let n = found.n as f64;
+            found.start_s += (event.start_s - found.start_s) / n;
+            found.away_s += (event.away_s - found.away_s) / n;
+            found.away_max_s = found.away_max_s.max(event.away_s);
+            for aside in event.intended.values() {
+                found.completed += aside.completed;
+                found.failed += aside.failed;
+            }
+        }
+        if let (Some(acknowledged), Some(lost)) = (trial.acknowledged, trial.lost()) {
+            finding.counted += 1;
+            finding.acknowledged += acknowledged;
+            finding.lost += lost;
+            finding.trials_with_loss += u64::from(lost > 0);
+            finding.surplus += trial.surplus();
+        }
+    }
+    for (place, found) in finding.events.iter_mut().enumerate() {
+        let gap = |trial: &&Measurement| trial.events.as_ref()?.events.get(place)?.gap_s;
+        let gaps: Vec<f64> = valid.iter().filter_map(gap).collect();
+        found.gap_s = (!gaps.is_empty()).then(|| gaps.iter().sum::<f64>() / gaps.len() as f64);
+        found.gap_max_s = gaps.into_iter().reduce(f64::max);
+    }
+    (!finding.events.is_empty()).then_some(finding)
+}
+
+/// For each case with events: what they took, and what is gone.
+pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
+    let of_group = |group: &CaseTrials<'_>| {
+        let finding = events(&group.valid().collect::<Vec<_>>())?;
+        let label = show_levels(&group.case.levels);
+        let label = if group.case.levels.is_empty() { String::new() } else { format!("{label}: ") };
+        let mut parts: Vec<String> = finding.events.iter().map(show_event).collect();
+        parts.push(match finding.failed {
+            0 => "no operation failed".to_owned(),
+            failed => {
+                let [failed, all] = [failed, finding.scheduled].map(|count| show_number(count as f64));
+                format!("{failed} of {all} operations failed")
+            }
+        });
+        let found = Found::Events {
+            levels: group.case.levels.clone(),
+            lost: (finding.counted > 0).then_some(finding.lost),
+            trials_with_loss: finding.trials_with_loss,
+            counted: finding.counted,
+        };
+        Some(Verdict::new(found, format!("{label}{}", show_kept(&finding))).and(parts.join("; ")))
+    };
+    let mut verdicts: Vec<Verdict> = groups.iter().filter_map(of_group).collect();
+    // What is worst is told first.
+    verdicts.sort_by_key(|verdict| !verdict.tells_of_loss());
+    verdicts
+}
+
+/// `nothing is gone of 120,000 records that were acknowledged (5 trials)`.
+fn show_kept(finding: &EventsFinding) -> String {
+    let EventsFinding { counted, acknowledged, lost, trials_with_loss, surplus, .. } = finding;
+    let number = |count: u64| show_number(count as f64);
+    let trials = if *counted == 1 { "1 trial".to_owned() } else { format!("{counted} trials") };
+    let kept = match (counted, lost) {
+        (0, _) => "whether anything is gone was not counted, since the load does not only add records".to_owned(),
+        (_, 0) => format!("nothing is gone of {} records that were acknowledged ({trials})", number(*acknowledged)),
+        _ => format!(
+            "{} of {} records that were acknowledged are gone, in {trials_with_loss} of {trials}",
+            number(*lost),
+            number(*acknowledged)
+        ),
+    };
+    match surplus {
+        0 => kept,
+        _ => format!("{kept}; {} are there that were refused", number(*surplus)),
+    }
+}
+
+/// `killed at 3 s it let clients in again after 1.2 s (longest 1.4 s, n = 5), and nothing was completed for 1.9 s (longest 2.1 s)`.
+fn show_event(event: &EventFinding) -> String {
+    let at = show_seconds(event.start_s);
+    let (away, longest, n) = (show_seconds(event.away_s), show_seconds(event.away_max_s), event.n);
+    let happened = match event.what.as_str() {
+        "pause" => format!("paused at {at} it stood still for {away}"),
+        "stop" => format!("stopped at {at} it let clients in again after {away}"),
+        _ => format!("killed at {at} it let clients in again after {away}"),
+    };
+    let gap = event.gap_s.zip(event.gap_max_s).map_or(String::new(), |(gap_s, gap_max_s)| {
+        format!(", and nothing was completed for {} (longest {})", show_seconds(gap_s), show_seconds(gap_max_s))
+    });
+    format!("{happened} (longest {longest}, n = {n}){gap}")
+}
+
+/// A row for each event of each case.
+pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
+    let mut rows = Vec::new();
+    for (case, found) in findings.cases.iter().filter_map(|case| Some((case, case.events.as_ref()?))) {
+        for event in &found.events {
+            let gone = match found.counted {
+                0 => "not counted".to_owned(),
+                _ => format!("{} of {}", show_number(found.lost as f64), show_number(found.acknowledged as f64)),
+            };
+            rows.push(vec![
+                show_levels(&case.levels),
+                event.what.clone(),
+                show_seconds(event.start_s),
+                event.n.to_string(),
+                show_seconds(event.away_s),
+                event.gap_s.map_or("-".to_owned(), show_seconds),
+                show_number(event.failed as f64),
+                gone,
+            ]);
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::{AsideMeasurement, EventMeasurement, EventsMeasurement};
+    use crate::trial::{Case, Levels, Settings, Trial};
+
+    fn trial(away_s: f64, gap_s: f64, found: Option<u64>) -> Measurement {
+        let trial = Trial::new(Case::new(Levels::new(), Settings::default()), 0, 1);
+        let mut measurement = Measurement::unmeasured(&trial);
+        let aside = AsideMeasurement { completed: 3, failed: 2, ..AsideMeasurement::default() };
+        let event = EventMeasurement {
+            what: "kill".to_owned(),
+            start_s: 3.0,
+            away_s,
+            gap_s: Some(gap_s),
+            intended: [("insert".to_owned(), aside)].into(),
+            error: None,
+        };
+        let acknowledged = found.map(|_| 1_000);
+        measurement.events = Some(EventsMeasurement { events: vec![event], acknowledged, found, unknown: 4 });
+        measurement
+    }
+
+    fn said(trials: &[Measurement]) -> String {
+        let group = CaseTrials { case: &trials[0].trial.case, discarded: None, trials: trials.iter().collect() };
+        verdicts(&[group])[0].to_string()
+    }
+
+    #[test]
+    fn what_was_kept_and_how_long_it_took_is_told_in_a_sentence() {
+        let text = said(&[trial(1.0, 1.5, Some(1_004)), trial(2.0, 2.5, Some(1_000))]);
+        assert!(
+            text.starts_with("nothing is gone of 2,000 records that were acknowledged (2 trials); killed at 3 s"),
+            "{text}"
+        );
+        assert!(
+            text.contains("after 1.50 s (longest 2 s, n = 2), and nothing was completed for 2 s (longest 2.50 s)"),
+            "{text}"
+        );
+        assert!(text.ends_with("; no operation failed"), "{text}");
+    }
+
+    #[test]
+    fn what_is_gone_is_told_first_and_what_nobody_counted_is_not_called_there() {
+        let text = said(&[trial(1.0, 1.5, Some(990)), trial(2.0, 2.5, Some(1_005))]);
+        assert!(
+            text.starts_with("10 of 2,000 records that were acknowledged are gone, in 1 of 2 trials; 1 are there that"),
+            "{text}"
+        );
+        let text = said(&[trial(1.0, 1.5, None)]);
+        assert!(text.starts_with("whether anything is gone was not counted"), "{text}");
+    }
+}

@@ -1,0 +1,156 @@
+//! What happens to the server while it is measured: `[[events]]`.
+//!
+//! Main type: [`Happening`]. Invariant: whatever happens, the server is given back, paused no more; one that does not come back is told with why.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use super::entry::entry_of;
+use super::stage::Current;
+use crate::database::recipe::{Reach, Recipe};
+use crate::load::{Changing, Observed};
+use crate::measurement::{EventMeasurement, EventsMeasurement, Measurement};
+use crate::server::Server;
+use crate::study::plan::private_server;
+use crate::trial::{DatabaseSettings, EventKind, EventSettings, Settings};
+
+/// Names of events in the engine, which tells what belongs to each of them by these.
+const NAMES: [&str; 16] = [
+    "event 1", "event 2", "event 3", "event 4", "event 5", "event 6", "event 7", "event 8", "event 9", "event 10",
+    "event 11", "event 12", "event 13", "event 14", "event 15", "event 16",
+];
+
+/// How long it is waited behind an event, at the end of a load, for the first operation that is completed.
+const HEARD_WITHIN: Duration = Duration::from_millis(200);
+
+/// A server to which something happens.
+pub struct Happening {
+    server: Server,
+    recipe: &'static dyn Recipe,
+    reach: Reach,
+    /// The server's own settings.
+    own: DatabaseSettings,
+    events: Vec<EventSettings>,
+}
+
+/// What happened.
+pub struct Happened {
+    server: Server,
+    events: Vec<EventMeasurement>,
+    silences_s: BTreeMap<String, f64>,
+}
+
+impl Happening {
+    /// The events of a trial, which has its server until they are over; none where the study has none.
+    ///
+    /// # Errors
+    /// When there is no server that loadline has started.
+    pub fn take(settings: &Settings, current: &mut Current) -> anyhow::Result<Option<Self>> {
+        if settings.events.is_empty() {
+            return Ok(None);
+        }
+        let entry = entry_of(&settings.database)?;
+        let recipe = entry.recipe.context("events need a server that loadline has started")?;
+        let reach = current.reach_of_front();
+        let own = private_server(&settings.database).unwrap_or_else(|| settings.database.clone());
+        let server = current.server.take().context("events need a server that loadline has started")?;
+        Ok(Some(Happening { server, recipe, reach, own, events: settings.events.clone() }))
+    }
+
+    /// Waits for the measured phase, and lets the events happen until the load is over.
+    pub fn run(mut self, begins: &Receiver<Arc<Changing>>) -> Happened {
+        let mut events = Vec::new();
+        let Ok(changing) = begins.recv() else {
+            return Happened { server: self.server, events, silences_s: Default::default() };
+        };
+        let (begun, begun_ns) = (Instant::now(), changing.now_ns());
+        for (event, name) in std::mem::take(&mut self.events).iter().zip(NAMES) {
+            let due = begun + Duration::from_secs_f64(event.at_s);
+            if !is_waited(begins, due) {
+                break;
+            }
+            let start_ns = changing.begin(name);
+            let outcome = self.happen(event, begins);
+            let end_ns = changing.end();
+            let error = outcome.err();
+            let is_gone = error.is_some();
+            events.push(EventMeasurement {
+                what: event.what.name().to_owned(),
+                start_s: start_ns.saturating_sub(begun_ns) as f64 / 1e9,
+                away_s: end_ns.saturating_sub(start_ns) as f64 / 1e9,
+                error,
+                ..EventMeasurement::default()
+            });
+            if is_gone {
+                break;
+            }
+        }
+        // Until the load is over, so that the silence behind the last one is known.
+        while is_waited(begins, Instant::now() + HEARD_WITHIN) {}
+        Happened { server: self.server, events, silences_s: changing.silences_s() }
+    }
+
+    /// Lets an event happen; why the server did not come back, where it did not.
+    fn happen(&mut self, event: &EventSettings, begins: &Receiver<Arc<Changing>>) -> Result<(), String> {
+        let back = Instant::now() + Duration::from_secs_f64(event.lasts_s);
+        match event.what {
+            EventKind::Pause => {
+                self.server.pause();
+                is_waited(begins, back);
+                self.server.resume();
+                return Ok(());
+            }
+            EventKind::Kill => self.server.kill(),
+            EventKind::Stop => drop(self.server.stop_in_order()),
+        }
+        is_waited(begins, back);
+        self.server.start_again(&self.reach, self.recipe, &self.own).map_err(|error| error.to_string())
+    }
+}
+
+/// Waits until a time; whether the load goes on still.
+fn is_waited(begins: &Receiver<Arc<Changing>>, until: Instant) -> bool {
+    match begins.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        Err(RecvTimeoutError::Timeout) => true,
+        Ok(_) | Err(RecvTimeoutError::Disconnected) => false,
+    }
+}
+
+impl Happened {
+    /// Gives the server back; what is left is what happened to it.
+    pub fn give_back(self, current: &mut Current) -> Events {
+        (current.server, current.is_spent) = (Some(self.server), true);
+        Events { events: self.events, silences_s: self.silences_s }
+    }
+}
+
+/// What happened to a server.
+pub struct Events {
+    events: Vec<EventMeasurement>,
+    silences_s: BTreeMap<String, f64>,
+}
+
+impl Events {
+    /// What is to be stored of it. `counted` are the records that were acknowledged and those that were found.
+    pub fn measured(
+        mut self,
+        measurement: &Measurement,
+        observed: &Observed,
+        counted: Option<(u64, u64)>,
+    ) -> EventsMeasurement {
+        let workload = &measurement.trial.case.settings.workload;
+        let mut parts = observed.tally.asides.parts(&workload.kind_names());
+        for (event, name) in self.events.iter_mut().zip(NAMES) {
+            event.intended = parts.remove(name).unwrap_or_default();
+            event.gap_s = self.silences_s.get(name).copied();
+        }
+        let open: u64 = measurement.operations.values().map(|seen| seen.failed + seen.abandoned).sum();
+        let unknown = open * u64::from(workload.batch.max(1));
+        let (acknowledged, found) = counted.unzip();
+        EventsMeasurement { events: self.events, acknowledged, found, unknown }
+    }
+}

@@ -68,7 +68,7 @@ pub fn drive_beside(
     (evolver, begins): (Option<Evolver<'_>>, mpsc::Receiver<Arc<Changing>>),
     current: &mut Current,
 ) -> anyhow::Result<(Vec<Observed>, Happenings)> {
-    let happening = Happening::take(&trial.case.settings, current)?;
+    let happening = Happening::take(trial, current)?;
     let beside = evolver.map(Beside::Schema).or(happening.map(Beside::Server));
     let (observed, done) = drive(trial, groups, reconnect, attendant, (beside, begins));
     let (evolved, events) = match done? {

@@ -14,9 +14,10 @@ use super::stage::Current;
 use crate::database::recipe::{Reach, Recipe};
 use crate::load::{Changing, Observed};
 use crate::measurement::{EventMeasurement, EventsMeasurement, Measurement};
+use crate::random::derive;
 use crate::server::Server;
 use crate::study::plan::private_server;
-use crate::trial::{DatabaseSettings, EventKind, EventSettings, Settings};
+use crate::trial::{DatabaseSettings, EventKind, EventSettings, Trial};
 
 /// Names of events in the engine, which tells what belongs to each of them by these.
 const NAMES: [&str; 16] = [
@@ -35,6 +36,8 @@ pub struct Happening {
     /// The server's own settings.
     own: DatabaseSettings,
     events: Vec<EventSettings>,
+    /// What decides what a cut keeps by chance.
+    seed: u64,
 }
 
 /// What happened.
@@ -49,7 +52,8 @@ impl Happening {
     ///
     /// # Errors
     /// When there is no server that loadline has started.
-    pub fn take(settings: &Settings, current: &mut Current) -> anyhow::Result<Option<Self>> {
+    pub fn take(trial: &Trial, current: &mut Current) -> anyhow::Result<Option<Self>> {
+        let settings = &trial.case.settings;
         if settings.events.is_empty() {
             return Ok(None);
         }
@@ -58,7 +62,7 @@ impl Happening {
         let reach = current.reach_of_front();
         let own = private_server(&settings.database).unwrap_or_else(|| settings.database.clone());
         let server = current.server.take().context("events need a server that loadline has started")?;
-        Ok(Some(Happening { server, recipe, reach, own, events: settings.events.clone() }))
+        Ok(Some(Happening { server, recipe, reach, own, events: settings.events.clone(), seed: trial.seed }))
     }
 
     /// Waits for the measured phase, and lets the events happen until the load is over.
@@ -106,6 +110,13 @@ impl Happening {
             }
             EventKind::Kill => self.server.kill(),
             EventKind::Stop => drop(self.server.stop_in_order()),
+            EventKind::CutPower => {
+                let seed = derive(self.seed, event.at_s.to_bits());
+                let away = || {
+                    is_waited(begins, back);
+                };
+                self.server.cut_power(event.keeps, seed, away).map_err(|error| error.to_string())?;
+            }
         }
         is_waited(begins, back);
         self.server.start_again(&self.reach, self.recipe, &self.own).map_err(|error| error.to_string())

@@ -41,6 +41,7 @@ mod password;
 mod pinned;
 pub mod plan;
 mod predict;
+mod private_start;
 mod progress;
 mod record;
 mod record_config;

@@ -15,13 +15,14 @@ use super::entry::{as_database, as_session, entry_of, open_within_limits, reache
 use super::facts::facts;
 use super::fixture::{Fixture, identity_of, remove_own};
 use super::output::{note, sentence};
-
+use super::private_start::start_private;
 use super::staged_link::{StagedLink, wanted};
-use crate::database::recipe::{Reach, Recipe};
+use crate::database::recipe::Reach;
 use crate::database::{Database, Endpoint, ReadUrl, Target};
 use crate::link::Wanted;
 use crate::reason::Reason;
-use crate::server::{KeptData, Server, ServerError, interrupted, move_or_copy, remove_orphans, root};
+use crate::server::{Server, interrupted, move_or_copy, remove_orphans, root};
+use crate::study::cuts_power;
 use crate::study::plan::private_server;
 use crate::study::{Passwords, Patience};
 use crate::trial::{DatabaseSettings, Settings};
@@ -85,6 +86,17 @@ pub struct Current {
     pub is_spent: bool,
 }
 
+/// What is around a database.
+#[derive(Clone, Copy, Default)]
+struct Around<'a> {
+    /// The link to it, where there is one.
+    link: Option<&'a Wanted>,
+    /// Whether a recorder is in front of it, at the recorder's own host.
+    is_behind: bool,
+    /// Whether its data are to be on a disk that can lose its power.
+    loses_power: bool,
+}
+
 /// How another process opens a database that is set up. Has its password: to be handed over through a pipe only.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Opening {
@@ -136,10 +148,13 @@ impl Stage {
     /// # Errors
     /// When its server does not start or it cannot be reached.
     pub fn enter_for(&mut self, settings: &Settings) -> anyhow::Result<&mut Current> {
-        let identity = if self.cache.is_some() { identity_of(settings)? } else { None };
+        // What is on a disk that loses its power is for this run alone.
+        let loses_power = cuts_power(&settings.events);
+        let identity = if self.cache.is_some() && !loses_power { identity_of(settings)? } else { None };
         let link = settings.link.as_ref().map(|link| wanted(link, settings.load.clients));
         // Behind a recorder nobody reaches the database over the link.
-        let current = self.enter_with(&settings.database, (link.as_ref(), settings.recorded().is_some()), identity)?;
+        let around = Around { link: link.as_ref(), is_behind: settings.recorded().is_some(), loses_power };
+        let current = self.enter_with(&settings.database, around, identity)?;
         super::connections::check_server(settings, &current.facts)?;
         Ok(current)
     }
@@ -149,15 +164,16 @@ impl Stage {
     /// # Errors
     /// When its server does not start or it cannot be reached.
     pub fn enter(&mut self, settings: &DatabaseSettings) -> anyhow::Result<&mut Current> {
-        self.enter_with(settings, (None, false), None)
+        self.enter_with(settings, Around::default(), None)
     }
 
     fn enter_with(
         &mut self,
         settings: &DatabaseSettings,
-        (link, is_behind): (Option<&Wanted>, bool),
+        around: Around<'_>,
         identity: Option<String>,
     ) -> anyhow::Result<&mut Current> {
+        let Around { link, is_behind, loses_power } = around;
         // A server that was killed just now may still be there and answer nothing.
         let answers = |current: &Current| current.server.is_none() || current.target.open().is_ok();
         let has_link = |current: &Current| match (&current.link, link) {
@@ -167,7 +183,9 @@ impl Stage {
         };
         let is_same =
             |current: &Current| current.settings == *settings && current.identity == identity && !current.is_spent;
-        let is_up = |current: &Current| has_link(current) && current.has_server() && answers(current);
+        let has_disk = |current: &Current| current.server.as_ref().is_some_and(Server::can_lose_power) == loses_power;
+        let is_up =
+            |current: &Current| has_link(current) && has_disk(current) && current.has_server() && answers(current);
         // Tables choose their engine and connections their socket: the server stays.
         let keeps_server = |current: &Current| {
             let is_kept = identity.is_some() || current.identity.is_some();
@@ -181,7 +199,7 @@ impl Stage {
             current => {
                 let ended = current.as_mut().and_then(Current::untold_end);
                 self.leave();
-                let current = self.set_up(settings, (link, is_behind), identity)?;
+                let current = self.set_up(settings, around, identity)?;
                 self.current
                     .insert(current)
                     .notes
@@ -245,7 +263,7 @@ impl Stage {
     fn set_up(
         &mut self,
         settings: &DatabaseSettings,
-        (link, is_behind): (Option<&Wanted>, bool),
+        Around { link, is_behind, loses_power }: Around<'_>,
         identity: Option<String>,
     ) -> anyhow::Result<Current> {
         let entry = entry_of(settings)?;
@@ -262,12 +280,15 @@ impl Stage {
             (Some(url), _, Some(read_url)) => endpoint = Some(self.endpoint_of(url, read_url)?),
             (None, Some(recipe), _) => {
                 let kept = taken.as_ref().map(Taken::data);
-                let started = match self.start(&reach, recipe, settings, kept.as_ref(), &mut notes) {
+                let start = |kept, notes: &mut Vec<String>| {
+                    start_private((recipe, settings), (&self.directory, loses_power), &reach, kept, notes)
+                };
+                let started = match start(kept.as_ref(), &mut notes) {
                     Err(error) if kept.is_some() && !interrupted() => {
                         let why = sentence(&error);
                         notes.push(format!("a server with the tables of an earlier run did not start, so that they are filled anew: {why}"));
                         taken.take().into_iter().for_each(Taken::discard);
-                        self.start(&reach, recipe, settings, None, &mut notes)?
+                        start(None, &mut notes)?
                     }
                     started => started?,
                 };
@@ -315,34 +336,6 @@ impl Stage {
 }
 
 impl Stage {
-    /// Starts a private server, with its data in the run directory if its user may go there.
-    fn start(
-        &self,
-        reach: &Reach,
-        recipe: &dyn Recipe,
-        settings: &DatabaseSettings,
-        kept: Option<&KeptData>,
-        notes: &mut Vec<String>,
-    ) -> anyhow::Result<Server> {
-        let own = private_server(settings).unwrap_or_else(|| settings.clone());
-        let start = |parent| Server::start_at(reach, recipe, &own, parent, kept);
-        let server = match start(Some(&self.directory)) {
-            Err(ServerError::Barred { user, directory, .. }) => {
-                let (run, root) = (self.directory.display(), root());
-                notes.push(format!(
-                    "the server runs as user {user}, who may not enter {}: its data are in {}, not in {run}; choose another \
-                     run directory with --out if that is not the disk to be measured",
-                    directory.display(),
-                    root.display()
-                ));
-                start(None)?
-            }
-            server => server?,
-        };
-        notes.extend(server.warnings().iter().map(|warning| format!("{} warns: {warning}", settings.name)));
-        Ok(server)
-    }
-
     /// Where an existing server listens, and the password: that of the address as it was written, else that of [`PASSWORD`].
     fn endpoint_of(&self, url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
         endpoint_of(self.passwords.whole_address(url), read_url)

@@ -13,7 +13,8 @@ const LAYERS: &[&[&str]] = &[
     &["study"],
     &["metric"],
     &["database"],
-    &["segments"],
+    &["segments", "mount"],
+    &["disk"],
     &["workload", "layout", "block", "data"],
     &["scoring", "sizing", "queueing", "statistics", "written"],
     &[
@@ -48,7 +49,7 @@ const WITHIN: &[(&[&str], &[&str])] = &[
     (&["link"], &["server"]),
     (&["queueing", "scoring"], &["statistics"]),
     (&["workload", "layout", "block", "data"], &["workload", "layout", "data"]),
-    (LAYERS[12], LAYERS[12]),
+    (LAYERS[13], LAYERS[13]),
 ];
 
 /// Where what is observed and what is found is described.

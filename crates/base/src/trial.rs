@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::operation::KindNames;
 use crate::query::Query;
 
-pub use events::{EventKind, EventSettings};
+pub use events::{CutKeeps, EventKind, EventSettings};
 pub use evolve::{EVOLVE_AT_MOST_S, EvolveSettings, SchemaChangeKind};
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
 pub use levels::{level_text, show_level, show_levels};

@@ -28,7 +28,7 @@ impl Server {
         self.identities().iter().for_each(|identity| identity.signal(signal));
     }
 
-    fn identities(&self) -> Vec<ProcessIdentity> {
+    pub(super) fn identities(&self) -> Vec<ProcessIdentity> {
         self.pids().into_iter().filter_map(ProcessIdentity::of).collect()
     }
 

@@ -13,6 +13,7 @@ mod disk;
 mod interrupt;
 mod keep;
 mod memory;
+mod power;
 mod process;
 mod readiness;
 mod start;
@@ -31,6 +32,7 @@ pub use directory::{remove_orphans, root};
 pub use disk::free_disk_bytes;
 pub use interrupt::{install_signal_handlers, install_signal_handlers_with_reload, interrupted, take_reload};
 pub use keep::{KeptData, move_or_copy, remove, size_bytes};
+pub use power::PowerDisk;
 pub use process::wait_until;
 pub use start::check;
 pub use user::keep_files_private;
@@ -66,6 +68,8 @@ pub struct Server {
     warnings: Vec<String>,
     /// Goes when the server has gone.
     memory: Option<MemoryGroup>,
+    /// Goes when the directory has gone, whose data may be on it.
+    power: Option<PowerDisk>,
 }
 
 /// Why there is no server. Sentences name the place, the value and the remedy.
@@ -178,6 +182,9 @@ pub enum ServerError {
         /// What to do, if that can be told.
         remedy: Option<String>,
     },
+    /// The disk that can lose its power is not there.
+    #[error("the disk of the server: {0}")]
+    Disk(String),
     /// The user asked loadline to stop.
     #[error("interrupted while the server was starting")]
     Interrupted,

@@ -252,7 +252,16 @@ pub(super) fn start(
     endpoint.password = password;
     let warnings = adjustments(&read_log(&directory.log()), settings.config.keys());
     let main = MainProcess::of(child.id());
-    Ok(Server { child: Some(child), main, directory, endpoint, stop_signal: recipe.stop_signal(), warnings, memory })
+    Ok(Server {
+        child: Some(child),
+        main,
+        directory,
+        endpoint,
+        stop_signal: recipe.stop_signal(),
+        warnings,
+        memory,
+        power: None,
+    })
 }
 
 /// Starts a program in the directory, with its output at the end of the log and nothing of loadline's environment that

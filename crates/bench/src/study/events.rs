@@ -3,7 +3,7 @@
 //! Main: [`EVENT`] and [`read_events`]. Invariant: events that were read are in the order of their times, and none begins before the one in front of it is over.
 
 use crate::fault::{Fault, fault};
-use crate::trial::{EventKind, EventSettings, Length, Settings};
+use crate::trial::{CutKeeps, EventKind, EventSettings, Length, Settings};
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::{Content, Table};
@@ -22,15 +22,21 @@ pub(super) static EVENT: Part = Part {
         ),
         Setting::new(
             "do",
-            Kind::OneOf(&["kill", "stop", "pause"]),
+            Kind::OneOf(&["kill", "stop", "pause", "cut-power"]),
             Absent::Refused,
-            "What happens: `kill` ends all processes of the server at once, as a crash does, and starts it again on what is there; `stop` stops it in order and starts it again; `pause` makes all of its processes stand still, and go on.",
+            "What happens: `kill` ends all processes of the server at once, as a crash does, and starts it again on what is there; `stop` stops it in order and starts it again; `pause` makes all of its processes stand still, and go on; `cut-power` takes the power from the disk that its data are on, kills its processes, and starts it again on what the disk has kept: what was synced.",
         ),
         Setting::new(
             "lasts",
             Kind::Duration(Span::Any),
             Absent::Means("no time: it is started again at once; for `pause` it must be given"),
             "How long the server stays away before it is started again, or goes on.",
+        ),
+        Setting::new(
+            "keeps",
+            Kind::OneOf(&CutKeeps::NAMES),
+            Absent::Means("nothing"),
+            "What `cut-power` keeps of what was written and not synced: `nothing`; `sectors` of 512 bytes by chance, so that pages are torn; `blocks` of 4,096 bytes by chance; `in-order` what was written first, up to a moment by chance.",
         ),
     ],
 };
@@ -59,6 +65,7 @@ pub(super) fn read_events(root: &Table, errors: &mut Errors) -> Vec<EventSetting
         let what = match section.text("do", errors) {
             Some("pause") => EventKind::Pause,
             Some("stop") => EventKind::Stop,
+            Some("cut-power") => EventKind::CutPower,
             _ => EventKind::Kill,
         };
         let lasts: Option<f64> = section.find("lasts", errors);
@@ -76,9 +83,20 @@ pub(super) fn read_events(root: &Table, errors: &mut Errors) -> Vec<EventSetting
                 fault!("an event of [[events]] begins before the one above it is over"; "{remedy}"),
             );
         }
-        events.push(EventSettings { at_s, what, lasts_s: lasts.unwrap_or_default() });
+        let keeps = section.text("keeps", errors);
+        if keeps.is_some() && what != EventKind::CutPower {
+            let remedy = "leave keeps out, or write do = \"cut-power\"";
+            errors.push(section.place, fault!("an event of [[events]] keeps something, and cuts no power"; "{remedy}"));
+        }
+        let keeps = keeps.and_then(CutKeeps::of_name).unwrap_or_default();
+        events.push(EventSettings { at_s, what, lasts_s: lasts.unwrap_or_default(), keeps });
     }
     events
+}
+
+/// Whether one of them cuts the power, so that the server's data must be on a disk of ours.
+pub fn cuts_power(events: &[EventSettings]) -> bool {
+    events.iter().any(|event| event.what == EventKind::CutPower)
 }
 
 /// What does not go together with events; none where nothing is wrong.
@@ -130,10 +148,12 @@ mod tests {
         let events = read(
             "[[events]]\nat = \"1s\"\ndo = \"pause\"\nlasts = \"500ms\"\n[[events]]\nat = \"3s\"\ndo = \"kill\"\n",
         );
-        let pause = EventSettings { at_s: 1.0, what: EventKind::Pause, lasts_s: 0.5 };
-        let kill = EventSettings { at_s: 3.0, what: EventKind::Kill, lasts_s: 0.0 };
+        let pause = EventSettings { at_s: 1.0, what: EventKind::Pause, lasts_s: 0.5, keeps: CutKeeps::Nothing };
+        let kill = EventSettings { at_s: 3.0, what: EventKind::Kill, lasts_s: 0.0, keeps: CutKeeps::Nothing };
         assert_eq!(events, Ok(vec![pause, kill]));
         assert_eq!(read("name = \"a\""), Ok(Vec::new()));
+        let cut = read("[[events]]\nat = \"1s\"\ndo = \"cut-power\"\nkeeps = \"in-order\"\n").unwrap();
+        assert_eq!((cut[0].what, cut[0].keeps), (EventKind::CutPower, CutKeeps::InOrder));
     }
 
     #[test]
@@ -144,6 +164,8 @@ mod tests {
             ("[[events]]\nat = \"3s\"", "do = \"kill\""),
             ("[[events]]\nat = \"3s\"\ndo = \"melt\"", "melt"),
             ("[[events]]\nat = \"3s\"\ndo = \"pause\"", "lasts = \"2s\""),
+            ("[[events]]\nat = \"3s\"\ndo = \"kill\"\nkeeps = \"nothing\"", "cuts no power"),
+            ("[[events]]\nat = \"3s\"\ndo = \"cut-power\"\nkeeps = \"all\"", "in-order"),
             ("[[events]]\nat = \"3s\"\ndo = \"kill\"\n[[events]]\nat = \"1s\"\ndo = \"kill\"", "order of their times"),
         ] {
             let error = read(text).unwrap_err();

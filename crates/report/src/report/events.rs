@@ -107,6 +107,7 @@ fn show_event(event: &EventFinding) -> String {
     let happened = match event.what.as_str() {
         "pause" => format!("paused at {at} it stood still for {away}"),
         "stop" => format!("stopped at {at} it let clients in again after {away}"),
+        "cut-power" => format!("its power cut at {at} it let clients in again after {away}"),
         _ => format!("killed at {at} it let clients in again after {away}"),
     };
     let gap = event.gap_s.zip(event.gap_max_s).map_or(String::new(), |(gap_s, gap_max_s)| {

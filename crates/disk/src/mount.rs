@@ -1,0 +1,225 @@
+//! A disk under a directory, by FUSE: what the kernel asks is done on the [`Disk`], and while the power is gone nobody gets an answer.
+//!
+//! Main type: [`Mounted`]. Invariant: whoever waits when the power goes is told nothing until [`Mounted::release`], so that a server acknowledges nothing in between
+//! that a disk with power would have let it.
+
+mod handler;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
+
+use crate::disk::Disk;
+use handler::{Handler, Held};
+
+/// What begins the source of a mount of ours in the kernel's table; its process's id follows.
+const SOURCE: &str = "loadline-disk-";
+
+/// How long the kernel may take to close what killed processes had open.
+const CLOSED_WITHIN: Duration = Duration::from_secs(10);
+
+/// Why a disk is not under its directory.
+#[derive(Debug, thiserror::Error)]
+pub enum MountError {
+    /// The kernel has no FUSE, or this user may not use it.
+    #[error("{path}: cannot be mounted: {source}; it takes /dev/fuse, and root or fusermount3 (apt-get install fuse3)")]
+    Mount {
+        /// Where it should be.
+        path: PathBuf,
+        /// What the kernel or fusermount3 says.
+        source: io::Error,
+    },
+    /// It stays mounted.
+    #[error("{path}: cannot be unmounted: {source}")]
+    Unmount {
+        /// Where it is.
+        path: PathBuf,
+        /// What the kernel says.
+        source: io::Error,
+    },
+}
+
+/// What the file system and its owner share.
+#[derive(Debug)]
+struct Shared {
+    disk: Mutex<Disk>,
+    power: Condvar,
+    held: Mutex<Held>,
+}
+
+impl Shared {
+    fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A disk under a directory.
+#[derive(Debug)]
+pub struct Mounted {
+    at: PathBuf,
+    shared: Arc<Shared>,
+    session: Option<BackgroundSession>,
+}
+
+impl Mounted {
+    /// Puts a disk under a directory, which is made.
+    ///
+    /// # Errors
+    ///
+    /// [`MountError::Mount`].
+    pub fn new(disk: Disk, at: &Path) -> Result<Self, MountError> {
+        let wrong = |source| MountError::Mount { path: at.to_owned(), source };
+        fs::create_dir_all(at).map_err(wrong)?;
+        let shared = Arc::new(Shared { disk: Mutex::new(disk), power: Condvar::new(), held: Mutex::default() });
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName(format!("{SOURCE}{}", std::process::id())),
+            MountOption::Subtype("loadline".to_owned()),
+            MountOption::DefaultPermissions,
+            MountOption::NoDev,
+            MountOption::NoSuid,
+            MountOption::NoAtime,
+        ];
+        // Servers run as users of their own.
+        config.acl = SessionACL::All;
+        let session = Session::new(Handler::new(Arc::clone(&shared)), at, &config).and_then(Session::spawn);
+        Ok(Mounted { at: at.to_owned(), session: Some(session.map_err(wrong)?), shared })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.at
+    }
+
+    /// The disk, which does nothing else meanwhile.
+    pub fn disk(&self) -> MutexGuard<'_, Disk> {
+        self.shared.disk()
+    }
+
+    /// Waits until the power is gone, so long at most; tells whether it is.
+    pub fn wait_until_off(&self, most: Duration) -> bool {
+        let until = Instant::now() + most;
+        let mut disk = self.shared.disk();
+        while !disk.is_off() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let (next, _) = self.shared.power.wait_timeout(disk, left).unwrap_or_else(PoisonError::into_inner);
+            disk = next;
+        }
+        true
+    }
+
+    /// The power is gone from now on.
+    pub fn cut_now(&self) {
+        self.shared.disk().cut_now();
+        self.shared.power.notify_all();
+    }
+
+    /// All who wait are told EIO, now and from now on, so that killed processes can end.
+    pub fn release(&self) {
+        self.shared.held.lock().unwrap_or_else(PoisonError::into_inner).release();
+    }
+
+    /// Takes the disk from under its directory.
+    ///
+    /// # Errors
+    ///
+    /// [`MountError::Unmount`]: a process has something open, say.
+    pub fn unmount(mut self) -> Result<Disk, MountError> {
+        self.end().map_err(|source| MountError::Unmount { path: self.at.clone(), source })?;
+        let shared = Arc::clone(&self.shared);
+        drop(self);
+        let busy = || io::Error::new(io::ErrorKind::ResourceBusy, "its file system still runs");
+        let path = PathBuf::new();
+        let shared = Arc::try_unwrap(shared).map_err(|_| MountError::Unmount { path, source: busy() })?;
+        Ok(shared.disk.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.release();
+        let Some(session) = self.session.take() else { return Ok(()) };
+        // The kernel may still be closing what the last process had open.
+        let until = Instant::now() + CLOSED_WITHIN;
+        loop {
+            match unmount(&self.at, 0) {
+                Ok(()) => return session.join(),
+                Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                // Who is not root has fusermount3 do it.
+                Err(error) if error.raw_os_error() == Some(libc::EPERM) => return session.umount_and_join(),
+                Err(error) => {
+                    // A process that has something open keeps it alive, out of everybody's sight.
+                    unmount(&self.at, libc::MNT_DETACH)?;
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        // Whoever wants to know whether it worked calls `unmount`.
+        let _ = self.end();
+    }
+}
+
+/// Removes the mounts below a directory that a killed run left; returns where they were.
+///
+/// # Errors
+///
+/// The kernel's table cannot be read, or a mount cannot be removed.
+pub fn remove_left_behind(below: &Path) -> io::Result<Vec<PathBuf>> {
+    let table = fs::read_to_string("/proc/self/mountinfo")?;
+    let left: Vec<PathBuf> = table.lines().filter_map(left_behind).filter(|at| at.starts_with(below)).collect();
+    left.iter().try_for_each(|at| unmount(at, libc::MNT_DETACH))?;
+    Ok(left)
+}
+
+/// Where the mount of a line of `mountinfo` is, if it is one of ours whose process has ended.
+fn left_behind(line: &str) -> Option<PathBuf> {
+    let (before, after) = line.split_once(" - ")?;
+    let process: u32 = after.split(' ').nth(1)?.strip_prefix(SOURCE)?.parse().ok()?;
+    let at = before.split(' ').nth(4)?;
+    let is_alive = Path::new("/proc").join(process.to_string()).exists();
+    (!is_alive).then(|| PathBuf::from(unescaped(at)))
+}
+
+/// The table writes space, tab, newline and backslash as three octal digits.
+fn unescaped(text: &str) -> String {
+    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
+        .iter()
+        .fold(text.to_owned(), |text, (written, meant)| text.replace(written, meant))
+}
+
+fn unmount(at: &Path, flags: i32) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    let path = std::ffi::CString::new(at.as_os_str().as_bytes())?;
+    // SAFETY: the path ends with a zero byte and outlives the call.
+    match unsafe { libc::umount2(path.as_ptr(), flags) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_mounts_of_ours_whose_process_has_ended_are_left_behind() {
+        let line = |process: u32| {
+            format!("36 35 0:52 / /tmp/a\\040b rw,nosuid - fuse.loadline {SOURCE}{process} rw,user_id=0")
+        };
+        assert_eq!(left_behind(&line(std::process::id())), None);
+        assert_eq!(left_behind(&line(u32::MAX)), Some(PathBuf::from("/tmp/a b")));
+        assert_eq!(left_behind("36 35 0:52 / /tmp/a rw - fuse.sshfs somebody rw"), None);
+        assert_eq!(left_behind("nonsense"), None);
+    }
+}

@@ -1,0 +1,44 @@
+//! Starting the private server of a study. Main function: [`start_private`].
+
+use std::path::Path;
+
+use crate::database::recipe::{Reach, Recipe};
+use crate::server::{KeptData, PowerDisk, Server, ServerError, root};
+use crate::study::plan::private_server;
+use crate::trial::DatabaseSettings;
+
+/// Starts a private server, with its data in the run directory if its user may go there; on a disk that can lose its power, where it is to lose it.
+///
+/// # Errors
+/// When it does not start.
+pub fn start_private(
+    (recipe, settings): (&dyn Recipe, &DatabaseSettings),
+    (run, loses_power): (&Path, bool),
+    reach: &Reach,
+    kept: Option<&KeptData>,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Server> {
+    let own = private_server(settings).unwrap_or_else(|| settings.clone());
+    let start = |parent: Option<&Path>| {
+        if !loses_power {
+            return Server::start_at(reach, recipe, &own, parent, kept);
+        }
+        let disk = PowerDisk::mount(parent.unwrap_or(&root()))?;
+        Ok(Server::start_at(reach, recipe, &own, Some(&disk.path()), kept)?.on(disk))
+    };
+    let server = match start(Some(run)) {
+        Err(ServerError::Barred { user, directory, .. }) => {
+            let (run, root) = (run.display(), root());
+            notes.push(format!(
+                "the server runs as user {user}, who may not enter {}: its data are in {}, not in {run}; choose another \
+                 run directory with --out if that is not the disk to be measured",
+                directory.display(),
+                root.display()
+            ));
+            start(None)?
+        }
+        server => server?,
+    };
+    notes.extend(server.warnings().iter().map(|warning| format!("{} warns: {warning}", settings.name)));
+    Ok(server)
+}

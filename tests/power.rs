@@ -1,0 +1,67 @@
+//! The power of a server's disk is cut while it is measured, as users write it, with real servers: what their settings promise is there afterwards, and what they
+//! do not promise is counted as gone. These tests need FUSE; `./check` says where there is none.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
+
+#[path = "cli/program.rs"]
+#[expect(dead_code, reason = "shared with other tests")]
+mod program;
+
+mod mounted_disk {
+    use loadline::measurement::EventsMeasurement;
+
+    use super::program::{Scratch, outcome};
+
+    /// Two cuts in a load that only adds records.
+    fn study(database: &str, keeps: &str) -> String {
+        let cut = |at: &str| format!("[[events]]\nat = \"{at}\"\ndo = \"cut-power\"\nkeeps = \"{keeps}\"\n");
+        format!(
+            "name = \"power\"\n[database]\n{database}\n[record]\ntype = \"sensor\"\nrows = 100\n[layout]\nname = \"wide\"\n[workload]\nname = \"write\"\n\
+             [load]\nclients = 4\nduration = \"9s\"\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n{}{}",
+            cut("1s"),
+            cut("5s")
+        )
+    }
+
+    fn cut(database: &str, keeps: &str) -> EventsMeasurement {
+        let scratch = Scratch::new();
+        scratch.write("s.toml", &study(database, keeps));
+        let told = outcome(scratch.command(&["run", "s.toml", "--out", "run"]).env("LOADLINE_STOLEN", "1")).expect(0);
+        assert!(told.stdout.contains("its power cut at "), "{}", told.stdout);
+        let trial = scratch.stored("run").remove(0);
+        assert_eq!(trial.invalid_because, [], "{database}: {:?}", trial.errors);
+        let left = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        assert!(!left.contains(scratch.path("run").to_str().unwrap()), "{left}");
+        let files = std::fs::read_dir(scratch.path("run")).unwrap();
+        assert!(files.flatten().all(|entry| !entry.file_name().to_string_lossy().starts_with("loadline-disk-")));
+        trial.events.unwrap()
+    }
+
+    #[test]
+    fn what_servers_acknowledge_by_default_is_there_after_a_power_cut() {
+        for (database, keeps) in [
+            ("name = \"postgres\"", "nothing"),
+            ("name = \"postgres\"", "sectors"),
+            ("name = \"mariadb\"", "nothing"),
+            ("name = \"mariadb\"", "sectors"),
+            ("name = \"redis\"", "nothing"),
+            ("name = \"redis\"", "in-order"),
+        ] {
+            let events = cut(database, keeps);
+            assert_eq!((events.events.len(), events.lost()), (2, Some(0)), "{database}, {keeps}: {events:?}");
+            assert!(events.acknowledged.unwrap() > 100, "{database}, {keeps}: {events:?}");
+        }
+    }
+
+    #[test]
+    fn what_servers_do_not_sync_is_gone_after_a_power_cut_and_counted() {
+        for database in [
+            "name = \"postgres\"\nconfig = { synchronous_commit = \"off\" }",
+            "name = \"mariadb\"\nconfig = { innodb_flush_log_at_trx_commit = \"2\" }",
+            "name = \"redis\"\nconfig = { appendfsync = \"everysec\" }",
+        ] {
+            let events = cut(database, "nothing");
+            assert!(events.lost().unwrap() > 0, "{database}: {events:?}");
+        }
+    }
+}

@@ -164,8 +164,11 @@ fn a_server_with_less_memory_is_in_a_group_with_that_limit_and_the_group_goes_wi
             Err(error) => panic!("{name}: {error}"),
         };
         let groups = || -> Vec<String> {
-            let of = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-            server.pids().iter().map(of).filter(|groups| !groups.is_empty()).collect()
+            let read =
+                |pid: u32, name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+            // One that is ending is in no group any more; by then it has no command line either.
+            let of = |pid| Some(read(pid, "cgroup")).filter(|_| !read(pid, "cmdline").is_empty());
+            server.pids().into_iter().filter_map(of).filter(|groups| !groups.is_empty()).collect()
         };
         let all = groups();
         assert!(!all.is_empty() && all.iter().all(|groups| groups.contains("/loadline-memory-")), "{name}: {all:?}");

@@ -11,6 +11,7 @@ use super::driving::drive_pinned;
 use super::evolve::{Evolved, Evolver};
 use super::happening::{Events, Happened, Happening};
 use super::stage::Current;
+use super::unanswered::Counted;
 use crate::load::{Changing, Group, Observed, Reconnect, ReconnectSession, no_thread};
 use crate::measurement::{EvolutionMeasurement, Measurement};
 use crate::trial::Trial;
@@ -40,12 +41,7 @@ pub struct Happenings {
 impl Happenings {
     /// Puts all of it into a measurement. Gives back what is left to be judged of the records that are stored: what events have lost is what the study asks
     /// about.
-    pub fn tell(
-        self,
-        measurement: &mut Measurement,
-        observed: &Observed,
-        stored: Option<(u64, u64)>,
-    ) -> Option<(u64, u64)> {
+    pub fn tell(self, measurement: &mut Measurement, observed: &Observed, counted: Counted) -> Option<(u64, u64)> {
         let names = measurement.trial.case.settings.workload.kind_names();
         measurement.evolution = self.evolved.map(|evolved| EvolutionMeasurement {
             changes: evolved.changes,
@@ -53,8 +49,8 @@ impl Happenings {
             silences_s: evolved.silences_s,
         });
         let is_eventful = self.events.is_some();
-        measurement.events = self.events.map(|events| events.measured(measurement, observed, stored));
-        stored.filter(|_| !is_eventful)
+        measurement.events = self.events.map(|events| events.measured(measurement, observed, counted));
+        counted.stored.filter(|_| !is_eventful)
     }
 }
 

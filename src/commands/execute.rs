@@ -20,6 +20,7 @@ use super::options::{check_options, check_recorded, plans, restrict};
 use super::output::sentence;
 use super::pinned::{self};
 use super::stage::Current;
+use super::unanswered::{Counted, are_looked_for, unanswered};
 use super::watch::Watch;
 use crate::database::{DatabaseError, Target};
 use crate::fault::Fault;
@@ -206,7 +207,8 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         None => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
     };
     let (mut measurement, samples) = measured(trial, &observed, attended, current);
-    let stored = Happenings { evolved, events }.tell(&mut measurement, &observed, stored);
+    let unanswered = if stored.is_some() { unanswered(settings, &work, &observed, current)? } else { None };
+    let stored = Happenings { evolved, events }.tell(&mut measurement, &observed, Counted { stored, unanswered });
     (measurement.plans, measurement.connecting_s) = (plans, connecting_s);
     measurement.disk = disk.transpose().map_err(anyhow::Error::msg)?;
     judge(&mut measurement, settings, &observed, current.target.is_embedded() && !is_in_front, stored);
@@ -246,7 +248,7 @@ fn connect_group<'a>(
     let connecting_s = settings.load.count_connecting.then(|| connecting.elapsed().as_secs_f64());
     let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
     let sources = sources(work, settings.load.clients, |number| work.workload(of(number)))?;
-    let keeps_acknowledged = settings.recorder.is_some();
+    let keeps_acknowledged = settings.recorder.is_some() || are_looked_for(settings);
     let pins_loops = pinned::may_pin_loops(settings);
     Ok((Group { settings: load, connections, sources, keeps_acknowledged, pins_loops }, connecting_s))
 }

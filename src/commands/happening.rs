@@ -11,6 +11,7 @@ use anyhow::Context;
 
 use super::entry::entry_of;
 use super::stage::Current;
+use super::unanswered::Counted;
 use crate::database::recipe::{Reach, Recipe};
 use crate::load::{Changing, Observed};
 use crate::measurement::{EventMeasurement, EventsMeasurement, Measurement};
@@ -80,13 +81,17 @@ impl Happening {
             let start_ns = changing.begin(name);
             let outcome = self.happen(event, begins);
             let end_ns = changing.end();
-            let error = outcome.err();
+            let (unsynced, error) = match outcome {
+                Ok(unsynced) => (unsynced, None),
+                Err(error) => (None, Some(error)),
+            };
             let is_gone = error.is_some();
             events.push(EventMeasurement {
                 what: event.what.name().to_owned(),
                 start_s: start_ns.saturating_sub(begun_ns) as f64 / 1e9,
                 away_s: end_ns.saturating_sub(start_ns) as f64 / 1e9,
                 error,
+                unsynced,
                 ..EventMeasurement::default()
             });
             if is_gone {
@@ -98,15 +103,16 @@ impl Happening {
         Happened { server: self.server, events, silences_s: changing.silences_s() }
     }
 
-    /// Lets an event happen; why the server did not come back, where it did not.
-    fn happen(&mut self, event: &EventSettings, begins: &Receiver<Arc<Changing>>) -> Result<(), String> {
+    /// Lets an event happen; what the disk had not synced where its power was cut, and why the server did not come back, where it did not.
+    fn happen(&mut self, event: &EventSettings, begins: &Receiver<Arc<Changing>>) -> Result<Option<u64>, String> {
         let back = Instant::now() + Duration::from_secs_f64(event.lasts_s);
+        let mut unsynced = None;
         match event.what {
             EventKind::Pause => {
                 self.server.pause();
                 is_waited(begins, back);
                 self.server.resume();
-                return Ok(());
+                return Ok(None);
             }
             EventKind::Kill => self.server.kill(),
             EventKind::Stop => drop(self.server.stop_in_order()),
@@ -115,11 +121,13 @@ impl Happening {
                 let away = || {
                     is_waited(begins, back);
                 };
-                self.server.cut_power(event.keeps, seed, away).map_err(|error| error.to_string())?;
+                let lost = self.server.cut_power(event.keeps, seed, away).map_err(|error| error.to_string())?;
+                unsynced = Some(lost.unsynced());
             }
         }
         is_waited(begins, back);
-        self.server.start_again(&self.reach, self.recipe, &self.own).map_err(|error| error.to_string())
+        self.server.start_again(&self.reach, self.recipe, &self.own).map_err(|error| error.to_string())?;
+        Ok(unsynced)
     }
 }
 
@@ -146,13 +154,8 @@ pub struct Events {
 }
 
 impl Events {
-    /// What is to be stored of it. `counted` are the records that were acknowledged and those that were found.
-    pub fn measured(
-        mut self,
-        measurement: &Measurement,
-        observed: &Observed,
-        counted: Option<(u64, u64)>,
-    ) -> EventsMeasurement {
+    /// What is to be stored of it.
+    pub fn measured(mut self, measurement: &Measurement, observed: &Observed, counted: Counted) -> EventsMeasurement {
         let workload = &measurement.trial.case.settings.workload;
         let mut parts = observed.tally.asides.parts(&workload.kind_names());
         for (event, name) in self.events.iter_mut().zip(NAMES) {
@@ -160,8 +163,9 @@ impl Events {
             event.gap_s = self.silences_s.get(name).copied();
         }
         let open: u64 = measurement.operations.values().map(|seen| seen.failed + seen.abandoned).sum();
-        let unknown = open * u64::from(workload.batch.max(1));
-        let (acknowledged, found) = counted.unzip();
-        EventsMeasurement { events: self.events, acknowledged, found, unknown }
+        let most = open * u64::from(workload.batch.max(1));
+        let (acknowledged, found) = counted.stored.unzip();
+        let (unknown, unknown_found) = counted.unanswered.map_or((most, None), |(sent, found)| (sent, Some(found)));
+        EventsMeasurement { events: self.events, acknowledged, found, unknown, unknown_found }
     }
 }

@@ -63,6 +63,7 @@ mod staged_link;
 mod stolen;
 mod stored;
 mod telling;
+mod unanswered;
 mod watch;
 mod watcher;
 

@@ -182,10 +182,15 @@ pub fn remove_left_behind(below: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(left)
 }
 
-/// Where the mount of a line of `mountinfo` is, if it is one of ours whose process has ended.
+/// Where the mount of a line of `mountinfo` is, if it is one of this user's whose process has ended.
 fn left_behind(line: &str) -> Option<PathBuf> {
     let (before, after) = line.split_once(" - ")?;
-    let process: u32 = after.split(' ').nth(1)?.strip_prefix(SOURCE)?.parse().ok()?;
+    let mut after = after.split(' ').skip(1);
+    let process: u32 = after.next()?.strip_prefix(SOURCE)?.parse().ok()?;
+    // SAFETY: it only tells who we are.
+    let own = format!("user_id={}", unsafe { libc::geteuid() });
+    // Anybody who may mount can call his mounts as ours are called.
+    after.next()?.split(',').find(|option| *option == own)?;
     let at = before.split(' ').nth(4)?;
     let is_alive = Path::new("/proc").join(process.to_string()).exists();
     (!is_alive).then(|| PathBuf::from(unescaped(at)))
@@ -214,9 +219,15 @@ mod tests {
 
     #[test]
     fn only_mounts_of_ours_whose_process_has_ended_are_left_behind() {
-        let line = |process: u32| {
-            format!("36 35 0:52 / /tmp/a\\040b rw,nosuid - fuse.loadline {SOURCE}{process} rw,user_id=0")
+        // SAFETY: it only tells who we are.
+        let own = unsafe { libc::geteuid() };
+        let of = |user: u32, process: u32| {
+            format!(
+                "36 35 0:52 / /tmp/a\\040b rw,nosuid - fuse.loadline {SOURCE}{process} rw,user_id={user},group_id=0"
+            )
         };
+        let line = |process| of(own, process);
+        assert_eq!(left_behind(&of(own + 1, u32::MAX)), None, "somebody else's");
         assert_eq!(left_behind(&line(std::process::id())), None);
         assert_eq!(left_behind(&line(u32::MAX)), Some(PathBuf::from("/tmp/a b")));
         assert_eq!(left_behind("36 35 0:52 / /tmp/a rw - fuse.sshfs somebody rw"), None);

@@ -14,6 +14,10 @@ pub struct EventsFinding {
     pub acknowledged: u64,
     /// Of these, records that are gone.
     pub lost: u64,
+    /// Records that may be gone besides: as many that nobody was promised may be there in their place.
+    pub hidden: u64,
+    /// Trials in which the server did not come back.
+    pub not_back: u64,
     /// Trials in which some are gone.
     pub trials_with_loss: u64,
     /// Records that are there although nobody had sent them, or they were refused.
@@ -27,12 +31,14 @@ pub struct EventsFinding {
 /// One event of `[[events]]`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct EventFinding {
-    /// `kill`, `stop` or `pause`.
+    /// `kill`, `stop`, `pause` or `cut-power`.
     pub what: String,
     /// When it happened, in seconds after the start of the measured phase, mean.
     pub start_s: f64,
     /// Trials in which it happened.
     pub n: u64,
+    /// Blocks and names that the disk had not synced when its power was cut, mean; null for other events.
+    pub unsynced: Option<f64>,
     /// How long until the server let clients in again, or went on, mean in seconds.
     pub away_s: f64,
     /// The longest, in seconds.

@@ -31,6 +31,11 @@ pub enum Note {
         /// Why.
         why: String,
     },
+    /// The servers' data were on a disk that can lose its power.
+    #[error(
+        "the servers' data were on a disk in user space, and the figures contain what happened to it: throughput and response times say nothing of the databases"
+    )]
+    OnPowerDisk {},
     /// Cases that were not measured yet.
     #[error("{missing} of {all} cases have no trial yet")]
     CasesMissing {

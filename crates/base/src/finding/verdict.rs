@@ -54,14 +54,14 @@ impl Verdict {
 
     /// Whether it tells of records that were acknowledged and are gone.
     pub fn tells_of_loss(&self) -> bool {
-        matches!(self.found, Found::Events { lost: Some(1..), .. })
+        matches!(self.found, Found::Events { lost: Some(1..), .. } | Found::Events { not_back: 1.., .. })
     }
 
     /// Whether it decides anything.
     pub fn is_decided(&self) -> bool {
         match &self.found {
             Found::NoValidTrial {} => false,
-            Found::Events { lost, .. } => lost.is_some(),
+            Found::Events { lost, not_back, .. } => lost.is_some() || *not_back > 0,
             Found::LoadLine { arrival_rate_per_s, outcome, .. } => {
                 arrival_rate_per_s.is_some() && !matches!(outcome, Outcome::NotDriven { .. })
             }
@@ -217,6 +217,8 @@ pub enum Found {
         trials_with_loss: u64,
         /// Trials in which they were counted.
         counted: u64,
+        /// Trials in which the server did not come back.
+        not_back: u64,
     },
     /// How many sources a recorder carries.
     SourcesCarried {

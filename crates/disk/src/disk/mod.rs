@@ -70,10 +70,19 @@ pub struct Lost {
     pub unsynced_blocks: u64,
     /// Sectors of them that are as they were before.
     pub sectors: u64,
-    /// Changes to names.
+    /// Changes to names that had been made and not synced; some of them may be there.
+    pub unsynced_names: u64,
+    /// Changes to names that are lost.
     pub names: u64,
     /// Files that nothing stands for any more.
     pub files: u64,
+}
+
+impl Lost {
+    /// Blocks and changes to names that were not synced, whether they are there or not: what a disk without power has to decide.
+    pub fn unsynced(&self) -> u64 {
+        self.unsynced_blocks + self.unsynced_names
+    }
 }
 
 /// A disk whose content lies in a directory of its own.
@@ -162,7 +171,7 @@ impl Disk {
             Keeps::Nothing => 0,
             Keeps::Sectors | Keeps::Blocks | Keeps::Prefix => chance.below(changes + 1),
         };
-        lost.names = changes - kept_changes;
+        (lost.unsynced_names, lost.names) = (changes, changes - kept_changes);
         let last_kept = chance.below(self.clock + 1);
         let keeps = self.plan.keeps;
         for (inode, node) in &mut self.nodes {

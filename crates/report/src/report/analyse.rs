@@ -19,7 +19,7 @@ use crate::report::claims::judge_claim;
 use crate::report::client;
 use crate::report::disk;
 use crate::report::durability::{self, Durability};
-use crate::report::events::events;
+use crate::report::events;
 use crate::report::evolution::evolution;
 use crate::report::freshness;
 use crate::report::limits;
@@ -186,7 +186,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         client_cpu_s_per_operation: client_cpu_s.filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64),
         resources: resources(&valid),
         evolution: evolution(&valid, &group.trials),
-        events: events(&valid),
+        events: events::events(group),
         freshness_s: freshness::freshness(&valid, &group.trials),
         stored_s: freshness::stored(&valid),
         event_bytes_per_s: freshness::event_bytes(&valid),
@@ -276,6 +276,7 @@ fn reasons(trials: &[&Measurement]) -> Vec<Invalidity> {
 fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(study.quick.then_some(Note::Rehearsal {}));
+    notes.extend(events::is_on_power_disk(groups).then_some(Note::OnPowerDisk {}));
     notes.extend(
         study.left_out_by_reason().into_iter().map(|(cases, why)| Note::LeftOut { cases, why: why.to_owned() }),
     );

@@ -8,15 +8,28 @@ use crate::finding::{EventFinding, EventsFinding, Findings, Found, Verdict};
 use crate::measurement::Measurement;
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
+use crate::trial::EventKind;
 use crate::units::{show_number, show_seconds};
 
 /// Headings of [`rows`].
 pub const HEADINGS: [&str; 8] =
     ["Case", "event", "at", "n", "away", "nothing completed for", "due meanwhile, failed", "acknowledged and gone"];
 
-/// What the valid trials of a case say of events; none where there were none.
-pub fn events(valid: &[&Measurement]) -> Option<EventsFinding> {
-    let mut finding = EventsFinding::default();
+/// Whether the servers' data were on a disk that can lose its power, so that their figures are that disk's.
+pub fn is_on_power_disk(groups: &[CaseTrials<'_>]) -> bool {
+    let cuts =
+        |group: &CaseTrials<'_>| group.case.settings.events.iter().any(|event| event.what == EventKind::CutPower);
+    groups.iter().any(cuts)
+}
+
+/// What the trials of a case say of events; none where there were none. Times and what is gone are those of valid trials.
+pub fn events(group: &CaseTrials<'_>) -> Option<EventsFinding> {
+    let valid: Vec<&Measurement> = group.valid().collect();
+    let is_gone = |trial: &&&Measurement| {
+        trial.events.as_ref().is_some_and(|seen| seen.events.iter().any(|event| event.error.is_some()))
+    };
+    let not_back = group.trials.iter().filter(is_gone).count() as u64;
+    let mut finding = EventsFinding { not_back, ..EventsFinding::default() };
     for (trial, whole) in valid.iter().filter_map(|trial| Some((trial.events.as_ref()?, trial))) {
         finding.failed += whole.failed();
         finding.scheduled += whole.operations.values().map(|seen| seen.scheduled).sum::<u64>();
@@ -30,6 +43,10 @@ pub fn events(valid: &[&Measurement]) -> Option<EventsFinding> {
             found.start_s += (event.start_s - found.start_s) / n;
             found.away_s += (event.away_s - found.away_s) / n;
             found.away_max_s = found.away_max_s.max(event.away_s);
+            if let Some(unsynced) = event.unsynced {
+                let mean = found.unsynced.unwrap_or(0.0);
+                found.unsynced = Some(mean + (unsynced as f64 - mean) / n);
+            }
             for aside in event.intended.values() {
                 found.completed += aside.completed;
                 found.failed += aside.failed;
@@ -39,6 +56,7 @@ pub fn events(valid: &[&Measurement]) -> Option<EventsFinding> {
             finding.counted += 1;
             finding.acknowledged += acknowledged;
             finding.lost += lost;
+            finding.hidden += trial.hidden();
             finding.trials_with_loss += u64::from(lost > 0);
             finding.surplus += trial.surplus();
         }
@@ -49,30 +67,37 @@ pub fn events(valid: &[&Measurement]) -> Option<EventsFinding> {
         found.gap_s = (!gaps.is_empty()).then(|| gaps.iter().sum::<f64>() / gaps.len() as f64);
         found.gap_max_s = gaps.into_iter().reduce(f64::max);
     }
-    (!finding.events.is_empty()).then_some(finding)
+    (!finding.events.is_empty() || not_back > 0).then_some(finding)
 }
 
 /// For each case with events: what they took, and what is gone.
 pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let of_group = |group: &CaseTrials<'_>| {
-        let finding = events(&group.valid().collect::<Vec<_>>())?;
+        let finding = events(group)?;
         let label = show_levels(&group.case.levels);
         let label = if group.case.levels.is_empty() { String::new() } else { format!("{label}: ") };
         let mut parts: Vec<String> = finding.events.iter().map(show_event).collect();
-        parts.push(match finding.failed {
+        parts.extend((!finding.events.is_empty()).then(|| match finding.failed {
             0 => "no operation failed".to_owned(),
             failed => {
                 let [failed, all] = [failed, finding.scheduled].map(|count| show_number(count as f64));
                 format!("{failed} of {all} operations failed")
             }
-        });
+        }));
         let found = Found::Events {
             levels: group.case.levels.clone(),
             lost: (finding.counted > 0).then_some(finding.lost),
             trials_with_loss: finding.trials_with_loss,
             counted: finding.counted,
+            not_back: finding.not_back,
         };
-        Some(Verdict::new(found, format!("{label}{}", show_kept(&finding))).and(parts.join("; ")))
+        let told = match (finding.not_back, finding.events.is_empty()) {
+            (0, _) => show_kept(&finding),
+            (times, true) => show_not_back(times, group.trials.len()),
+            (times, false) => format!("{}; {}", show_not_back(times, group.trials.len()), show_kept(&finding)),
+        };
+        let verdict = Verdict::new(found, format!("{label}{told}"));
+        Some(if parts.is_empty() { verdict } else { verdict.and(parts.join("; ")) })
     };
     let mut verdicts: Vec<Verdict> = groups.iter().filter_map(of_group).collect();
     // What is worst is told first.
@@ -80,13 +105,24 @@ pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     verdicts
 }
 
+/// `the server did not come back in 2 of 5 trials`.
+fn show_not_back(times: u64, of: usize) -> String {
+    let trials = if of == 1 { "1 trial".to_owned() } else { format!("{of} trials") };
+    format!("the server did not come back in {times} of {trials}")
+}
+
 /// `nothing is gone of 120,000 records that were acknowledged (5 trials)`.
 fn show_kept(finding: &EventsFinding) -> String {
-    let EventsFinding { counted, acknowledged, lost, trials_with_loss, surplus, .. } = finding;
+    let EventsFinding { counted, acknowledged, lost, hidden, trials_with_loss, surplus, .. } = finding;
     let number = |count: u64| show_number(count as f64);
     let trials = if *counted == 1 { "1 trial".to_owned() } else { format!("{counted} trials") };
     let kept = match (counted, lost) {
         (0, _) => "whether anything is gone was not counted, since the load does not only add records".to_owned(),
+        (_, 0) if *hidden > 0 => format!(
+            "at most {} are gone of {} records that were acknowledged ({trials}): so many were sent and not answered, and may be there in their place",
+            number(*hidden),
+            number(*acknowledged)
+        ),
         (_, 0) => format!("nothing is gone of {} records that were acknowledged ({trials})", number(*acknowledged)),
         _ => format!(
             "{} of {} records that were acknowledged are gone, in {trials_with_loss} of {trials}",
@@ -107,7 +143,12 @@ fn show_event(event: &EventFinding) -> String {
     let happened = match event.what.as_str() {
         "pause" => format!("paused at {at} it stood still for {away}"),
         "stop" => format!("stopped at {at} it let clients in again after {away}"),
-        "cut-power" => format!("its power cut at {at} it let clients in again after {away}"),
+        "cut-power" => {
+            let unsynced = show_number(event.unsynced.unwrap_or_default());
+            format!(
+                "its power cut at {at}, with {unsynced} blocks and names not synced, it let clients in again after {away}"
+            )
+        }
         _ => format!("killed at {at} it let clients in again after {away}"),
     };
     let gap = event.gap_s.zip(event.gap_max_s).map_or(String::new(), |(gap_s, gap_max_s)| {
@@ -144,6 +185,7 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
 mod tests {
     use super::*;
     use crate::measurement::{AsideMeasurement, EventMeasurement, EventsMeasurement};
+    use crate::reason::Reason;
     use crate::trial::{Case, Levels, Settings, Trial};
 
     fn trial(away_s: f64, gap_s: f64, found: Option<u64>) -> Measurement {
@@ -156,10 +198,16 @@ mod tests {
             away_s,
             gap_s: Some(gap_s),
             intended: [("insert".to_owned(), aside)].into(),
-            error: None,
+            ..EventMeasurement::default()
         };
         let acknowledged = found.map(|_| 1_000);
-        measurement.events = Some(EventsMeasurement { events: vec![event], acknowledged, found, unknown: 4 });
+        measurement.events = Some(EventsMeasurement {
+            events: vec![event],
+            acknowledged,
+            found,
+            unknown: 4,
+            unknown_found: found.map(|found| found.saturating_sub(1_000).min(4)),
+        });
         measurement
     }
 
@@ -191,5 +239,20 @@ mod tests {
         );
         let text = said(&[trial(1.0, 1.5, None)]);
         assert!(text.starts_with("whether anything is gone was not counted"), "{text}");
+    }
+
+    #[test]
+    fn records_that_nobody_looked_for_may_stand_for_others_and_a_server_that_is_gone_is_told_first() {
+        let mut unseen = trial(1.0, 1.5, Some(1_002));
+        unseen.events.as_mut().unwrap().unknown_found = None;
+        let text = said(&[unseen]);
+        assert!(text.starts_with("at most 4 are gone of 1,000 records that were acknowledged (1 trial)"), "{text}");
+
+        let mut gone = trial(1.0, 1.5, Some(1_000));
+        gone.events.as_mut().unwrap().events[0].error = Some("it ended at once".to_owned());
+        gone.invalid_because = vec![Reason::NotCarriedOut { error: "it ended at once".to_owned() }];
+        let text = said(&[trial(1.0, 1.5, Some(1_000)), gone.clone()]);
+        assert!(text.starts_with("the server did not come back in 1 of 2 trials; nothing is gone of 1,000"), "{text}");
+        assert_eq!(said(&[gone]), "the server did not come back in 1 of 1 trial");
     }
 }

@@ -66,8 +66,11 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let mut verdicts = [events::verdicts(groups), disk::verdicts(groups), uploads::verdicts(groups), changes].concat();
     // What schema changes cost is said there; with and without them are no alternatives.
     let is_told = |factor: &&Factor| !evolves || factor.setting != EVOLVE;
-    let contests: Vec<Contest> =
-        contested(&factors).filter(is_told).flat_map(|factor| contests(&factors, factor, metric, &scored)).collect();
+    let contests: Vec<Contest> = contested(&factors)
+        .filter(|_| !events::is_on_power_disk(groups))
+        .filter(is_told)
+        .flat_map(|factor| contests(&factors, factor, metric, &scored))
+        .collect();
     verdicts.extend(contest_verdicts(&contests, metric));
     verdicts.extend(recorded::verdicts(groups));
     verdicts.extend(freshness::verdicts(study, groups));

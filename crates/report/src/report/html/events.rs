@@ -17,7 +17,7 @@ pub fn events(findings: &Findings) -> Markup {
                 p.about {
                     "What happened to the server on purpose while the load ran. It is away until it lets clients in again; the gap in service is the \
                      longest time in which no operation at all was completed that met the event. Records are gone that were acknowledged and are not there \
-                     in the end; those that were sent and not answered may be there or not, and count as neither."
+                     in the end; those that were sent and not answered may be there or not: each of them is looked for, and they count as neither."
                 }
                 div.scroll { table {
                     thead { tr { @for heading in HEADINGS { th { (heading) } } } }

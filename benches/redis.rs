@@ -19,7 +19,7 @@ use loadline::database::redis::recipe::REDIS;
 use loadline::server::Server;
 use loadline::trial::DatabaseSettings;
 use shared::ours::run_study_by;
-use shared::process::{Usage, measure, run};
+use shared::process::{Usage, in_session_of_its_own, measure, run};
 use shared::ratio::{from_environment, median_of, ratios, show};
 
 /// Records that are read.
@@ -57,9 +57,7 @@ impl Subject {
         if self.arrangement == Arrangement::Session {
             return Command::new(program);
         }
-        let mut command = Command::new("setsid");
-        command.args(["--wait", program]);
-        command
+        in_session_of_its_own(program)
     }
 }
 

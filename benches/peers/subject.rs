@@ -8,7 +8,7 @@ use loadline::server::Server;
 use loadline::trial::DatabaseSettings;
 
 use crate::shared::ours::{Trial, postgres_socket, run_study_by, url};
-use crate::shared::process::{Usage, measure, run};
+use crate::shared::process::{Usage, in_session_of_its_own, measure, run};
 use crate::transaction;
 
 /// Rows of sysbench's table.
@@ -95,10 +95,7 @@ impl Subject {
         if self.arrangement == Arrangement::Session {
             return Command::new(program);
         }
-        let mut command = Command::new("setsid");
-        // Its usage is that of what it becomes, or of the child that it waits for.
-        command.args(["--wait", program]);
-        command
+        in_session_of_its_own(program)
     }
 
     fn statements(&self) -> String {

@@ -44,6 +44,13 @@ const STOLEN_MOST: f64 = 0.05;
 /// Times that a command is repeated because of it.
 const REPEATED_MOST: usize = 100;
 
+/// A command that runs a program in another session than the server's. Its usage is that of what it becomes, or of the child that it waits for.
+pub fn in_session_of_its_own(program: &str) -> Command {
+    let mut command = Command::new("setsid");
+    command.args(["--wait", program]);
+    command
+}
+
 /// Runs a command to its end and returns its standard output and usage.
 pub fn run(command: &mut Command) -> (String, Usage) {
     let (text, usage, status) = run_once(command);

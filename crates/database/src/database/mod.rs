@@ -6,6 +6,7 @@
 //!
 //! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
 
+pub mod address;
 mod capability;
 pub mod channel;
 pub mod conformance;

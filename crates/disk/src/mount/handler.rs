@@ -137,6 +137,10 @@ fn entry(reply: ReplyEntry, attributes: Attributes) {
     reply.entry(&BELIEVED_FOR, &attr(&attributes), Generation(0));
 }
 
+fn known(reply: ReplyAttr, attributes: Attributes) {
+    reply.attr(&BELIEVED_FOR, &attr(&attributes));
+}
+
 fn empty(reply: ReplyEmpty, (): ()) {
     reply.ok();
 }
@@ -188,7 +192,7 @@ impl Filesystem for Handler {
     }
 
     fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        self.answer(reply, |disk| disk.attributes(inode.0), |reply, found| reply.attr(&BELIEVED_FOR, &attr(&found)));
+        self.answer(reply, |disk| disk.attributes(inode.0), known);
     }
 
     fn setattr(
@@ -210,11 +214,7 @@ impl Filesystem for Handler {
         reply: ReplyAttr,
     ) {
         let change = Change { mode, user, group, length, read_at: time(read_at), written_at: time(written_at) };
-        self.answer(
-            reply,
-            |disk| disk.change(inode.0, change),
-            |reply, found| reply.attr(&BELIEVED_FOR, &attr(&found)),
-        );
+        self.answer(reply, |disk| disk.change(inode.0, change), known);
     }
 
     fn readlink(&self, _: &Request, inode: INodeNo, reply: ReplyData) {

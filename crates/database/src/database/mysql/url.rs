@@ -3,6 +3,7 @@
 //! Invariant: an error never repeats the password.
 
 use crate::database::Endpoint;
+use crate::database::address::{decoded, host_and_port};
 use crate::database::tls::{Tls, TlsMode, TlsOption, TlsParts};
 
 const PORT: u16 = 3306;
@@ -14,91 +15,58 @@ const FORM: &str =
 /// # Errors
 /// A sentence that says which part is wrong and what the form is.
 pub fn read_url(url: &str) -> Result<Endpoint, String> {
-    let wrong = |what: &str| format!("{what}; {FORM}");
-    let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("there is no ://"))?;
+    read(url).map_err(|what| format!("{what}; {FORM}"))
+}
+
+fn read(url: &str) -> Result<Endpoint, String> {
+    let (scheme, rest) = url.split_once("://").ok_or("there is no ://")?;
     if !["mysql", "mariadb"].contains(&scheme) {
-        return Err(wrong(&format!("{scheme}:// is not mysql:// or mariadb://")));
+        return Err(format!("{scheme}:// is not mysql:// or mariadb://"));
     }
     let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, database) = rest.split_once('/').ok_or_else(|| wrong("the name of the database is missing"))?;
-    let (account, host) = authority.rsplit_once('@').ok_or_else(|| wrong("the user before @ is missing"))?;
+    let (authority, database) = rest.split_once('/').ok_or("the name of the database is missing")?;
+    let (account, place) = authority.rsplit_once('@').ok_or("the user before @ is missing")?;
     let (user, password) = account.split_once(':').unwrap_or((account, ""));
+    let place = host_and_port(place, PORT)?;
+    if place.0.is_empty() {
+        return Err("the host behind @ is missing".to_owned());
+    }
     let mut endpoint = Endpoint {
         unix: None,
-        tcp: Some(read_host(host).map_err(|what| wrong(&what))?),
+        tcp: Some(place),
         namespace: None,
-        user: decoded(user).ok_or_else(|| wrong("the user is not well encoded"))?,
-        password: decoded(password).ok_or_else(|| wrong("the password is not well encoded"))?,
-        database: decoded(database).ok_or_else(|| wrong("the name of the database is not well encoded"))?,
+        user: decoded(user, "user")?,
+        password: decoded(password, "password")?,
+        database: decoded(database, "name of the database")?,
         tls: Tls::default(),
     };
-    let mut tls = TlsParts::default();
     if endpoint.user.is_empty() {
-        return Err(wrong("the user before @ is missing"));
+        return Err("the user before @ is missing".to_owned());
     }
     if endpoint.database.is_empty() || endpoint.database.contains('/') {
-        return Err(wrong("the name of the database is missing"));
+        return Err("the name of the database is missing".to_owned());
     }
+    let mut tls = TlsParts::default();
     for option in options.split('&').filter(|option| !option.is_empty()) {
-        match option.split_once('=') {
-            Some(("socket", path)) if !path.is_empty() => {
-                let path = decoded(path).ok_or_else(|| wrong("the socket's path is not well encoded"))?;
-                endpoint.unix = Some(path.into());
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        match (name, TlsOption::of(name)) {
+            ("socket", _) if !value.is_empty() => {
+                endpoint.unix = Some(decoded(value, "path of the socket")?.into());
                 endpoint.tcp = None;
             }
-            Some(("connect-timeout" | "charset" | "collation" | "statement-cache-capacity", _)) => {}
-            pair => {
-                let (name, value) = pair.unwrap_or((option, ""));
-                let known = "there are socket, ssl-mode, ssl-ca, ssl-cert and ssl-key";
-                let which = TlsOption::of(name)
-                    .filter(|which| *which != TlsOption::ChannelBinding)
-                    .ok_or_else(|| wrong(&format!("the option {name:?} is not known; {known}")))?;
-                let value = decoded(value).ok_or_else(|| wrong(&format!("{name} is not well encoded")))?;
-                tls.set(which, name, &value).map_err(|what| wrong(&what))?;
+            ("connect-timeout" | "charset" | "collation" | "statement-cache-capacity", _) => {}
+            (_, Some(of_tls)) if of_tls != TlsOption::ChannelBinding => {
+                tls.set(of_tls, name, &decoded(value, name)?)?;
+            }
+            _ => {
+                return Err(format!(
+                    "the option {name:?} is not known; there are socket, ssl-mode, ssl-ca, ssl-cert and ssl-key"
+                ));
             }
         }
     }
-    endpoint.tls = tls.tls(TlsMode::Prefer).map_err(|what| wrong(&what))?;
+    endpoint.tls = tls.tls(TlsMode::Prefer)?;
     Ok(endpoint)
-}
-
-fn read_host(text: &str) -> Result<(String, u16), String> {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']').ok_or("the ] behind the address is missing")?;
-            (host, port.strip_prefix(':'))
-        }
-        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    if host.is_empty() {
-        return Err("the host behind @ is missing".into());
-    }
-    let port = match port {
-        None => PORT,
-        Some(port) => port
-            .parse()
-            .ok()
-            .filter(|port| *port > 0)
-            .ok_or_else(|| format!("the port {port:?} is not a number from 1 to 65535"))?,
-    };
-    Ok((host.to_owned(), port))
-}
-
-/// Text with its `%40`s resolved; none when they are cut off or it is not UTF-8.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let high = char::from(rest.next()?).to_digit(16)?;
-                let low = char::from(rest.next()?).to_digit(16)?;
-                (high * 16 + low) as u8
-            }
-            plain => plain,
-        });
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! Invariant: an error never repeats the password.
 
 use crate::database::Endpoint;
+use crate::database::address::{decoded, host_and_port};
 use crate::database::tls::{TlsMode, TlsOption, TlsParts};
 
 /// Redis's own port.
@@ -28,7 +29,11 @@ fn read(url: &str) -> Result<Endpoint, String> {
         Endpoint { user: decoded(user, "user")?, password: decoded(password, "password")?, ..Endpoint::default() };
     match scheme {
         "redis" | "rediss" => {
-            endpoint.tcp = Some(read_host(place)?);
+            let place = host_and_port(place, PORT)?;
+            if place.0.is_empty() {
+                return Err("the host is missing".to_owned());
+            }
+            endpoint.tcp = Some(place);
             endpoint.database = decoded(path.unwrap_or(""), "number of the database")?;
         }
         "unix" => {
@@ -70,34 +75,6 @@ fn read(url: &str) -> Result<Endpoint, String> {
         }
         _ => Ok(endpoint),
     }
-}
-
-fn read_host(text: &str) -> Result<(String, u16), String> {
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']').ok_or("the ] behind the address is missing")?;
-            (host, port.strip_prefix(':'))
-        }
-        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
-    };
-    if host.is_empty() {
-        return Err("the host is missing".to_owned());
-    }
-    // A word is not repeated: where the @ was forgotten it is the password.
-    let read = |port: &str| port.parse().ok().filter(|port| *port > 0).ok_or("the port is no number from 1 to 65535");
-    Ok((host.to_owned(), port.map_or(Ok(PORT), read)?))
-}
-
-/// Text with its `%40`s resolved.
-fn decoded(text: &str, part: &str) -> Result<String, String> {
-    let wrong = || format!("the {part} is not well encoded");
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16)).ok_or_else(wrong);
-        bytes.push(if byte == b'%' { (digit()? * 16 + digit()?) as u8 } else { byte });
-    }
-    String::from_utf8(bytes).map_err(|_| wrong())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod block;
 mod capture;
 mod data;
 mod draft;
+mod durability;
 mod init;
 pub mod size;
 mod watch;
@@ -18,6 +19,7 @@ pub use block::{BlockAction, MakeArguments};
 pub use capture::CaptureArguments;
 pub use data::{DataArguments, DataFormat, ExportFormat, ImportArguments, ImportedTool};
 pub use draft::DraftArguments;
+pub use durability::{DurabilityArguments, FaultKind};
 pub use init::{Aim, InitArguments};
 pub use watch::WatchArguments;
 
@@ -55,6 +57,8 @@ pub enum Command {
     Capture(CaptureArguments),
     /// Runs a study: starts the database, loads it case by case, repeats, and reports
     Run(RunArguments),
+    /// Cuts the power under a database while it records, again and again, and counts what was acknowledged and is gone
+    Durability(DurabilityArguments),
     /// Watches this machine for a run elsewhere whose server is here: CPU, disk, memory, network, the server's processes
     Watch(WatchArguments),
     /// Prints the tables and verdicts of a run again, and writes RUN/report.html
@@ -128,6 +132,8 @@ pub enum WorkKind {
     Readers,
     /// Storing what is published.
     Historian,
+    /// Writing what is looked for behind a failure.
+    Writers,
 }
 
 /// What has a schema.

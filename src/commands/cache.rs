@@ -61,16 +61,20 @@ pub struct Taken {
     pub described: Described,
 }
 
+/// Where this user keeps what later runs can use; none where that is switched off or there is no place for it.
+pub fn place() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    match std::env::var_os(VARIABLE) {
+        Some(value) if value == "off" => None,
+        Some(value) if !value.is_empty() => Some(PathBuf::from(value)),
+        _ => Some(absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("loadline")),
+    }
+}
+
 impl Cache {
     /// The cache of this user; none where it is switched off or there is no place for it.
     pub fn open() -> Option<Self> {
-        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let place = match std::env::var_os(VARIABLE) {
-            Some(value) if value == "off" => return None,
-            Some(value) if !value.is_empty() => PathBuf::from(value),
-            _ => absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("loadline"),
-        };
-        Some(Cache { directory: place.join("fixtures"), free_bytes_min: FREE_BYTES_MIN })
+        Some(Cache { directory: place()?.join("fixtures"), free_bytes_min: FREE_BYTES_MIN })
     }
 
     /// What a reader should know: where fixtures are, the bounds, and how to be rid of them.

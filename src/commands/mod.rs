@@ -20,6 +20,7 @@ pub mod data;
 mod database_file;
 mod draft;
 mod driving;
+mod durability;
 mod entry;
 mod evolve;
 mod execute;
@@ -43,6 +44,7 @@ pub mod plan;
 mod predict;
 mod private_start;
 mod progress;
+mod proofs;
 mod record;
 mod record_config;
 mod record_model;
@@ -126,9 +128,13 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Work { what: WorkKind::Historian } => {
             freshness::work_as_historian().map(|()| Status::Valid).map_err(Failure::broken)
         }
+        Command::Work { what: WorkKind::Writers } => {
+            durability::work_as_writers().map(|()| Status::Valid).map_err(Failure::broken)
+        }
         Command::List { what } => list::run(what, cli.json, &catalogue(), &find_server).map(|()| Status::Valid),
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Init(arguments) => init::run(&arguments, cli.json, &names()),
+        Command::Durability(arguments) => durability::run(&arguments, cli.json, &names()),
         Command::Watch(arguments) => watcher::run(&arguments, cli.json),
         Command::Capture(arguments) => capture::run(&arguments, cli.json),
         Command::Draft(arguments) => draft::run(&arguments, cli.json, &names()),

@@ -1,9 +1,12 @@
-//! Starting the private server of a study. Main function: [`start_private`].
+//! Starting the private server of a study, and removing those of earlier runs. Main functions: [`start_private`] and [`remove_leftovers`].
 
 use std::path::Path;
 
+use anyhow::Context;
+
+use super::output::note;
 use crate::database::recipe::{Reach, Recipe};
-use crate::server::{KeptData, PowerDisk, Server, ServerError, root};
+use crate::server::{KeptData, PowerDisk, Server, ServerError, remove_orphans, root};
 use crate::study::plan::private_server;
 use crate::trial::DatabaseSettings;
 
@@ -41,4 +44,17 @@ pub fn start_private(
     };
     notes.extend(server.warnings().iter().map(|warning| format!("{} warns: {warning}", settings.name)));
     Ok(server)
+}
+
+/// Ends the private servers that earlier runs left behind when they were killed, and removes their files.
+///
+/// # Errors
+/// When these cannot be read.
+pub fn remove_leftovers() -> anyhow::Result<()> {
+    let removed = remove_orphans(&root()).context("servers left by an earlier run could not be removed")?;
+    if removed > 0 {
+        let s = if removed == 1 { "" } else { "s" };
+        note(&format!("note: removed what {removed} private server{s} of earlier runs had left behind"));
+    }
+    Ok(())
 }

@@ -114,7 +114,7 @@ fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<A
             .map_err(Failure::usage)?;
         let remedy = "give database.url to record into a server that stays";
         log::warning("the private server and everything in it are removed at the end", &[("remedy", remedy)]);
-        super::stage::remove_leftovers().map_err(Failure::broken)?;
+        super::private_start::remove_leftovers().map_err(Failure::broken)?;
     }
     let current = stage.enter(settings).map_err(Failure::usage)?;
     if let Some(server) = &current.server {

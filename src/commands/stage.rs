@@ -16,12 +16,14 @@ use super::facts::facts;
 use super::fixture::{Fixture, identity_of, remove_own};
 use super::output::{note, sentence};
 use super::private_start::start_private;
+use super::proofs;
 use super::staged_link::{StagedLink, wanted};
 use crate::database::recipe::Reach;
 use crate::database::{Database, Endpoint, ReadUrl, Target};
 use crate::link::Wanted;
+use crate::measurement::PROVED;
 use crate::reason::Reason;
-use crate::server::{Server, interrupted, move_or_copy, remove_orphans, root};
+use crate::server::{Server, interrupted, move_or_copy};
 use crate::study::cuts_power;
 use crate::study::plan::private_server;
 use crate::study::{Passwords, Patience};
@@ -127,6 +129,16 @@ impl Stage {
     pub fn patient(mut self, patience: Patience) -> Self {
         self.patience = Some(patience);
         self
+    }
+
+    /// What is set up, if anything is.
+    pub fn current(&self) -> Option<&Current> {
+        self.current.as_ref()
+    }
+
+    /// The same, to be changed.
+    pub fn current_mut(&mut self) -> Option<&mut Current> {
+        self.current.as_mut()
     }
 
     /// Whether the database was late, and nothing was heard of it since.
@@ -309,7 +321,11 @@ impl Stage {
         }
         let target = open_within_limits(entry, &settings_here, endpoint.as_ref(), self.patience)?;
         let program = server.as_ref().and_then(|_| entry.recipe?.find_binary(settings).ok());
-        let facts = facts(entry, &*target, program, settings)?;
+        let mut facts = facts(entry, &*target, program, settings)?;
+        // Of a server elsewhere nobody knows whether its disk keeps what this one's kept.
+        let is_own = settings.url.is_none();
+        let proved = if is_own { proofs::proved(entry, settings, &facts) } else { None };
+        facts.extend(proved.map(|proved| (PROVED.to_owned(), proved)));
         notes.retain(|note| self.noted.insert(note.clone()));
         let (fixture, copied) = taken.map_or((None, None), fixture_of);
         let (settings, directory) = (settings.clone(), self.directory.clone());
@@ -465,19 +481,6 @@ impl Current {
             format!("tables that this run made stay on the server: {}; remove them with: {drops}", sentence(error))
         })
     }
-}
-
-/// Ends the private servers that earlier runs left behind when they were killed, and removes their files.
-///
-/// # Errors
-/// When these cannot be read.
-pub fn remove_leftovers() -> anyhow::Result<()> {
-    let removed = remove_orphans(&root()).context("servers left by an earlier run could not be removed")?;
-    if removed > 0 {
-        let s = if removed == 1 { "" } else { "s" };
-        note(&format!("note: removed what {removed} private server{s} of earlier runs had left behind"));
-    }
-    Ok(())
 }
 
 /// What tables that were taken from the cache hold, and the copy where they are one.

@@ -27,7 +27,7 @@ use crate::units::NS_PER_S;
 
 pub use backlog::is_growing;
 pub use disk::DiskMeasurement;
-pub use environment::{DiskSync, Environment, ServerFacts};
+pub use environment::{DiskSync, Environment, PROVED, ServerFacts};
 pub use events::{EventMeasurement, EventsMeasurement};
 pub use evolution::{AsideMeasurement, ChangeMeasurement, EvolutionMeasurement};
 pub use freshness::{FreshnessMeasurement, GroupMeasurement};

@@ -31,6 +31,18 @@ pub enum Note {
         /// Why.
         why: String,
     },
+    /// What `loadline durability` has shown of the settings here.
+    #[error(
+        "{proved} of the power lost something that {database} {version} had acknowledged with these settings, as loadline durability found here"
+    )]
+    Proved {
+        /// The database.
+        database: String,
+        /// Its version.
+        version: String,
+        /// As in `0 of 300 cuts`.
+        proved: String,
+    },
     /// The servers' data were on a disk that can lose its power.
     #[error(
         "the servers' data were on a disk in user space, and the figures contain what happened to it: throughput and response times say nothing of the databases"

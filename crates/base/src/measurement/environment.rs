@@ -62,6 +62,9 @@ impl Environment {
     }
 }
 
+/// Name of the fact that says what failures have shown of a server's settings, as in `0 of 300 cuts`.
+pub const PROVED: &str = "proved";
+
 /// What a server, or an embedded database, told of itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerFacts {

@@ -2,6 +2,7 @@
 //!
 //! Invariant: the ranks stay within 1..=n; an interval that would need more values than there are is refused.
 
+use statrs::function::beta::beta_reg;
 use statrs::function::gamma::ln_gamma;
 
 use super::summary::Interval;
@@ -52,6 +53,29 @@ pub fn quantile_interval(values: &[f64], quantile: f64, confidence: f64) -> Opti
     Some(Interval { low: sorted[ranks.low - 1], high: sorted[ranks.high - 1] })
 }
 
+/// The upper end of the one-sided interval of a probability: what happened `count` times of `n` has at most this share, with that confidence (Clopper and Pearson
+/// 1934). Where it never happened this is 1 - (1 - confidence)^(1/n), about 3/n at 95 %: the rule of three. 1 without any try.
+pub fn share_at_most(n: u64, count: u64, confidence: f64) -> f64 {
+    if count >= n {
+        return 1.0;
+    }
+    let (a, b) = (count as f64 + 1.0, (n - count) as f64);
+    // The share of which so few would happen with a probability of 1 - confidence; found by halving.
+    let (mut low, mut high) = (0.0_f64, 1.0_f64);
+    for _ in 0..HALVINGS {
+        let middle = f64::midpoint(low, high);
+        if beta_reg(a, b, middle) < confidence {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}
+
+/// Steps until nothing is left between two numbers.
+const HALVINGS: u32 = 60;
+
 fn binomial_probability(n: usize, count: usize, probability: f64) -> f64 {
     let (n, k) = (n as f64, count as f64);
     let ways = ln_gamma(n + 1.0) - ln_gamma(k + 1.0) - ln_gamma(n - k + 1.0);
@@ -61,6 +85,27 @@ fn binomial_probability(n: usize, count: usize, probability: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_never_happened_has_at_most_about_three_of_n() {
+        for n in [1, 10, 100, 300, 10_000] {
+            let exact = 1.0 - 0.05_f64.powf(1.0 / n as f64);
+            assert!((share_at_most(n, 0, 0.95) - exact).abs() < 1e-9, "{n}");
+        }
+        assert!((share_at_most(300, 0, 0.95) - 0.01).abs() < 1e-4);
+        // By summing the binomial in exact integers, and halving.
+        assert!((share_at_most(50, 3, 0.95) - 0.147_837_176).abs() < 1e-8, "{}", share_at_most(50, 3, 0.95));
+        assert_eq!((share_at_most(5, 5, 0.95), share_at_most(0, 0, 0.95)), (1.0, 1.0));
+    }
+
+    #[test]
+    fn so_few_happen_with_a_probability_of_what_is_left() {
+        for (n, count) in [(20, 1), (50, 3), (100, 17)] {
+            let share = share_at_most(n, count, 0.95);
+            let so_few: f64 = (0..=count).map(|each| binomial_probability(n as usize, each as usize, share)).sum();
+            assert!((so_few - 0.05).abs() < 1e-9, "{n} {count}: {so_few}");
+        }
+    }
 
     #[test]
     fn too_few_values_for_an_extreme_quantile_are_refused() {

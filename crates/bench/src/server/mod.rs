@@ -32,7 +32,7 @@ pub use directory::{remove_orphans, root};
 pub use disk::free_disk_bytes;
 pub use interrupt::{install_signal_handlers, install_signal_handlers_with_reload, interrupted, take_reload};
 pub use keep::{KeptData, move_or_copy, remove, size_bytes};
-pub use power::PowerDisk;
+pub use power::{Faults, Keeps, Lost, Plan as DiskPlan, PowerDisk, When};
 pub use process::wait_until;
 pub use start::check;
 pub use user::keep_files_private;

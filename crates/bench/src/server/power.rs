@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loadline_disk::mount::remove_left_behind;
-use loadline_disk::{Disk, Keeps, Lost, MountError, Mounted, Plan};
+use loadline_disk::{Disk, MountError, Mounted};
+
+pub use loadline_disk::{Faults, Keeps, Lost, Plan, When};
 
 use super::directory::{at, random_hex};
 use super::{Server, ServerError, process};
@@ -58,21 +60,47 @@ impl PowerDisk {
         self.directory.join("disk")
     }
 
+    /// What is to happen to it from now on.
+    pub fn plan(&self, plan: Plan) {
+        self.mounted.iter().for_each(|mounted| mounted.disk().plan(plan));
+    }
+
+    /// Waits until the power is gone by its plan, so long at most; tells whether it is.
+    pub fn wait_until_off(&self, most: Duration) -> bool {
+        self.mounted.as_ref().is_some_and(|mounted| mounted.wait_until_off(most))
+    }
+
+    /// Bytes that its files take.
+    pub fn used_bytes(&self) -> u64 {
+        self.mounted.as_ref().map_or(0, |mounted| mounted.disk().usage().0)
+    }
+
     /// Takes the power away. Whoever waits for the disk waits until [`PowerDisk::release`].
-    fn cut(&self, plan: Plan) {
-        if let Some(mounted) = &self.mounted {
-            mounted.disk().plan(plan);
-            mounted.cut_now();
-        }
+    pub fn cut(&self, plan: Plan) {
+        self.plan(plan);
+        self.mounted.iter().for_each(Mounted::cut_now);
     }
 
     /// Lets killed processes end.
-    fn release(&self) {
+    pub fn release(&self) {
         self.mounted.iter().for_each(Mounted::release);
     }
 
-    /// Gives the power back, with what the disk has kept.
-    fn restore(&mut self) -> Result<Lost, ServerError> {
+    /// Takes it out of the kernel and puts it back, with empty caches; nobody may have anything open there.
+    ///
+    /// # Errors
+    /// When somebody has.
+    pub fn remount(&mut self) -> Result<(), ServerError> {
+        let Some(mounted) = self.mounted.take() else { return Ok(()) };
+        self.mounted = Some(Mounted::new(mounted.unmount()?, &self.path())?);
+        Ok(())
+    }
+
+    /// Gives the power back, with what the disk has kept. Whoever had something open there must be gone.
+    ///
+    /// # Errors
+    /// When the disk does not come back.
+    pub fn restore(&mut self) -> Result<Lost, ServerError> {
         let Some(mounted) = self.mounted.take() else { return Ok(Lost::default()) };
         let mut disk = mounted.unmount()?;
         let lost = disk.restore().map_err(at(&self.directory, "read"))?;
@@ -123,13 +151,30 @@ impl Server {
         self.power.is_some()
     }
 
-    /// Takes the power from its disk and ends all of its processes; after `away` the disk is back with what it has kept, which a seed decides where it is chance.
-    /// The server is to be started again then.
+    /// The disk that can lose its power, where its data are on one.
+    pub fn disk(&self) -> Option<&PowerDisk> {
+        self.power.as_ref()
+    }
+
+    /// The same, to be taken out of the kernel.
+    pub fn disk_mut(&mut self) -> Option<&mut PowerDisk> {
+        self.power.as_mut()
+    }
+
+    /// As [`Server::lose_power`], with what the disk keeps as a study says it.
+    ///
+    /// # Errors
+    /// As [`Server::lose_power`].
+    pub fn cut_power(&mut self, keeps: CutKeeps, seed: u64, away: impl FnOnce()) -> Result<Lost, ServerError> {
+        self.lose_power(Plan { keeps: of_disk(keeps), seed, ..Plan::default() }, away)
+    }
+
+    /// Takes the power from its disk and ends all of its processes; after `away` the disk is back with what it has kept, which the plan's seed decides where it
+    /// is chance. The server is to be started again then.
     ///
     /// # Errors
     /// When its data are on no such disk, or the disk does not come back.
-    pub fn cut_power(&mut self, keeps: CutKeeps, seed: u64, away: impl FnOnce()) -> Result<Lost, ServerError> {
-        let plan = Plan { keeps: of_disk(keeps), seed, ..Plan::default() };
+    pub fn lose_power(&mut self, plan: Plan, away: impl FnOnce()) -> Result<Lost, ServerError> {
         let none = || ServerError::Disk("its data are on no disk that can lose its power".to_owned());
         self.power.as_ref().ok_or_else(none)?.cut(plan);
         // Processes that wait for the disk are killed first, and die when they are told that it failed: they say nothing in between.

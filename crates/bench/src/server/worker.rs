@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use super::process::{self, Conditions};
+use super::process::{self, Conditions, ProcessIdentity};
 
 /// How long a worker may take to end once its input is closed.
 const END_WITHIN: Duration = Duration::from_secs(2);
@@ -17,7 +17,8 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 pub struct Worker {
     child: Child,
     input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    /// None once somebody else listens to it.
+    output: Option<BufReader<ChildStdout>>,
 }
 
 impl Worker {
@@ -32,7 +33,7 @@ impl Worker {
         let mut child = process::spawn(command, &conditions)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = output.ok_or_else(|| io::Error::other("a worker without output"))?;
-        Ok(Worker { child, input, output: BufReader::new(output) })
+        Ok(Worker { child, input, output: Some(BufReader::new(output)) })
     }
 
     /// Its process.
@@ -55,10 +56,31 @@ impl Worker {
     /// When it has ended.
     pub fn hear(&mut self) -> io::Result<String> {
         let mut line = String::new();
-        match self.output.read_line(&mut line)? {
+        let output = self.output.as_mut().ok_or_else(|| io::Error::other("somebody else listens to it"))?;
+        match output.read_line(&mut line)? {
             0 => Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ended without an answer")),
             _ => Ok(line.trim_end().to_owned()),
         }
+    }
+
+    /// All that it will say from now on, for somebody else to listen to; none where somebody does already.
+    pub fn take_output(&mut self) -> Option<BufReader<ChildStdout>> {
+        self.output.take()
+    }
+
+    /// Closes its input, at which it ends in order.
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Kills it; it is gone when it waits for nothing any more that cannot be interrupted.
+    pub fn kill(&self) {
+        ProcessIdentity::of(self.pid()).into_iter().for_each(|identity| identity.signal(libc::SIGKILL));
+    }
+
+    /// Waits until it is gone; whether it is.
+    pub fn is_gone_within(&self, most: Duration) -> bool {
+        process::wait_until(most, || process::has_ended(&self.child))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::level::Deciding;
 use super::recipe::Recipe;
 use super::{Capabilities, Capability, Database, DatabaseError, Endpoint, Known, Level, Target, with};
 use crate::trial::DatabaseSettings;
@@ -54,7 +55,14 @@ impl Entry {
         facts: &BTreeMap<String, String>,
         makes_tables: bool,
     ) -> Option<Level> {
-        self.level.and_then(|level| level(&Known { settings, facts }, makes_tables))
+        self.level.and_then(|level| level(&Known::new(settings, facts), makes_tables))
+    }
+
+    /// The settings that decide this, for tables of loadline's making.
+    pub fn deciding(&self, settings: &DatabaseSettings, facts: &BTreeMap<String, String>) -> Deciding {
+        let known = Known::new(settings, facts);
+        self.level.and_then(|level| level(&known, true));
+        known.into_asked()
     }
 
     /// Opens it.

@@ -2,6 +2,7 @@
 //!
 //! Main types: [`Level`], and [`Known`], which the databases tell theirs from. Invariant: what is neither told by the server nor set by loadline is not guessed: the level is none then.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::trial::DatabaseSettings;
@@ -17,20 +18,36 @@ pub enum Level {
     PowerCut,
 }
 
-/// What is known of a setting: what the server told, else what it was started with.
+/// What is known of a setting: what the server told, else what it was started with. It remembers what it was asked: these are the settings that decide.
 pub struct Known<'a> {
     /// The settings of the study.
     pub settings: &'a DatabaseSettings,
     /// What the server told.
-    pub facts: &'a BTreeMap<String, String>,
+    facts: &'a BTreeMap<String, String>,
+    asked: RefCell<Deciding>,
 }
 
-impl Known<'_> {
+/// Settings that decide what a write survives, with their values; none of one that nobody has said.
+pub type Deciding = BTreeMap<String, Option<String>>;
+
+impl<'a> Known<'a> {
+    /// Of a database with these settings, by what its server told.
+    pub fn new(settings: &'a DatabaseSettings, facts: &'a BTreeMap<String, String>) -> Self {
+        Known { settings, facts, asked: RefCell::default() }
+    }
+
+    /// What it was asked.
+    pub fn into_asked(self) -> Deciding {
+        self.asked.into_inner()
+    }
+
     /// Its value in small letters; none where nobody has said.
     pub fn value(&self, name: &str) -> Option<String> {
         let config = || self.settings.config.iter().find(|(key, _)| key.replace('-', "_") == name);
         let told = self.facts.get(name).or_else(|| config().map(|(_, value)| value));
-        told.map(|value| value.trim().to_lowercase())
+        let value = told.map(|value| value.trim().to_lowercase());
+        self.asked.borrow_mut().insert(name.to_owned(), value.clone());
+        value
     }
 
     /// Whether its value is known, and one of these.
@@ -109,6 +126,19 @@ mod tests {
         }
         assert_eq!(of("sqlite", None, &[]), None, "what is not told is not guessed");
         assert_eq!(of("simulated", None, &[]), None);
+    }
+
+    #[test]
+    fn the_settings_that_decide_are_known() {
+        let settings = DatabaseSettings { name: "postgres".to_owned(), ..DatabaseSettings::default() };
+        let told = |commit: &str| {
+            let facts = [("synchronous_commit", commit), ("fsync", "on"), ("shared_buffers", "128MB")];
+            let facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+            let deciding = find("postgres").unwrap().deciding(&settings, &facts).into_iter();
+            deciding.map(|(name, value)| format!("{name}={}", value.unwrap_or_default())).collect::<Vec<_>>()
+        };
+        assert_eq!(told("off"), ["synchronous_commit=off"]);
+        assert_eq!(told("on"), ["fsync=on", "full_page_writes=", "synchronous_commit=on"]);
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
     let unfolded = goal::unfold(study, measurements);
     let study = &unfolded;
     let groups = group(study, measurements);
+    let measured: Vec<&Case> = groups.iter().map(|group| group.case).collect();
     let mut cases: Vec<CaseFinding> = groups
         .iter()
         .map(|group| CaseFinding { durability: durability.finding(group.case), ..case_finding(study, group) })
@@ -62,7 +63,7 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
         valid,
         rehearsal: study.quick,
         verdicts: durability::told(verdicts(study, &groups, &lines), study, &cases),
-        notes: notes(study, environment, &groups, &cases),
+        notes: [notes(study, environment, &groups, &cases), durability.notes(&measured)].concat(),
         claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups, &lines)).collect(),
         load_lines: lines,
         cases,

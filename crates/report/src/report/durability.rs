@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use super::factors::{Factors, same_level, short_level};
 use crate::database::{self, Level};
-use crate::finding::{CaseFinding, DurabilityFinding, Verdict};
-use crate::measurement::Environment;
+use crate::finding::{CaseFinding, DurabilityFinding, Note, Verdict};
+use crate::measurement::{Environment, PROVED};
 use crate::study::{Factor, Study};
 use crate::trial::{Case, Settings};
 
@@ -25,18 +25,20 @@ impl<'a> Durability<'a> {
 
     /// What a case's acknowledged writes survive.
     pub fn finding(&self, case: &Case) -> DurabilityFinding {
-        let level = self.level(&case.settings);
-        DurabilityFinding { level: level.map_or("unknown", name).to_owned(), proved: None }
+        let facts = self.facts(&case.settings);
+        let level = self.level(&case.settings, &facts);
+        DurabilityFinding { level: level.map_or("unknown", name).to_owned(), proved: facts.get(PROVED).cloned() }
     }
 
-    fn level(&self, settings: &Settings) -> Option<Level> {
+    /// What the server of a case told, and what was known of it.
+    fn facts(&self, settings: &Settings) -> BTreeMap<String, String> {
         let database = &settings.database;
         // Rates that a search chose make cases that the study does not list; their server is that of the same settings.
         let cases = self.study.cases.iter().filter(|case| case.settings.database == *database);
         let ids: Vec<&String> = cases.map(|case| &case.id).collect();
         let mut servers = self.environment.servers.iter().filter(|server| server.database == database.name);
         let own = servers.find(|server| ids.iter().any(|id| server.cases.contains(id)));
-        let facts = own.map_or_else(
+        own.map_or_else(
             // Runs of versions that noted one set of facts for all servers: what varied is in the case's own settings.
             || {
                 let mut facts = self.environment.databases.get(&database.name).cloned().unwrap_or_default();
@@ -44,10 +46,29 @@ impl<'a> Durability<'a> {
                 facts
             },
             |server| server.facts.clone(),
-        );
+        )
+    }
+
+    fn level(&self, settings: &Settings, facts: &BTreeMap<String, String>) -> Option<Level> {
+        let database = &settings.database;
         let makes_tables =
             settings.record.rows > 0 || !settings.tables.is_empty() || !crate::workload::has_statements(settings);
-        database::find(&database.name)?.level(database, &facts, makes_tables && !settings.record.existing)
+        database::find(&database.name)?.level(database, facts, makes_tables && !settings.record.existing)
+    }
+
+    /// What was proved of the servers of the cases, each once.
+    pub fn notes(&self, cases: &[&Case]) -> Vec<Note> {
+        let mut notes = Vec::new();
+        for case in cases {
+            let facts = self.facts(&case.settings);
+            let Some(proved) = facts.get(PROVED).cloned() else { continue };
+            let version = facts.get("version").cloned().unwrap_or_default();
+            let note = Note::Proved { database: case.settings.database.name.clone(), version, proved };
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
+        }
+        notes
     }
 }
 

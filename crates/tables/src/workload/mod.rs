@@ -15,6 +15,7 @@ mod replay;
 mod scan;
 mod select;
 mod sql;
+mod turnover;
 mod update;
 mod work;
 mod write;
@@ -113,6 +114,7 @@ pub static REGISTRY: &[&Entry] = &[
     &query::RECENT,
     &scan::SCAN,
     &delete::DELETE,
+    &turnover::TURNOVER,
     &freshness::FRESHNESS,
     &mix::MIX,
     &sql::SQL,

@@ -1,0 +1,266 @@
+//! One life of a database: it records, something fails, it comes back, and all that was acknowledged is looked for.
+//!
+//! Main function: [`live`]. Invariant: everything that is drawn follows from the life's seed.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::oracle::{Holds, Judged, judge};
+use super::reference::{Content, Reference, holds};
+use super::subject::{Back, Subject};
+use super::writers::{self, Answers, Order, Writers};
+use crate::cli::FaultKind;
+use crate::database::TargetSession;
+use crate::random::Stream;
+use crate::server::{DiskPlan, Faults, Keeps, When};
+use crate::trial::Settings;
+use crate::workload::{Client, Work};
+
+/// How long the writers write at most before something fails: long enough for what a server writes to its disk once a second.
+const SERVER_WRITES: Duration = Duration::from_millis(1500);
+const EMBEDDED_WRITES: Duration = Duration::from_millis(200);
+
+/// Calls of a disk of which one is the moment of a failure.
+const CALLS: u64 = 200;
+
+/// Bytes that a disk which is to be full has left at most.
+const ROOM_MOST: u64 = 512 << 10;
+
+/// Of so many reads one has a flipped bit.
+const FLIPS_ONE_IN: u64 = 50;
+
+/// Connections that are opened to look for what is there, while each of them is lost again.
+const ATTEMPTS: u32 = 20;
+
+/// What a life showed.
+#[derive(Debug, Clone, Default)]
+pub struct Life {
+    /// What repeats it.
+    pub seed: u64,
+    /// What happened, in words.
+    pub what: String,
+    /// Blocks and names that the disk had not synced when its power went.
+    pub unsynced: u64,
+    /// What was found.
+    pub judged: Judged,
+    /// Records that are there and should not be: twice, or left over.
+    pub duplicated: u64,
+    /// Why the database did not start; none where it did.
+    pub did_not_start: Option<String>,
+    /// The first thing that the database said against being read.
+    pub says: Option<String>,
+    /// How long it took to answer again, in seconds.
+    pub recovery_s: Option<f64>,
+    /// From the acknowledgement of the first of what is lost to the failure, in seconds.
+    pub lost_s: Option<f64>,
+}
+
+impl Life {
+    /// Whether acknowledged records are not as they were promised.
+    pub fn is_harmed(&self) -> bool {
+        self.judged.is_harmed() || self.duplicated > 0
+    }
+}
+
+/// What is lived through.
+pub struct Scene<'a> {
+    /// Where the reference may be.
+    pub directory: &'a Path,
+    /// The settings of the case.
+    pub settings: &'a Settings,
+    /// Its work.
+    pub work: &'a Work,
+    /// What fails.
+    pub fault: FaultKind,
+}
+
+/// Lives one life.
+///
+/// # Errors
+/// When it cannot be lived: the server does not start before anything has failed, a disk does not come back.
+pub fn live(scene: &Scene<'_>, subject: &mut Subject, is_embedded: bool, seed: u64) -> anyhow::Result<Life> {
+    let mut chance = Stream::seeded(seed);
+    let reach = subject.prepare(scene.work)?;
+    let clock = Instant::now();
+    let order = Order { settings: scene.settings.clone(), reach, seed };
+    let mut writers = writers::start(&order, clock)?;
+    let longest = if is_embedded { EMBEDDED_WRITES } else { SERVER_WRITES };
+    let lasts = longest.mul_f64(0.1 + 0.9 * chance.unit());
+    let mut life = Life { seed, ..Life::default() };
+    let failure = Failure { fault: scene.fault, lasts, seed: chance.word() };
+    let answers = failure.happen(subject, &mut writers, &mut chance, &mut life);
+    let failed_ns = clock.elapsed().as_nanos() as u64;
+    let written = writers.finish()?;
+    answers?;
+    look(scene, subject, &written, &mut life)?;
+    life.lost_s = life.judged.first_lost_ns.map(|first_ns| failed_ns.saturating_sub(first_ns) as f64 / 1e9);
+    Ok(life)
+}
+
+/// What fails, and when.
+struct Failure {
+    fault: FaultKind,
+    lasts: Duration,
+    seed: u64,
+}
+
+impl Failure {
+    fn happen(
+        &self,
+        subject: &mut Subject,
+        writers: &mut Writers,
+        chance: &mut Stream,
+        life: &mut Life,
+    ) -> anyhow::Result<()> {
+        let nothing = DiskPlan { seed: self.seed, ..DiskPlan::default() };
+        match self.fault {
+            FaultKind::Power => {
+                let (keeps, kept) = draw(chance, &KEEPS);
+                let (when, moment) = draw_moment(chance);
+                let plan = DiskPlan { when, keeps, ..nothing };
+                subject.disk()?.plan(plan);
+                writers.begin()?;
+                life.what = format!("{moment}, {kept} kept");
+                life.unsynced = subject.lose_power(plan, self.lasts, writers)?;
+            }
+            FaultKind::Kill => {
+                writers.begin()?;
+                std::thread::sleep(self.lasts);
+                life.what = "killed".to_owned();
+                subject.kill(writers)?;
+            }
+            FaultKind::Eio => {
+                let (faults, what) = draw_faults(chance);
+                subject.disk()?.plan(DiskPlan { faults, ..nothing });
+                writers.begin()?;
+                std::thread::sleep(self.lasts);
+                life.what = what;
+                life.unsynced = subject.lose_power(nothing, Duration::ZERO, writers)?;
+            }
+            FaultKind::Enospc => {
+                let room = subject.disk()?.used_bytes() + chance.below(ROOM_MOST);
+                subject.disk()?.plan(DiskPlan { faults: Faults { room: Some(room), ..Faults::default() }, ..nothing });
+                writers.begin()?;
+                std::thread::sleep(self.lasts.mul_f64(0.7));
+                subject.disk()?.plan(nothing);
+                std::thread::sleep(self.lasts.mul_f64(0.3));
+                life.what = "the disk was full for a while".to_owned();
+                life.unsynced = subject.lose_power(nothing, Duration::ZERO, writers)?;
+            }
+            FaultKind::Bits => {
+                writers.begin()?;
+                std::thread::sleep(self.lasts);
+                writers.end()?;
+                subject.stop_in_order();
+                let faults = Faults { flips_one_in: Some(FLIPS_ONE_IN), ..Faults::default() };
+                subject.forget_cached()?;
+                subject.disk()?.plan(DiskPlan { faults, ..nothing });
+                life.what = "bits flipped by reading".to_owned();
+            }
+        }
+        Ok(())
+    }
+}
+
+const KEEPS: [(Keeps, &str); 4] = [
+    (Keeps::Nothing, "nothing"),
+    (Keeps::Sectors, "sectors"),
+    (Keeps::Blocks, "blocks"),
+    (Keeps::Prefix, "what came first"),
+];
+
+fn draw<T: Copy>(chance: &mut Stream, of: &[T]) -> T {
+    of[chance.below(of.len() as u64) as usize]
+}
+
+/// When the power goes: at any time, or at a call of the disk.
+fn draw_moment(chance: &mut Stream) -> (When, String) {
+    let call = 1 + chance.below(CALLS);
+    match chance.below(6) {
+        0 => (When::BeforeSync(call), format!("before sync {call}")),
+        1 => (When::AfterSync(call), format!("after sync {call}")),
+        2 => (When::BeforeWrite(call), format!("before write {call}")),
+        _ => (When::Told, "at a random moment".to_owned()),
+    }
+}
+
+fn draw_faults(chance: &mut Stream) -> (Faults, String) {
+    let call = 1 + chance.below(CALLS);
+    let is_for_ever = chance.below(2) == 0;
+    let all = Faults { is_for_ever, ..Faults::default() };
+    let (faults, what) = match chance.below(3) {
+        0 => (Faults { failing_sync: Some(call), ..all }, "sync"),
+        1 => (Faults { failing_write: Some(call), ..all }, "write"),
+        _ => (Faults { failing_read: Some(call), ..all }, "read"),
+    };
+    let ever = if is_for_ever { ", and all behind it" } else { "" };
+    (faults, format!("{what} {call} failed{ever}"))
+}
+
+/// Starts the database on what the failure has left, and looks for all that was acknowledged.
+fn look(scene: &Scene<'_>, subject: &mut Subject, written: &Answers, life: &mut Life) -> anyhow::Result<()> {
+    let of = scene.settings.load.clients;
+    match subject.start_again()? {
+        Back::Answers(after) => life.recovery_s = Some(after.as_secs_f64()),
+        Back::Silent(why) => life.did_not_start = Some(why),
+    }
+    let mut reference = Reference::new(scene.directory, scene.settings)?;
+    let mut looker = Looker { subject, work: scene.work, session: None, attempts: ATTEMPTS, says: None };
+    for (number, answers) in (0_u32..).zip(written) {
+        let sent = reference.sent(Client { number, of, seed: life.seed }, answers)?;
+        if life.did_not_start.is_some() {
+            life.judged.acknowledged += judge(&sent, |_| Holds::Nothing).acknowledged;
+            continue;
+        }
+        life.judged = life.judged.and(judge(&sent, |record| looker.holds(record)));
+    }
+    if life.did_not_start.is_none() {
+        life.duplicated = looker.count().map_or(0, |rows| rows.saturating_sub(life.judged.there));
+    }
+    life.says = looker.says;
+    Ok(())
+}
+
+/// Reads records over a connection, which is opened again where reading has ended it.
+struct Looker<'a> {
+    subject: &'a mut Subject,
+    work: &'a Work,
+    session: Option<Box<dyn TargetSession>>,
+    /// Connections that may still be opened: a database that lets nobody in any more is not asked for each record.
+    attempts: u32,
+    says: Option<String>,
+}
+
+impl Looker<'_> {
+    fn holds(&mut self, record: u64) -> Holds<Content> {
+        if self.session.is_none() && self.attempts > 0 {
+            self.attempts -= 1;
+            match self.subject.open(self.work) {
+                Ok(session) => self.session = Some(session),
+                Err(error) => return self.unreadable(error.to_string()),
+            }
+        }
+        let Some(session) = &mut self.session else { return Holds::Unreadable };
+        match holds(&mut **session, self.work, record) {
+            Ok(holds) => holds,
+            Err(error) => {
+                if error.is_lost() {
+                    self.session = None;
+                }
+                self.unreadable(error.to_string())
+            }
+        }
+    }
+
+    fn unreadable(&mut self, why: String) -> Holds<Content> {
+        self.says.get_or_insert(why);
+        Holds::Unreadable
+    }
+
+    /// How many records the tables hold, by their rows; none where they cannot be counted.
+    fn count(&mut self) -> Option<u64> {
+        let table = self.work.record_table()?.to_owned();
+        let rows = self.session.as_mut()?.count_rows(&table).ok()??;
+        rows.checked_div(self.work.rows_per_record())
+    }
+}

@@ -1,0 +1,240 @@
+//! What is put to the test: a private server with its data on a disk that fails, or a file of an embedded database on one.
+//!
+//! Main type: [`Subject`]. Invariant: whoever has something open on the disk is gone before the disk comes back.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use super::super::entry::entry_of;
+use super::super::filling::{fill, make_tables};
+use super::super::output::sentence;
+use super::super::stage::{Current, Opening, Stage};
+use super::writers::Writers;
+use crate::server::{DiskPlan, PowerDisk, When};
+use crate::study::Passwords;
+use crate::study::plan::private_server;
+use crate::trial::{CutKeeps, EventKind, EventSettings, Settings};
+use crate::workload::Work;
+
+/// What is put to the test.
+pub struct Subject {
+    stage: Stage,
+    settings: Settings,
+    /// The disk of an embedded database; a server has its own.
+    disk: Option<PowerDisk>,
+}
+
+/// How a database came back.
+pub enum Back {
+    /// It answers; how long that took.
+    Answers(Duration),
+    /// It did not start, and why.
+    Silent(String),
+}
+
+impl Subject {
+    /// A new database of a case, below a directory.
+    ///
+    /// # Errors
+    /// When there is no disk that fails, or no server.
+    pub fn new(directory: &Path, settings: &Settings) -> anyhow::Result<Self> {
+        let mut settings = settings.clone();
+        let disk = match entry_of(&settings.database)?.recipe {
+            Some(_) => {
+                // What puts a server's data on such a disk.
+                settings.events = vec![EventSettings {
+                    at_s: 0.0,
+                    what: EventKind::CutPower,
+                    lasts_s: 0.0,
+                    keeps: CutKeeps::Nothing,
+                }];
+                None
+            }
+            None => {
+                let disk = PowerDisk::mount(directory)?;
+                settings.database.path = Some(disk.path().join("measurements.db").display().to_string());
+                Some(disk)
+            }
+        };
+        let stage = Stage::new(directory, Passwords::default());
+        Ok(Subject { stage, settings, disk })
+    }
+
+    fn current(&mut self) -> anyhow::Result<&mut Current> {
+        self.stage.enter_for(&self.settings)
+    }
+
+    /// What the server said of itself when it was started first.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        self.stage.current().map_or_else(Vec::new, |current| current.facts.clone())
+    }
+
+    /// Makes the tables anew, and tells how writers reach them.
+    ///
+    /// # Errors
+    /// When the server does not start, or refuses the tables.
+    pub fn prepare(&mut self, work: &Work) -> anyhow::Result<Opening> {
+        let settings = self.settings.clone();
+        let current = self.current()?;
+        current.remove_tables()?;
+        let mut session = make_tables(&settings, work, current, &|_, _| {})?;
+        session.prepare(work.program())?;
+        fill(&settings, work, current, session, &|_, _| {})?;
+        Ok(current.reach())
+    }
+
+    /// The disk that its data are on.
+    ///
+    /// # Errors
+    /// When they are on none.
+    pub fn disk(&mut self) -> anyhow::Result<&PowerDisk> {
+        if self.disk.is_some() {
+            return self.disk.as_ref().context("there is no disk");
+        }
+        let server = self.stage.current().and_then(|current| current.server.as_ref());
+        server.and_then(|server| server.disk()).context("the server's data are on no disk that can fail")
+    }
+
+    /// Waits until the plan of the disk takes its power, so long at most, and takes it then. All that use it are killed, the writers of an embedded database
+    /// among them. How many blocks and names the disk had not synced.
+    ///
+    /// # Errors
+    /// When the disk does not come back.
+    pub fn lose_power(&mut self, plan: DiskPlan, most: Duration, writers: &Writers) -> anyhow::Result<u64> {
+        if plan.when == When::Told {
+            std::thread::sleep(most);
+        } else {
+            self.disk()?.wait_until_off(most);
+        }
+        let lost = match &mut self.disk {
+            Some(disk) => {
+                disk.cut(plan);
+                writers.kill();
+                disk.release();
+                writers.wait_until_gone()?;
+                disk.restore()?
+            }
+            None => {
+                let server = self.stage.current_mut().and_then(|current| current.server.as_mut());
+                server.context("there is no server")?.lose_power(plan, || {})?
+            }
+        };
+        Ok(lost.unsynced())
+    }
+
+    /// Kills the server, or the writers of an embedded database; the disk stays as it is.
+    ///
+    /// # Errors
+    /// When there is no server.
+    pub fn kill(&mut self, writers: &Writers) -> anyhow::Result<()> {
+        if self.disk.is_some() {
+            writers.kill();
+            return writers.wait_until_gone();
+        }
+        let server = self.stage.current_mut().and_then(|current| current.server.as_mut());
+        server.context("there is no server")?.kill();
+        Ok(())
+    }
+
+    /// Stops the server in order; an embedded database is closed when its writers have ended.
+    pub fn stop_in_order(&mut self) {
+        if let Some(server) = self.stage.current_mut().and_then(|current| current.server.as_mut()) {
+            server.stop_in_order();
+        }
+    }
+
+    /// Has the kernel forget what it has read and kept of the disk, which nobody may have open.
+    ///
+    /// # Errors
+    /// When somebody has.
+    pub fn forget_cached(&mut self) -> anyhow::Result<()> {
+        let disk = match &mut self.disk {
+            Some(disk) => Some(disk),
+            None => self
+                .stage
+                .current_mut()
+                .and_then(|current| current.server.as_mut())
+                .and_then(|server| server.disk_mut()),
+        };
+        Ok(disk.context("the server's data are on no disk that can fail")?.remount()?)
+    }
+
+    /// Starts the server again on what is there, and opens a connection.
+    ///
+    /// # Errors
+    /// Never because of what the failure has left.
+    pub fn start_again(&mut self) -> anyhow::Result<Back> {
+        let begun = Instant::now();
+        let settings = self.settings.database.clone();
+        let recipe = entry_of(&settings)?.recipe;
+        let current = self.stage.current_mut().context("there is no database")?;
+        if let Some(recipe) = recipe {
+            let reach = current.reach_of_front();
+            let own = private_server(&settings).unwrap_or_else(|| settings.clone());
+            let server = current.server.as_mut().context("there is no server")?;
+            if let Err(error) = server.start_again(&reach, recipe, &own) {
+                return Ok(Back::Silent(error.to_string()));
+            }
+        }
+        Ok(match current.target.open() {
+            Ok(_) => Back::Answers(begun.elapsed()),
+            Err(error) => Back::Silent(error.to_string()),
+        })
+    }
+
+    /// Opens a connection with the statements of the work prepared.
+    ///
+    /// # Errors
+    /// As the database answers.
+    pub fn open(&mut self, work: &Work) -> anyhow::Result<Box<dyn crate::database::TargetSession>> {
+        let current = self.stage.current_mut().context("there is no database")?;
+        let mut session = current.target.open()?;
+        session.prepare(work.program())?;
+        Ok(session)
+    }
+}
+
+impl Drop for Subject {
+    fn drop(&mut self) {
+        // The file goes with its disk: nothing has to be removed from it, which may not be possible any more.
+        if let (Some(_), Some(current)) = (&self.disk, self.stage.current_mut()) {
+            current.fixture = None;
+        }
+    }
+}
+
+/// A file of the reference, which is no part of what is tested; it is removed with the value.
+pub struct ReferenceFile(PathBuf);
+
+impl ReferenceFile {
+    /// One in a directory.
+    pub fn new(directory: &Path) -> Self {
+        let file = ReferenceFile(directory.join(format!("reference-{}.db", std::process::id())));
+        super::super::database_file::remove_database_file(&file.0);
+        file
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for ReferenceFile {
+    fn drop(&mut self) {
+        super::super::database_file::remove_database_file(&self.0);
+    }
+}
+
+/// Whether this machine can mount such a disk.
+///
+/// # Errors
+/// What is missing, with the remedy.
+pub fn check_disk(directory: &Path) -> anyhow::Result<()> {
+    if let Err(error) = PowerDisk::mount(directory) {
+        bail!("{}", sentence(&error.into()));
+    }
+    Ok(())
+}

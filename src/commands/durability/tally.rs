@@ -1,0 +1,130 @@
+//! What the failures of a case have shown together.
+//!
+//! Main type: [`Tally`]. Invariant: what was never seen is bounded, not called impossible.
+
+use serde::Serialize;
+
+use super::life::Life;
+use super::oracle::Judged;
+use crate::cli::FaultKind;
+use crate::statistics::order::share_at_most;
+
+/// Confidence of the bound on what was not seen.
+const CONFIDENCE: f64 = 0.95;
+
+/// Failures that are told one by one, at most.
+const TOLD_MOST: usize = 5;
+
+/// All failures of one kind in one case.
+#[derive(Debug, Clone)]
+pub struct Tally {
+    /// What failed.
+    pub fault: FaultKind,
+    /// How often.
+    pub cuts: u64,
+    /// Failures behind which acknowledged records were not as promised.
+    pub cuts_with_loss: u64,
+    /// What was found in all of them.
+    pub judged: Judged,
+    /// Records that were there and should not have been: twice, or left over.
+    pub duplicated: u64,
+    /// Failures behind which the database did not start.
+    pub did_not_start: u64,
+    /// Failures at which the disk had something to lose.
+    pub unsynced_cuts: u64,
+    /// Longest time from an acknowledgement that is gone to the failure, in seconds.
+    pub longest_lost_s: f64,
+    /// Times to answer again, in seconds.
+    pub recoveries_s: Vec<f64>,
+    /// The first failures that did harm.
+    pub told: Vec<ToldLife>,
+}
+
+/// A failure that did harm, told by itself.
+#[derive(Debug, Clone, Serialize)]
+pub struct ToldLife {
+    /// What repeats it.
+    pub seed: u64,
+    /// What happened.
+    pub what: String,
+    /// Acknowledged writes of records that are gone.
+    pub lost: u64,
+    /// Records with what nobody has written.
+    pub changed: u64,
+    /// What the database said against being started or read; none where it said nothing.
+    pub says: Option<String>,
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn new(fault: FaultKind) -> Self {
+        Tally {
+            fault,
+            cuts: 0,
+            cuts_with_loss: 0,
+            judged: Judged::default(),
+            duplicated: 0,
+            did_not_start: 0,
+            unsynced_cuts: 0,
+            longest_lost_s: 0.0,
+            recoveries_s: Vec::new(),
+            told: Vec::new(),
+        }
+    }
+
+    /// Adds a failure.
+    pub fn add(&mut self, life: Life) {
+        self.cuts += 1;
+        self.cuts_with_loss += u64::from(life.is_harmed());
+        self.judged = self.judged.and(life.judged);
+        self.duplicated += life.duplicated;
+        self.did_not_start += u64::from(life.did_not_start.is_some());
+        self.unsynced_cuts += u64::from(life.unsynced > 0);
+        self.longest_lost_s = self.longest_lost_s.max(life.lost_s.unwrap_or(0.0));
+        self.recoveries_s.extend(life.recovery_s);
+        if !life.is_harmed() && life.did_not_start.is_none() {
+            return;
+        }
+        let (seed, what, says) = (life.seed, life.what, life.did_not_start.or(life.says));
+        let told = ToldLife { seed, what, lost: life.judged.lost, changed: life.judged.changed, says };
+        // What the database itself says is worth more than a further count.
+        let is_new = told.says.is_some() && self.told.iter().all(|known| known.says.is_none());
+        if self.told.len() < TOLD_MOST {
+            self.told.push(told);
+        } else if let (true, Some(last)) = (is_new, self.told.last_mut()) {
+            *last = told;
+        }
+    }
+
+    /// Failures behind which not all that was acknowledged could be had.
+    pub fn harmed(&self) -> u64 {
+        self.cuts_with_loss + self.did_not_start
+    }
+
+    /// The largest share of such failures that goes together with what was seen, at 95 %.
+    pub fn share_at_most(&self) -> f64 {
+        share_at_most(self.cuts, self.harmed(), CONFIDENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_seen_is_bounded() {
+        let mut tally = Tally::new(FaultKind::Power);
+        for _ in 0..300 {
+            tally.add(Life::default());
+        }
+        assert_eq!((tally.cuts, tally.harmed()), (300, 0));
+        assert!((tally.share_at_most() - 0.01).abs() < 1e-4);
+        let judged = Judged { lost: 3, first_lost_ns: Some(5), ..Judged::default() };
+        tally.add(Life { seed: 9, judged, lost_s: Some(0.5), ..Life::default() });
+        tally.add(Life { did_not_start: Some("why".to_owned()), ..Life::default() });
+        assert_eq!((tally.cuts_with_loss, tally.did_not_start, tally.harmed()), (1, 1, 2));
+        assert_eq!((tally.told[0].seed, tally.told[1].says.as_deref()), (9, Some("why")));
+        assert_eq!(tally.longest_lost_s, 0.5);
+        assert!(tally.share_at_most() > 0.01);
+    }
+}

@@ -1,0 +1,264 @@
+//! What a durability run says: a table and sentences, or JSON.
+//!
+//! Main functions: [`text_of`] and [`json_of`].
+
+use serde_json::{Value, json};
+
+use super::super::output::table;
+use super::tally::Tally;
+use crate::cli::FaultKind;
+use crate::database::Level;
+use crate::report::factors::{in_short, setting_word};
+use crate::trial::{Levels, show_level};
+use crate::units::{show_number, show_seconds};
+
+/// Characters of what a database says, at most.
+const SAYS_MOST: usize = 240;
+
+/// A case with its failures.
+pub struct CaseTold {
+    /// Its levels.
+    pub levels: Levels,
+    /// Its failures, by what failed.
+    pub tallies: Vec<Tally>,
+    /// What its settings promise.
+    pub promised: Option<Level>,
+}
+
+/// What was proved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proved {
+    /// Nothing was lost in cuts of the power.
+    PowerCut,
+    /// Cuts of the power lose something, killed processes do not.
+    Crash,
+    /// Killed processes lose something.
+    Nothing,
+    /// What failed does not tell.
+    Unknown,
+}
+
+impl Proved {
+    fn name(self) -> &'static str {
+        match self {
+            Proved::PowerCut => "power-cut",
+            Proved::Crash => "crash",
+            Proved::Nothing => "none",
+            Proved::Unknown => "unknown",
+        }
+    }
+}
+
+impl CaseTold {
+    /// What its failures have proved.
+    pub fn proved(&self) -> Proved {
+        let harmed = |fault| self.tallies.iter().find(|tally| tally.fault == fault).map(|tally| tally.harmed() > 0);
+        match (harmed(FaultKind::Power), harmed(FaultKind::Kill)) {
+            (Some(false), _) => Proved::PowerCut,
+            (_, Some(true)) => Proved::Nothing,
+            (Some(true), Some(false)) => Proved::Crash,
+            _ => Proved::Unknown,
+        }
+    }
+
+    /// Whether less was found than its settings promise.
+    pub fn breaks_promise(&self) -> bool {
+        match (self.promised, self.proved()) {
+            (Some(Level::PowerCut), Proved::Crash | Proved::Nothing) => true,
+            (Some(Level::PowerCut), Proved::Unknown) => {
+                self.tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.harmed() > 0)
+            }
+            (Some(Level::Crash), Proved::Nothing) => true,
+            _ => false,
+        }
+    }
+}
+
+/// All cases of a target.
+pub struct Told<'a> {
+    /// Name of the database or study.
+    pub target: &'a str,
+    /// The version of the server.
+    pub server: &'a str,
+    /// The cases.
+    pub cases: &'a [CaseTold],
+}
+
+/// As text.
+pub fn text_of(told: &Told<'_>) -> String {
+    let header = [
+        "case",
+        "fault",
+        "failures",
+        "with loss",
+        "not started",
+        "acknowledged",
+        "lost",
+        "wrong",
+        "longest lost",
+        "answers after",
+    ];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    for case in told.cases {
+        rows.extend(case.tallies.iter().map(|tally| row(case, tally)));
+    }
+    let head = format!("durability of {} {}\n\n", told.target, told.server);
+    let sentences: Vec<String> = told.cases.iter().flat_map(sentences).map(|line| format!("- {line}\n")).collect();
+    format!("{head}{}\n{}", table(rows), sentences.concat())
+}
+
+/// A case in short: `star, synchronous_commit = on`.
+pub fn label(levels: &Levels) -> String {
+    if levels.is_empty() {
+        return "as set".to_owned();
+    }
+    let short = |(setting, level): (&String, &Value)| match setting_word(setting) {
+        "name" | "type" => show_level(level),
+        word => format!("{word} = {}", show_level(level)),
+    };
+    levels.iter().map(short).collect::<Vec<_>>().join(", ")
+}
+
+fn row(case: &CaseTold, tally: &Tally) -> Vec<String> {
+    let count = |number: u64| show_number(number as f64);
+    let judged = &tally.judged;
+    vec![
+        label(&case.levels),
+        tally.fault.name().to_owned(),
+        count(tally.cuts),
+        count(tally.cuts_with_loss),
+        count(tally.did_not_start),
+        count(judged.acknowledged),
+        count(judged.lost),
+        count(judged.changed + judged.half_transactions + judged.reordered + tally.duplicated),
+        if judged.lost > 0 { show_seconds(tally.longest_lost_s) } else { String::new() },
+        median(&tally.recoveries_s).map_or_else(String::new, show_seconds),
+    ]
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    crate::statistics::summary::median(values)
+}
+
+fn word_of(fault: FaultKind) -> &'static str {
+    match fault {
+        FaultKind::Power => "cuts of the power",
+        FaultKind::Kill => "kills",
+        FaultKind::Eio => "failures of the disk",
+        FaultKind::Enospc => "times of a full disk",
+        FaultKind::Bits => "restarts with flipped bits",
+    }
+}
+
+fn sentences(case: &CaseTold) -> Vec<String> {
+    let name = label(&case.levels);
+    let mut lines: Vec<String> = case.tallies.iter().map(|tally| format!("{name}: {}", sentence(tally))).collect();
+    let survives = match case.proved() {
+        Proved::PowerCut => "what was acknowledged survived every cut of the power",
+        Proved::Crash => "what was acknowledged survives killed processes, and not every cut of the power",
+        Proved::Nothing => "what was acknowledged does not survive killed processes",
+        Proved::Unknown => "",
+    };
+    let promise = if case.breaks_promise() { ", although its settings promise it" } else { "" };
+    if case.breaks_promise() || case.proved() != Proved::Unknown {
+        let survives = if survives.is_empty() {
+            "what was acknowledged does not survive every cut of the power"
+        } else {
+            survives
+        };
+        lines.push(format!("{name}: {survives}{promise}"));
+    }
+    lines
+}
+
+fn sentence(tally: &Tally) -> String {
+    let (cuts, what) = (show_number(tally.cuts as f64), word_of(tally.fault));
+    let bound = format!("at 95 %, at most {:.1} % of such failures do harm", 100.0 * tally.share_at_most());
+    let idle = tally.cuts - tally.unsynced_cuts;
+    let idle = match tally.fault {
+        FaultKind::Power if idle > 0 => {
+            format!("; {} found everything synced, and prove nothing", show_number(idle as f64))
+        }
+        _ => String::new(),
+    };
+    if tally.harmed() == 0 {
+        return format!("0 of {cuts} {what} lost anything{idle}; {bound}");
+    }
+    let judged = &tally.judged;
+    let mut parts = Vec::new();
+    if judged.lost > 0 {
+        parts.push(format!(
+            "{} of {} acknowledged writes are gone, the oldest of them acknowledged {} before",
+            show_number(judged.lost as f64),
+            show_number(judged.acknowledged as f64),
+            show_seconds(tally.longest_lost_s)
+        ));
+    }
+    let counts = [
+        (judged.unreadable, "records that the database refuses to read"),
+        (judged.changed, "records with content that nobody has written"),
+        (judged.half_transactions, "transactions half there"),
+        (judged.reordered, "operations gone before later ones of the same connection"),
+        (tally.duplicated, "records that should not be there"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    parts.extend(counts.map(|(count, what)| format!("{what}: {}", show_number(*count as f64))));
+    let mut found = Vec::new();
+    if tally.cuts_with_loss > 0 {
+        let harmed = show_number(tally.cuts_with_loss as f64);
+        found.push(format!("{harmed} of {cuts} {what} did harm: {}", parts.join("; ")));
+    }
+    if tally.did_not_start > 0 {
+        let silent = show_number(tally.did_not_start as f64);
+        found.push(format!("behind {silent} of {cuts} {what} the database did not start"));
+    }
+    let says = tally.told.iter().find_map(|life| life.says.as_ref());
+    let says = says.map(|says| format!(" (it says: {})", in_short(&one_line(says), SAYS_MOST)));
+    format!("{}{}", found.join("; "), says.unwrap_or_default())
+}
+
+/// A text of several lines as one.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// As JSON.
+pub fn json_of(told: &Told<'_>) -> Value {
+    let cases: Vec<Value> =
+        told.cases.iter().flat_map(|case| case.tallies.iter().map(move |tally| json_case(case, tally))).collect();
+    json!({ "target": told.target, "server": told.server, "cases": cases })
+}
+
+fn json_case(case: &CaseTold, tally: &Tally) -> Value {
+    let judged = &tally.judged;
+    let longest = tally.recoveries_s.iter().copied().reduce(f64::max);
+    json!({
+        "levels": case.levels,
+        "fault": tally.fault.name(),
+        "cuts": tally.cuts,
+        "cuts_with_loss": tally.cuts_with_loss,
+        "cuts_unsynced": tally.unsynced_cuts,
+        "acknowledged": judged.acknowledged,
+        "lost": judged.lost,
+        "changed": judged.changed,
+        "unreadable": judged.unreadable,
+        "half_transactions": judged.half_transactions,
+        "reordered": judged.reordered,
+        "duplicated": tally.duplicated,
+        "did_not_start": tally.did_not_start,
+        "loss_share_upper95": tally.share_at_most(),
+        "longest_lost_s": tally.longest_lost_s,
+        "recovery_s": { "p50": median(&tally.recoveries_s), "max": longest },
+        "level": case.proved().name(),
+        "promised": case.promised.map(promised_name),
+        "found": tally.told,
+    })
+}
+
+fn promised_name(level: Level) -> &'static str {
+    match level {
+        Level::Nothing => "none",
+        Level::Crash => "crash",
+        Level::PowerCut => "power-cut",
+    }
+}

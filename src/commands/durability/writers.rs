@@ -1,0 +1,220 @@
+//! The writers: clients in a process of their own, which can be killed while it waits for a disk without power. They send the operations of the workload
+//! `turnover` one behind the other, and tell of each whether it was acknowledged before they send the next.
+//!
+//! Main functions: [`start`] and [`work_as_writers`], what the process does. Invariant: what a client sends follows from the seed, so that one line for each
+//! operation, with nothing in it but how it ended, tells all.
+
+use std::io::{BufRead, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow, bail};
+use serde::{Deserialize, Serialize};
+
+use super::super::stage::Opening;
+use crate::database::{self, Target, TargetSession};
+use crate::load::no_thread;
+use crate::server::Worker;
+use crate::statement::Request;
+use crate::trial::Settings;
+use crate::workload::{Client, Work};
+
+/// What the writers have to know.
+#[derive(Serialize, Deserialize)]
+pub struct Order {
+    /// The settings of the case, with the workload.
+    pub settings: Settings,
+    /// Where the tables are.
+    pub reach: Opening,
+    /// What decides the operations.
+    pub seed: u64,
+}
+
+/// How long a writer waits before it connects again.
+const AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+/// How long killed writers may take to be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+/// The answers to each client's operations, in the order in which they were sent: when one was acknowledged, or none.
+pub type Answers = Vec<Vec<Option<u64>>>;
+
+/// Running writers.
+pub struct Writers {
+    worker: Worker,
+    listening: JoinHandle<Answers>,
+}
+
+/// Starts writers, and waits until all are connected; their clock begins.
+///
+/// # Errors
+/// When one cannot connect, or the process does not start.
+pub fn start(order: &Order, clock: Instant) -> anyhow::Result<Writers> {
+    let about = "the process \"work writers\"";
+    let mut worker = Worker::start(&["work", "writers"]).context(about)?;
+    worker.tell(&serde_json::to_string(order)?).context(about)?;
+    match worker.hear().context(about)?.as_str() {
+        "ready" => {}
+        why => bail!("{about}: {why}"),
+    }
+    let output = worker.take_output().context(about)?;
+    let clients = order.settings.load.clients as usize;
+    let listen = move || {
+        let mut answers: Answers = vec![Vec::new(); clients];
+        for line in output.lines().map_while(Result::ok) {
+            let told = line.split_once(' ').and_then(|(client, word)| Some((client.parse::<usize>().ok()?, word)));
+            // A line that a kill has cut is of an operation that nobody was told of.
+            let Some((client, word @ ("acknowledged" | "failed"))) = told else { continue };
+            let now_ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            answers.get_mut(client).into_iter().for_each(|own| own.push((word == "acknowledged").then_some(now_ns)));
+        }
+        answers
+    };
+    let listening = std::thread::Builder::new().name("writers".to_owned()).spawn(listen);
+    Ok(Writers { worker, listening: listening.map_err(|error| anyhow!(no_thread("the writers", &error)))? })
+}
+
+impl Writers {
+    /// They begin.
+    ///
+    /// # Errors
+    /// When they have ended.
+    pub fn begin(&mut self) -> anyhow::Result<()> {
+        self.worker.tell("begin").context("the writers have ended before they began")
+    }
+
+    /// Kills them, wherever they are; they may still wait for a disk.
+    pub fn kill(&self) {
+        self.worker.kill();
+    }
+
+    /// Waits until writers that were killed or told to end are gone, with everything that they had open.
+    ///
+    /// # Errors
+    /// When they are not.
+    pub fn wait_until_gone(&self) -> anyhow::Result<()> {
+        if !self.worker.is_gone_within(GONE_WITHIN) {
+            bail!("the process \"work writers\" does not end");
+        }
+        Ok(())
+    }
+
+    /// Lets each end its operation, and waits until they are gone.
+    ///
+    /// # Errors
+    /// When they do not end.
+    pub fn end(&mut self) -> anyhow::Result<()> {
+        self.worker.close_input();
+        self.wait_until_gone()
+    }
+
+    /// Lets each end its operation, and tells what was answered.
+    ///
+    /// # Errors
+    /// When the thread that listens to them has panicked.
+    pub fn finish(self) -> anyhow::Result<Answers> {
+        drop(self.worker);
+        self.listening.join().map_err(|_| anyhow!("the thread that listens to the writers panicked"))
+    }
+}
+
+/// `loadline work writers`.
+///
+/// # Errors
+/// When its input ends or makes no sense, or the database cannot be opened.
+pub fn work_as_writers() -> anyhow::Result<()> {
+    let mut input = std::io::stdin().lock().lines();
+    let line = input.next().context("there is no order")??;
+    let order: Order = serde_json::from_str(&line).context("the order")?;
+    let opened = open(&order);
+    let (work, target, sessions) = match opened {
+        Ok(opened) => opened,
+        Err(error) => {
+            say(&super::super::output::sentence(&error).replace('\n', " "));
+            return Ok(());
+        }
+    };
+    say("ready");
+    if input.next().is_none_or(|line| line.is_err()) {
+        return Ok(());
+    }
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for (number, session) in (0_u32..).zip(sessions) {
+            let (work, target, order, is_over) = (&work, &*target, &order, &is_over);
+            let write = move || Writer { work, target, number, is_over }.write(session, order);
+            std::thread::Builder::new()
+                .spawn_scoped(scope, write)
+                .map_err(|error| anyhow!(no_thread("a writer", &error)))?;
+        }
+        // The input ends when they are to end.
+        input.next();
+        is_over.store(true, Ordering::Relaxed);
+        Ok(())
+    })
+}
+
+type Opened = (Work, Box<dyn Target>, Vec<Box<dyn TargetSession>>);
+
+fn open(order: &Order) -> anyhow::Result<Opened> {
+    let work = Work::new(&order.settings).map_err(anyhow::Error::msg)?;
+    let entry = database::find(&order.reach.settings.name).context("the database")?;
+    let target = entry.open(&order.reach.settings, order.reach.endpoint.as_ref())?;
+    let mut sessions = Vec::new();
+    for client in 0..order.settings.load.clients {
+        let mut session = target.open()?;
+        session.prepare(work.program_of(client))?;
+        sessions.push(session);
+    }
+    Ok((work, target, sessions))
+}
+
+/// Says a line to whoever started this process; nobody listens any more only when that has ended.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// One client.
+struct Writer<'a> {
+    work: &'a Work,
+    target: &'a dyn Target,
+    number: u32,
+    is_over: &'a AtomicBool,
+}
+
+impl Writer<'_> {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn write(&self, session: Box<dyn TargetSession>, order: &Order) {
+        let client = Client { number: self.number, of: order.settings.load.clients, seed: order.seed };
+        // It could be made before the writers said that they were ready.
+        let Ok(mut workload) = self.work.workload(client) else { return };
+        let mut session = Some(session);
+        let mut request = Request { client: self.number, ..Request::default() };
+        while !self.is_over() {
+            let Some(open) = &mut session else {
+                std::thread::sleep(AGAIN_AFTER);
+                session = self.connect();
+                continue;
+            };
+            request.clear();
+            self.work.next(&mut *workload, &mut request);
+            let outcome = open.execute(&request, None);
+            let word = if outcome.is_ok() { "acknowledged" } else { "failed" };
+            say(&format!("{} {word}", self.number));
+            if outcome.is_err_and(|error| error.is_lost()) {
+                session = None;
+            }
+        }
+    }
+
+    fn connect(&self) -> Option<Box<dyn TargetSession>> {
+        let mut session = self.target.open().ok()?;
+        session.prepare(self.work.program_of(self.number)).ok()?;
+        Some(session)
+    }
+}

@@ -1,0 +1,157 @@
+//! What `loadline durability` has shown on this machine, kept for the studies that come later.
+//!
+//! Main functions: [`keep`] and [`proved`]. Invariant: a proof is of one version of one database with the settings that decide what a write survives; nothing
+//! is said of others. What cannot be read is no proof.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Read;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::cache;
+use crate::database::{Entry, level::Deciding};
+use crate::trial::DatabaseSettings;
+
+/// Bytes of the file that are read at most: some ten thousand proofs.
+const BYTES_MOST: u64 = 4 << 20;
+
+/// Proofs that are kept; the oldest go first.
+const PROOFS_MOST: usize = 1000;
+
+/// What cuts of the power have shown.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Proof {
+    /// Name of the database.
+    pub database: String,
+    /// Its storage engine, where it has several.
+    pub engine: Option<String>,
+    /// Its version.
+    pub version: String,
+    /// The settings that decide what a write survives.
+    pub settings: Deciding,
+    /// Cuts of the power.
+    pub cuts: u64,
+    /// Those behind which something acknowledged could not be had.
+    pub harmed: u64,
+    /// What decided them: the same cuts again prove nothing more.
+    pub seed: u64,
+}
+
+impl Proof {
+    /// Of cuts of a database that told these facts.
+    pub fn new(
+        entry: &Entry,
+        settings: &DatabaseSettings,
+        facts: &BTreeMap<String, String>,
+        (cuts, harmed, seed): (u64, u64, u64),
+    ) -> Self {
+        Proof {
+            database: settings.name.clone(),
+            engine: settings.engine.clone().or_else(|| entry.engines.first().map(|engine| (*engine).to_owned())),
+            version: facts.get("version").cloned().unwrap_or_default(),
+            settings: entry.deciding(settings, facts),
+            cuts,
+            harmed,
+            seed,
+        }
+    }
+
+    fn is_of(&self, other: &Proof) -> bool {
+        (&self.database, &self.engine, &self.version, &self.settings)
+            == (&other.database, &other.engine, &other.version, &other.settings)
+    }
+}
+
+/// Keeps a proof. Where it cannot be kept, studies say nothing of it.
+pub fn keep(proof: Proof) {
+    let Some(file) = file() else { return };
+    let proofs = with(read(&file), proof);
+    let text: String = proofs.iter().filter_map(|proof| Some(serde_json::to_string(proof).ok()? + "\n")).collect();
+    let directory = file.parent().map(fs::create_dir_all);
+    let beside = file.with_extension(format!("{}.new", std::process::id()));
+    let kept = directory.transpose().and_then(|_| fs::write(&beside, text)).and_then(|()| fs::rename(&beside, &file));
+    if let Err(error) = kept {
+        super::output::note(&format!("note: what was found is not kept for studies: {}: {error}", file.display()));
+        // What was half written is of no use.
+        let _ = fs::remove_file(&beside);
+    }
+}
+
+/// What was shown of a database that told these facts, as in `0 of 300 cuts`; none where nobody tried.
+pub fn proved(entry: &Entry, settings: &DatabaseSettings, facts: &[(String, String)]) -> Option<String> {
+    let facts = facts.iter().cloned().collect();
+    let wanted = Proof::new(entry, settings, &facts, (0, 0, 0));
+    let of = |proof: &&Proof| proof.is_of(&wanted);
+    let (cuts, harmed) =
+        read(&file()?).iter().filter(of).fold((0, 0), |sum, proof| (sum.0 + proof.cuts, sum.1 + proof.harmed));
+    (cuts > 0).then(|| format!("{harmed} of {cuts} cuts"))
+}
+
+fn file() -> Option<PathBuf> {
+    Some(cache::place()?.join("durability.jsonl"))
+}
+
+/// The proofs of a file; none where there is none.
+fn read(file: &PathBuf) -> Vec<Proof> {
+    let mut text = String::new();
+    let read = fs::File::open(file).and_then(|file| file.take(BYTES_MOST).read_to_string(&mut text));
+    if read.is_err() {
+        return Vec::new();
+    }
+    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+}
+
+/// Proofs with a new one, in the place of the same cuts with fewer of them.
+fn with(mut proofs: Vec<Proof>, proof: Proof) -> Vec<Proof> {
+    let is_same = |known: &Proof| known.is_of(&proof) && known.seed == proof.seed;
+    if proofs.iter().any(|known| is_same(known) && known.cuts > proof.cuts) {
+        return proofs;
+    }
+    proofs.retain(|known| !is_same(known));
+    proofs.push(proof);
+    let too_many = proofs.len().saturating_sub(PROOFS_MOST);
+    proofs.drain(..too_many);
+    proofs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::find;
+
+    fn proof(commit: &str, (cuts, harmed, seed): (u64, u64, u64)) -> Proof {
+        let settings = DatabaseSettings { name: "postgres".to_owned(), ..DatabaseSettings::default() };
+        let facts = [("version", "15.18"), ("synchronous_commit", commit), ("shared_buffers", "1GB")];
+        let facts = facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        Proof::new(find("postgres").unwrap(), &settings, &facts, (cuts, harmed, seed))
+    }
+
+    #[test]
+    fn a_proof_is_of_the_settings_that_decide() {
+        assert!(proof("on", (1, 0, 1)).is_of(&proof("on", (9, 2, 3))));
+        assert!(!proof("on", (1, 0, 1)).is_of(&proof("off", (1, 0, 1))));
+        assert!(!proof("on", (1, 0, 1)).settings.contains_key("shared_buffers"));
+    }
+
+    #[test]
+    fn the_same_cuts_again_prove_nothing_more() {
+        let count = |proofs: &[Proof]| proofs.iter().map(|proof| proof.cuts).sum::<u64>();
+        let once = with(Vec::new(), proof("on", (100, 0, 1)));
+        assert_eq!(count(&with(once.clone(), proof("on", (50, 0, 1)))), 100);
+        assert_eq!(count(&with(once.clone(), proof("on", (300, 0, 1)))), 300);
+        assert_eq!(count(&with(once, proof("on", (300, 0, 2)))), 400);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_no_proof() {
+        let file = std::env::temp_dir().join(format!("loadline-proofs-{}", std::process::id()));
+        fs::write(&file, "{}\nnonsense\n").unwrap();
+        assert_eq!(read(&file), []);
+        fs::write(&file, format!("nonsense\n{}\n", serde_json::to_string(&proof("on", (3, 1, 1))).unwrap())).unwrap();
+        assert_eq!(read(&file), [proof("on", (3, 1, 1))]);
+        fs::remove_file(&file).unwrap();
+        assert_eq!(read(&file), []);
+    }
+}

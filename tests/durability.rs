@@ -1,0 +1,201 @@
+//! `loadline durability` as users call it: what is known to be lost is found, and what is known to be safe loses nothing. What mounts a disk needs FUSE; `./check`
+//! says where there is none.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
+
+#[path = "cli/program.rs"]
+#[expect(dead_code, reason = "shared with other tests")]
+mod program;
+
+use program::{Scratch, outcome};
+
+#[test]
+fn what_cannot_lose_its_power_is_refused_with_the_remedy() {
+    let scratch = Scratch::new();
+    for (arguments, part) in [
+        (
+            &["durability", "postgres", "--set", "database.url=postgres://me@127.0.0.1:1/data"][..],
+            "leave database.url out",
+        ),
+        (&["durability", "sqlite", "--set", "database.path=there.db"], "leave database.path out"),
+        (&["durability", "simulated"], "keeps nothing on a disk"),
+        (&["durability", "nothing-of-this-name"], "nothing-of-this-name"),
+        (&["durability", "sqlite", "--cuts", "0"], "--cuts"),
+        (&["durability", "sqlite", "--fault", "fire"], "possible values: power, kill, eio, enospc, bits"),
+    ] {
+        let told = outcome(&mut scratch.command(arguments));
+        let told = told.expect(2);
+        assert!(told.stderr.contains(part), "{arguments:?}: {}", told.stderr);
+    }
+}
+
+mod mounted_disk {
+    use std::process::Stdio;
+    use std::time::Duration;
+
+    use serde_json::Value;
+
+    use super::program::{Scratch, outcome, wait_for};
+
+    /// The cases that a command tells, in its order.
+    fn cases(arguments: &[&str], status: i32) -> Vec<Value> {
+        let scratch = Scratch::new();
+        let all = [&["durability"], arguments, &["--json"]].concat();
+        let told = outcome(&mut scratch.command(&all)).expect(status);
+        let mut told: Value = serde_json::from_str(&told.stdout).unwrap();
+        assert!(told["server"].as_str().is_some_and(|version| !version.is_empty()), "{told}");
+        let Value::Array(cases) = told["cases"].take() else { panic!("{told}") };
+        for case in &cases {
+            // Nothing that is there differs from what was written, whatever a failure takes: the database is right, and so is what looks.
+            assert!(count(case, "acknowledged") > 0, "{case:#}");
+        }
+        cases
+    }
+
+    fn count(case: &Value, name: &str) -> u64 {
+        case[name].as_u64().unwrap_or_else(|| panic!("{name}: {case:#}"))
+    }
+
+    fn is_clean(case: &Value) {
+        let names = [
+            "lost",
+            "changed",
+            "unreadable",
+            "half_transactions",
+            "reordered",
+            "duplicated",
+            "cuts_with_loss",
+            "did_not_start",
+        ];
+        for name in names {
+            assert_eq!(count(case, name), 0, "{name}: {case:#}");
+        }
+    }
+
+    fn level(case: &Value) -> &str {
+        case["level"].as_str().unwrap()
+    }
+
+    #[test]
+    fn sqlite_loses_what_it_does_not_sync_and_nothing_else() {
+        let arguments = ["sqlite", "--cuts", "15", "--set", "database.config.journal_mode=wal"];
+        let levels = ["--set", "database.config.synchronous=[off, normal, full]"];
+        let cases = cases(&[&arguments[..], &levels].concat(), 0);
+        let [off, off_killed, normal, normal_killed, full] = &cases[..] else { panic!("{cases:#?}") };
+        for lossy in [off, normal] {
+            assert!(count(lossy, "cuts_with_loss") > 0 && count(lossy, "lost") > 0, "{lossy:#}");
+            assert!(lossy["longest_lost_s"].as_f64().unwrap() > 0.0, "{lossy:#}");
+            assert_eq!((lossy["fault"].as_str(), level(lossy)), (Some("power"), "crash"));
+        }
+        // A log in front of the tables loses its end, and never its middle.
+        assert_eq!(
+            (count(normal, "reordered"), count(normal, "changed"), count(normal, "half_transactions")),
+            (0, 0, 0)
+        );
+        for killed in [off_killed, normal_killed] {
+            is_clean(killed);
+            assert_eq!(killed["fault"], "kill");
+        }
+        is_clean(full);
+        assert_eq!((level(full), full["promised"].as_str()), ("power-cut", Some("power-cut")));
+        let bound = full["loss_share_upper95"].as_f64().unwrap();
+        assert!((bound - (1.0 - 0.05_f64.powf(1.0 / 15.0))).abs() < 1e-9, "{bound}");
+        assert!(count(full, "cuts_unsynced") > 0, "{full:#}");
+    }
+
+    #[test]
+    fn servers_lose_what_they_do_not_sync_and_nothing_else() {
+        let of = |target: &str, setting: &str, fault: &str| {
+            let setting = format!("database.config.{setting}");
+            cases(&[target, "--cuts", "3", "--fault", fault, "--set", &setting], 0)
+        };
+        for (target, setting) in
+            [("postgres", "synchronous_commit=on"), ("mariadb", "innodb_flush_log_at_trx_commit=1")]
+        {
+            for case in of(target, setting, "power") {
+                is_clean(&case);
+                assert_eq!(level(&case), "power-cut");
+                assert!(case["recovery_s"]["p50"].as_f64().unwrap() > 0.0);
+            }
+        }
+        for (target, setting) in
+            [("postgres", "synchronous_commit=off"), ("mariadb", "innodb_flush_log_at_trx_commit=2")]
+        {
+            let lossy = of(target, setting, "power");
+            assert!(count(&lossy[0], "lost") > 0, "{lossy:#?}");
+            assert_eq!(count(&lossy[0], "changed"), 0, "{lossy:#?}");
+        }
+        for case in of("mariadb", "innodb_flush_log_at_trx_commit=2", "kill") {
+            is_clean(&case);
+        }
+    }
+
+    #[test]
+    fn every_layout_is_read_as_it_was_written_by_another_database() {
+        let layouts = "layout.name=[star, star-hot, wide, eav, json, key-value, spare]";
+        for target in ["sqlite", "postgres"] {
+            let cases = cases(&[target, "--cuts", "1", "--fault", "kill", "--set", layouts], 0);
+            assert_eq!(cases.len(), 7);
+            cases.iter().for_each(is_clean);
+        }
+        let cases = cases(&["redis", "--cuts", "1", "--fault", "kill", "--set", "layout.name=[wide, key-value]"], 0);
+        cases.iter().for_each(is_clean);
+    }
+
+    #[test]
+    fn a_disk_that_fails_or_is_full_costs_sqlite_nothing_that_it_acknowledged() {
+        for fault in ["eio", "enospc"] {
+            let cases = cases(&["sqlite", "--cuts", "8", "--fault", fault, "--seed", "3"], 0);
+            is_clean(&cases[0]);
+        }
+    }
+
+    #[test]
+    fn flipped_bits_are_found_in_what_is_read() {
+        let cases = cases(&["sqlite", "--cuts", "40", "--fault", "bits"], 0);
+        let found = ["changed", "unreadable", "did_not_start", "lost", "half_transactions"];
+        assert!(found.iter().any(|name| count(&cases[0], name) > 0), "{:#}", cases[0]);
+    }
+
+    #[test]
+    fn studies_say_what_was_proved_here_of_the_same_settings() {
+        let scratch = Scratch::new();
+        let cache = scratch.path("cache");
+        let with_cache = |arguments: &[&str]| {
+            outcome(scratch.command(arguments).env("LOADLINE_CACHE", &cache).env("LOADLINE_STOLEN", "1")).expect(0)
+        };
+        with_cache(&["durability", "sqlite", "--cuts", "5"]);
+        let study = "name = \"after\"\n[database]\nname = \"sqlite\"\n[record]\ntype = \"sensor\"\n[workload]\nname = \"write\"\n[load]\n\
+                     duration = \"300ms\"\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n";
+        scratch.write("s.toml", study);
+        let proved = |run: &str, sets: &[&str]| {
+            let told = with_cache(&[&["run", "s.toml", "--out", run, "--json"], sets].concat());
+            let told: Value = serde_json::from_str(&told.stdout).unwrap();
+            (told["cases"][0]["durability"]["proved"].clone(), told["notes"].to_string())
+        };
+        let (same, notes) = proved("same", &[]);
+        assert_eq!(same, "0 of 5 cuts");
+        assert!(notes.contains("0 of 5 cuts of the power lost something that sqlite"), "{notes}");
+        // Of other settings nothing was shown.
+        let (other, notes) = proved("other", &["--set", "database.config.synchronous=off"]);
+        assert!(other.is_null() && !notes.contains("of 5 cuts"), "{other} {notes}");
+    }
+
+    #[test]
+    fn an_interrupted_test_tells_what_it_found_and_leaves_nothing_mounted() {
+        let scratch = Scratch::new();
+        let mut command = scratch.command(&["durability", "sqlite", "--cuts", "100000", "--json"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let source = format!("loadline-disk-{} ", child.id());
+        let is_mounted = || std::fs::read_to_string("/proc/self/mountinfo").unwrap().contains(&source);
+        wait_for("the disk to be mounted", is_mounted);
+        std::thread::sleep(Duration::from_secs(1));
+        // SAFETY: the child has not been waited for, so that its number is its own.
+        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        let told = child.wait_with_output().unwrap();
+        assert_eq!(told.status.code(), Some(1));
+        let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert!(count(&told["cases"][0], "cuts") < 100_000);
+        assert!(!is_mounted());
+    }
+}

@@ -175,7 +175,7 @@ mod mounted_disk {
         };
         let (same, notes) = proved("same", &[]);
         assert_eq!(same, "0 of 5 cuts");
-        assert!(notes.contains("0 of 5 cuts of the power lost something that sqlite"), "{notes}");
+        assert!(notes.contains("0 of 5 cuts of the power did harm to what sqlite"), "{notes}");
         // Of other settings nothing was shown.
         let (other, notes) = proved("other", &["--set", "database.config.synchronous=off"]);
         assert!(other.is_null() && !notes.contains("of 5 cuts"), "{other} {notes}");

@@ -38,7 +38,7 @@ pub use writers::work_as_writers;
 /// How often it is said how far it is.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
-/// The writers where a target is named and no study.
+/// The writers.
 const CLIENTS: u32 = 4;
 /// Records in the larger transactions.
 const BATCH: u32 = 10;
@@ -60,17 +60,14 @@ pub fn run(arguments: &DurabilityArguments, is_json: bool, names: &Names) -> Res
         .map_err(|error| Failure::usage(anyhow::Error::from(error).context(directory.display().to_string())))?;
     subject::check_disk(&directory).map_err(Failure::usage)?;
     let mut tests = Vec::new();
-    let mut versions: Vec<String> = Vec::new();
     for case in &cases {
-        let test = test(case, arguments, &directory, &mut versions)?;
-        tests.push(test);
+        tests.push(test(case, arguments, &directory)?);
         if interrupted() {
             note("interrupted: what is told is what was found until then");
             break;
         }
     }
-    versions.dedup();
-    let told = Told { target: &arguments.target, server: &versions.join(", "), cases: &tests };
+    let told = Told { target: &arguments.target, cases: &tests };
     if is_json {
         print_json(&told::json_of(&told))?
     } else {
@@ -86,7 +83,7 @@ fn study_of(arguments: &DurabilityArguments, names: &Names) -> Result<Study, Fai
     let loaded = if database::find(target).is_some() {
         let text = format!(
             "name = \"durability\"\n[database]\nname = \"{target}\"\n[record]\ntype = \"sensor\"\n[layout]\nname = \"wide\"\n\
-             [workload]\nname = \"turnover\"\nbatch = {BATCH}\n[load]\nclients = {CLIENTS}\nduration = \"1s\"\n"
+             [workload]\nname = \"turnover\"\n[load]\nduration = \"1s\"\n"
         );
         study::load_text(target, &text, sets, Some(*seed), false, names)
     } else {
@@ -146,18 +143,13 @@ fn tested(settings: &Settings) -> Settings {
     (tested.record.per_measurement, tested.record.existing) = (1, false);
     (tested.layout.tables_per_client, tested.layout.tables_as_recorded) = (false, false);
     tested.workload.name = "turnover".to_owned();
-    tested.workload.batch = settings.workload.batch.clamp(1, BATCH);
-    tested.load.clients = settings.load.clients.clamp(1, 64);
+    // Whatever the study's load is: cases that differ in nothing else are one.
+    (tested.workload.batch, tested.load.clients) = (BATCH, CLIENTS);
     tested
 }
 
 /// Lets a case fail as often as was asked.
-fn test(
-    case: &Case,
-    arguments: &DurabilityArguments,
-    directory: &Path,
-    versions: &mut Vec<String>,
-) -> Result<CaseTold, Failure> {
+fn test(case: &Case, arguments: &DurabilityArguments, directory: &Path) -> Result<CaseTold, Failure> {
     let mut tallies: Vec<Tally> = Vec::new();
     let broken = |error: anyhow::Error| Failure::Broken(format!("{}: {}", told::label(&case.levels), sentence(&error)));
     let mut facts: BTreeMap<String, String> = BTreeMap::new();
@@ -174,7 +166,6 @@ fn test(
             break;
         }
     }
-    versions.extend(facts.get("version").cloned());
     let entry = entry_of(&case.settings.database).map_err(broken)?;
     let of_power = tallies.iter().find(|tally| tally.fault == FaultKind::Power && tally.cuts > 0);
     of_power.into_iter().for_each(|tally| {
@@ -182,7 +173,8 @@ fn test(
         proofs::keep(Proof::new(entry, &case.settings.database, &facts, counts));
     });
     let promised = entry.level(&case.settings.database, &facts, true);
-    Ok(CaseTold { levels: case.levels.clone(), tallies, promised })
+    let server = facts.get("version").cloned().unwrap_or_default();
+    Ok(CaseTold { levels: case.levels.clone(), server, tallies, promised })
 }
 
 /// Lets one kind of failure happen.

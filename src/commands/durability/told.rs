@@ -19,6 +19,8 @@ const SAYS_MOST: usize = 240;
 pub struct CaseTold {
     /// Its levels.
     pub levels: Levels,
+    /// The version of its server.
+    pub server: String,
     /// Its failures, by what failed.
     pub tallies: Vec<Tally>,
     /// What its settings promise.
@@ -78,10 +80,21 @@ impl CaseTold {
 pub struct Told<'a> {
     /// Name of the database or study.
     pub target: &'a str,
-    /// The version of the server.
-    pub server: &'a str,
     /// The cases.
     pub cases: &'a [CaseTold],
+}
+
+impl Told<'_> {
+    /// The versions of the servers, each once.
+    fn servers(&self) -> String {
+        let mut servers: Vec<&str> = Vec::new();
+        for case in self.cases {
+            if !servers.contains(&case.server.as_str()) {
+                servers.push(&case.server);
+            }
+        }
+        servers.join(", ")
+    }
 }
 
 /// As text.
@@ -102,7 +115,7 @@ pub fn text_of(told: &Told<'_>) -> String {
     for case in told.cases {
         rows.extend(case.tallies.iter().map(|tally| row(case, tally)));
     }
-    let head = format!("durability of {} {}\n\n", told.target, told.server);
+    let head = format!("durability of {}: {}\n\n", told.target, told.servers());
     let sentences: Vec<String> = told.cases.iter().flat_map(sentences).map(|line| format!("- {line}\n")).collect();
     format!("{head}{}\n{}", table(rows), sentences.concat())
 }
@@ -153,21 +166,16 @@ fn word_of(fault: FaultKind) -> &'static str {
 fn sentences(case: &CaseTold) -> Vec<String> {
     let name = label(&case.levels);
     let mut lines: Vec<String> = case.tallies.iter().map(|tally| format!("{name}: {}", sentence(tally))).collect();
+    let is_harmed = case.tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.harmed() > 0);
     let survives = match case.proved() {
-        Proved::PowerCut => "what was acknowledged survived every cut of the power",
         Proved::Crash => "what was acknowledged survives killed processes, and not every cut of the power",
         Proved::Nothing => "what was acknowledged does not survive killed processes",
-        Proved::Unknown => "",
+        Proved::Unknown if is_harmed => "what was acknowledged does not survive every cut of the power",
+        // That nothing was lost stands there already.
+        Proved::Unknown | Proved::PowerCut => return lines,
     };
     let promise = if case.breaks_promise() { ", although its settings promise it" } else { "" };
-    if case.breaks_promise() || case.proved() != Proved::Unknown {
-        let survives = if survives.is_empty() {
-            "what was acknowledged does not survive every cut of the power"
-        } else {
-            survives
-        };
-        lines.push(format!("{name}: {survives}{promise}"));
-    }
+    lines.push(format!("{name}: {survives}{promise}"));
     lines
 }
 
@@ -226,7 +234,7 @@ fn one_line(text: &str) -> String {
 pub fn json_of(told: &Told<'_>) -> Value {
     let cases: Vec<Value> =
         told.cases.iter().flat_map(|case| case.tallies.iter().map(move |tally| json_case(case, tally))).collect();
-    json!({ "target": told.target, "server": told.server, "cases": cases })
+    json!({ "target": told.target, "server": told.servers(), "cases": cases })
 }
 
 fn json_case(case: &CaseTold, tally: &Tally) -> Value {
@@ -234,6 +242,7 @@ fn json_case(case: &CaseTold, tally: &Tally) -> Value {
     let longest = tally.recoveries_s.iter().copied().reduce(f64::max);
     json!({
         "levels": case.levels,
+        "server": case.server,
         "fault": tally.fault.name(),
         "cuts": tally.cuts,
         "cuts_with_loss": tally.cuts_with_loss,
@@ -260,5 +269,85 @@ fn promised_name(level: Level) -> &'static str {
         Level::Nothing => "none",
         Level::Crash => "crash",
         Level::PowerCut => "power-cut",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::life::Life;
+    use super::super::oracle::Judged;
+    use super::*;
+
+    fn tally(fault: FaultKind, lives: &[Life]) -> Tally {
+        let mut tally = Tally::new(fault);
+        lives.iter().cloned().for_each(|life| tally.add(life));
+        tally
+    }
+
+    fn case(promised: Level, tallies: Vec<Tally>) -> CaseTold {
+        let levels = [("database.config.fsync".to_owned(), Value::from("off"))].into();
+        CaseTold { levels, server: "15.18".to_owned(), tallies, promised: Some(promised) }
+    }
+
+    fn kept() -> Life {
+        let judged = Judged { acknowledged: 50, there: 50, ..Judged::default() };
+        Life { unsynced: 3, judged, recovery_s: Some(0.25), ..Life::default() }
+    }
+
+    fn lost() -> Life {
+        let judged = Judged { acknowledged: 50, lost: 7, reordered: 2, first_lost_ns: Some(1), ..Judged::default() };
+        Life { unsynced: 9, judged, lost_s: Some(0.4), says: Some("a page\n is torn".to_owned()), ..Life::default() }
+    }
+
+    #[test]
+    fn what_is_proved_follows_from_what_failed() {
+        let power = |life: Life| tally(FaultKind::Power, &[life]);
+        let kill = |life: Life| tally(FaultKind::Kill, &[life]);
+        let of = |tallies| case(Level::PowerCut, tallies);
+        assert_eq!(of(vec![power(kept())]).proved(), Proved::PowerCut);
+        assert_eq!(of(vec![power(lost()), kill(kept())]).proved(), Proved::Crash);
+        assert_eq!(of(vec![power(lost()), kill(lost())]).proved(), Proved::Nothing);
+        assert_eq!(of(vec![power(lost())]).proved(), Proved::Unknown);
+        assert_eq!(of(vec![kill(kept())]).proved(), Proved::Unknown);
+        let breaks = |promised, tallies| case(promised, tallies).breaks_promise();
+        assert!(breaks(Level::PowerCut, vec![power(lost())]) && breaks(Level::Crash, vec![kill(lost())]));
+        assert!(!breaks(Level::Crash, vec![power(lost()), kill(kept())]));
+        assert!(!breaks(Level::PowerCut, vec![power(kept())]));
+    }
+
+    #[test]
+    fn sentences_say_what_was_lost_and_what_was_not_seen() {
+        let cases = [
+            case(Level::PowerCut, vec![tally(FaultKind::Power, &[kept(), lost()]), tally(FaultKind::Kill, &[kept()])]),
+            case(Level::PowerCut, vec![tally(FaultKind::Power, &[kept(), Life { unsynced: 0, ..kept() }])]),
+        ];
+        let text = text_of(&Told { target: "postgres", cases: &cases });
+        for part in [
+            "durability of postgres: 15.18\n",
+            "fsync = off: 1 of 2 cuts of the power did harm: 7 of 100 acknowledged writes are gone, the oldest of them acknowledged 400 ms before; operations \
+             gone before later ones of the same connection: 2 (it says: a page is torn)",
+            "fsync = off: 0 of 1 kills lost anything; at 95 %, at most 95.0 % of such failures do harm",
+            "survives killed processes, and not every cut of the power, although its settings promise it",
+            "0 of 2 cuts of the power lost anything; 1 found everything synced, and prove nothing; at 95 %, at most 77.6 %",
+        ] {
+            assert!(text.contains(part), "{part} is missing: {text}");
+        }
+    }
+
+    #[test]
+    fn json_has_what_programs_rely_on() {
+        let cases = [case(Level::PowerCut, vec![tally(FaultKind::Power, &[kept(), lost()])])];
+        let told = json_of(&Told { target: "postgres", cases: &cases });
+        assert_eq!((&told["target"], &told["server"]), (&Value::from("postgres"), &Value::from("15.18")));
+        let case = &told["cases"][0];
+        let counts = [("cuts", 2), ("cuts_with_loss", 1), ("acknowledged", 100), ("lost", 7), ("changed", 0)];
+        let more = [("half_transactions", 0), ("reordered", 2), ("duplicated", 0), ("did_not_start", 0)];
+        for (name, count) in counts.into_iter().chain(more) {
+            assert_eq!(case[name], count, "{name}: {case}");
+        }
+        assert_eq!((&case["fault"], &case["level"]), (&Value::from("power"), &Value::from("unknown")));
+        assert_eq!((&case["longest_lost_s"], &case["recovery_s"]["p50"]), (&Value::from(0.4), &Value::from(0.25)));
+        assert!(case["loss_share_upper95"].as_f64().is_some_and(|share| share > 0.5 && share < 1.0));
+        assert_eq!(case["levels"]["database.config.fsync"], "off");
     }
 }

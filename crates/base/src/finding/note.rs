@@ -33,7 +33,7 @@ pub enum Note {
     },
     /// What `loadline durability` has shown of the settings here.
     #[error(
-        "{proved} of the power lost something that {database} {version} had acknowledged with these settings, as loadline durability found here"
+        "{proved} of the power did harm to what {database} ({version}) had acknowledged with these settings, as loadline durability found on this machine"
     )]
     Proved {
         /// The database.

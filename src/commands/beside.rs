@@ -19,9 +19,9 @@ use crate::trial::Trial;
 /// What happens beside a load.
 enum Beside<'a> {
     /// The schema is changed.
-    Schema(Evolver<'a>),
+    Schema(Box<Evolver<'a>>),
     /// Something happens to the server.
-    Server(Happening),
+    Server(Box<Happening>),
 }
 
 /// What has happened beside a load.
@@ -65,7 +65,9 @@ pub fn drive_beside(
     current: &mut Current,
 ) -> anyhow::Result<(Vec<Observed>, Happenings)> {
     let happening = Happening::take(trial, current)?;
-    let beside = evolver.map(Beside::Schema).or(happening.map(Beside::Server));
+    let beside = evolver
+        .map(|evolver| Beside::Schema(Box::new(evolver)))
+        .or(happening.map(|happening| Beside::Server(Box::new(happening))));
     let (observed, done) = drive(trial, groups, reconnect, attendant, (beside, begins));
     let (evolved, events) = match done? {
         Some(Done::Schema(evolved)) => (Some(evolved), None),

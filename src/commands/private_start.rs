@@ -26,7 +26,7 @@ pub fn start_private(
         if !loses_power {
             return Server::start_at(reach, recipe, &own, parent, kept);
         }
-        let disk = PowerDisk::mount(parent.unwrap_or(&root()))?;
+        let disk = PowerDisk::mount(parent)?;
         Ok(Server::start_at(reach, recipe, &own, Some(&disk.path()), kept)?.on(disk))
     };
     let server = match start(Some(run)) {

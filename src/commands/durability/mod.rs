@@ -22,7 +22,7 @@ use super::{Failure, Status, execute};
 use crate::cli::{DurabilityArguments, FaultKind};
 use crate::database;
 use crate::random::derive;
-use crate::server::{self, interrupted, root};
+use crate::server::{self, OwnDirectory, interrupted};
 use crate::study::{self, Names, Study};
 use crate::trial::{Case, Levels, Settings};
 use crate::units::show_number;
@@ -37,6 +37,9 @@ pub use writers::work_as_writers;
 
 /// How often it is said how far it is.
 const SAID_EVERY: Duration = Duration::from_secs(10);
+
+/// Failures in a row that cannot be judged, until no more are tried.
+const UNJUDGED_MOST: u32 = 3;
 
 /// The writers.
 const CLIENTS: u32 = 4;
@@ -55,13 +58,22 @@ pub fn run(arguments: &DurabilityArguments, is_json: bool, names: &Names) -> Res
     let cases = cases_of(&study).map_err(Failure::usage)?;
     server::install_signal_handlers();
     remove_leftovers().map_err(Failure::usage)?;
-    let directory = root();
-    std::fs::create_dir_all(&directory)
-        .map_err(|error| Failure::usage(anyhow::Error::from(error).context(directory.display().to_string())))?;
+    // What another loadline may find here belongs to this one, as long as it is alive.
+    let own = OwnDirectory::new().map_err(Failure::usage)?;
+    let directory = own.path().to_owned();
     subject::check_disk(&directory).map_err(Failure::usage)?;
-    let mut tests = Vec::new();
+    let (mut tests, mut is_cut_short) = (Vec::new(), false);
     for case in &cases {
-        tests.push(test(case, arguments, &directory)?);
+        match test(case, arguments, &directory) {
+            Ok(test) => tests.push(test),
+            Err(failure) if tests.is_empty() => return Err(failure),
+            // What was found of the others is worth being told.
+            Err(failure) => {
+                note(&format!("warning: {failure}"));
+                is_cut_short = true;
+                break;
+            }
+        }
         if interrupted() {
             note("interrupted: what is told is what was found until then");
             break;
@@ -73,8 +85,9 @@ pub fn run(arguments: &DurabilityArguments, is_json: bool, names: &Names) -> Res
     } else {
         print(&told::text_of(&told))?
     }
-    let is_broken = tests.iter().any(CaseTold::breaks_promise);
-    Ok(if is_broken || interrupted() { Status::Invalid } else { Status::Valid })
+    let is_broken =
+        tests.iter().any(|test| test.breaks_promise() || test.tallies.iter().any(|tally| tally.unjudged > 0));
+    Ok(if is_broken || is_cut_short || interrupted() { Status::Invalid } else { Status::Valid })
 }
 
 /// The study that is named, or one of the database that is named.
@@ -191,7 +204,7 @@ fn fail(
     let scene = Scene { directory, settings, work: &work, fault };
     let mut tally = Tally::new(fault);
     let mut subject: Option<Subject> = None;
-    let mut said = Instant::now();
+    let (mut said, mut unjudged) = (Instant::now(), 0);
     for number in 0..u64::from(arguments.cuts) {
         if interrupted() {
             break;
@@ -206,7 +219,25 @@ fn fail(
             // What is cut by hand says nothing.
             break;
         }
-        let life = life?;
+        let life = match life {
+            Ok(life) => life,
+            Err(error) => {
+                let why = own.with_log(&sentence(&error));
+                note(&format!(
+                    "{}, {}: failure {} was not judged: {why}",
+                    told::label(&case.levels),
+                    fault.name(),
+                    number + 1
+                ));
+                tally.unjudged += 1;
+                unjudged += 1;
+                if number == 0 || unjudged == UNJUDGED_MOST {
+                    anyhow::bail!("{why}");
+                }
+                continue;
+            }
+        };
+        unjudged = 0;
         if facts.is_empty() {
             facts.extend(own.facts());
         }

@@ -8,8 +8,8 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::Value;
 
+use super::super::database_file::remove_database_file;
 use super::oracle::{Holds, Sent};
-use super::subject::ReferenceFile;
 use crate::database::{self, DatabaseError, TargetSession};
 use crate::operation::Operation;
 use crate::record::{Cell, Cells};
@@ -21,21 +21,20 @@ use crate::workload::{Client, Work};
 pub struct Reference {
     work: Work,
     session: Box<dyn TargetSession>,
-    /// Removed behind the connection.
-    _file: ReferenceFile,
 }
 
 impl Reference {
-    /// One with the tables of a case, empty, in a directory.
+    /// One with the tables of a case, empty, in a file of a directory, in the place of the last one.
     ///
     /// # Errors
     /// When SQLite refuses the tables.
     pub fn new(directory: &Path, settings: &Settings) -> anyhow::Result<Self> {
-        let file = ReferenceFile::new(directory);
+        let file = directory.join("reference.db");
+        remove_database_file(&file);
         let config = [("journal_mode", "memory"), ("synchronous", "off")];
         let own = DatabaseSettings {
             name: "sqlite".to_owned(),
-            path: Some(file.path().display().to_string()),
+            path: Some(file.display().to_string()),
             config: config.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
             ..DatabaseSettings::default()
         };
@@ -47,7 +46,7 @@ impl Reference {
         if !work.program().first.steps.is_empty() {
             session.execute(&work.program().first, None)?;
         }
-        Ok(Reference { work, session, _file: file })
+        Ok(Reference { work, session })
     }
 
     /// What a client has sent, with what each record holds behind it: as many operations as have an answer, and one more, which may be on its way.

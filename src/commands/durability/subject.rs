@@ -2,14 +2,13 @@
 //!
 //! Main type: [`Subject`]. Invariant: whoever has something open on the disk is gone before the disk comes back.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 use super::super::entry::entry_of;
 use super::super::filling::{fill, make_tables};
-use super::super::output::sentence;
 use super::super::stage::{Current, Opening, Stage};
 use super::writers::Writers;
 use crate::server::{DiskPlan, PowerDisk, When};
@@ -53,7 +52,7 @@ impl Subject {
                 None
             }
             None => {
-                let disk = PowerDisk::mount(directory)?;
+                let disk = PowerDisk::mount(Some(directory))?;
                 settings.database.path = Some(disk.path().join("measurements.db").display().to_string());
                 Some(disk)
             }
@@ -83,6 +82,15 @@ impl Subject {
         session.prepare(work.program())?;
         fill(&settings, work, current, session, &|_, _| {})?;
         Ok(current.reach())
+    }
+
+    /// A sentence, with the last lines of the server's log where it has ended by itself.
+    pub fn with_log(&self, why: &str) -> String {
+        let server = self.stage.current().and_then(|current| current.server.as_ref());
+        match server.filter(|server| server.ends_now()) {
+            Some(server) => format!("{why}; the server has ended, and its log says: {}", server.log_lines()),
+            None => why.to_owned(),
+        }
     }
 
     /// The disk that its data are on.
@@ -205,36 +213,10 @@ impl Drop for Subject {
     }
 }
 
-/// A file of the reference, which is no part of what is tested; it is removed with the value.
-pub struct ReferenceFile(PathBuf);
-
-impl ReferenceFile {
-    /// One in a directory.
-    pub fn new(directory: &Path) -> Self {
-        let file = ReferenceFile(directory.join(format!("reference-{}.db", std::process::id())));
-        super::super::database_file::remove_database_file(&file.0);
-        file
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for ReferenceFile {
-    fn drop(&mut self) {
-        super::super::database_file::remove_database_file(&self.0);
-    }
-}
-
 /// Whether this machine can mount such a disk.
 ///
 /// # Errors
 /// What is missing, with the remedy.
 pub fn check_disk(directory: &Path) -> anyhow::Result<()> {
-    if let Err(error) = PowerDisk::mount(directory) {
-        bail!("{}", sentence(&error.into()));
-    }
-    Ok(())
+    PowerDisk::mount(Some(directory)).map(drop).map_err(Into::into)
 }

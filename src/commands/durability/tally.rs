@@ -30,6 +30,8 @@ pub struct Tally {
     pub duplicated: u64,
     /// Failures behind which the database did not start.
     pub did_not_start: u64,
+    /// Failures that could not be judged, which are not among the others.
+    pub unjudged: u64,
     /// Failures at which the disk had something to lose.
     pub unsynced_cuts: u64,
     /// Longest time from an acknowledgement that is gone to the failure, in seconds.
@@ -65,6 +67,7 @@ impl Tally {
             judged: Judged::default(),
             duplicated: 0,
             did_not_start: 0,
+            unjudged: 0,
             unsynced_cuts: 0,
             longest_lost_s: 0.0,
             recoveries_s: Vec::new(),

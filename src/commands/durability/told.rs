@@ -166,6 +166,13 @@ fn word_of(fault: FaultKind) -> &'static str {
 fn sentences(case: &CaseTold) -> Vec<String> {
     let name = label(&case.levels);
     let mut lines: Vec<String> = case.tallies.iter().map(|tally| format!("{name}: {}", sentence(tally))).collect();
+    let unjudged: u64 = case.tallies.iter().map(|tally| tally.unjudged).sum();
+    if unjudged > 0 {
+        let count = show_number(unjudged as f64);
+        lines.push(format!(
+            "{name}: {count} failures could not be judged, and are not counted; the messages above say why"
+        ));
+    }
     let is_harmed = case.tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.harmed() > 0);
     let survives = match case.proved() {
         Proved::Crash => "what was acknowledged survives killed processes, and not every cut of the power",
@@ -255,6 +262,7 @@ fn json_case(case: &CaseTold, tally: &Tally) -> Value {
         "reordered": judged.reordered,
         "duplicated": tally.duplicated,
         "did_not_start": tally.did_not_start,
+        "not_judged": tally.unjudged,
         "loss_share_upper95": tally.share_at_most(),
         "longest_lost_s": tally.longest_lost_s,
         "recovery_s": { "p50": median(&tally.recoveries_s), "max": longest },

@@ -7,9 +7,11 @@
 //!         log                   what the server prints
 //!         server/               belongs to the server's user: socket, pid file
 //!             data/             or a link to <parent>/loadline-server-4f21c0/
+//!     90aa17/                   something else that goes with its owner: a disk in user space
+//!         owner.json
 //! ```
 //!
-//! Main type: [`PrivateDirectory`]. Invariant: paths of sockets stay short (the kernel allows 107 bytes), whatever the path
+//! Main types: [`PrivateDirectory`], and [`OwnDirectory`], which holds no server. Invariant: paths of sockets stay short (the kernel allows 107 bytes), whatever the path
 //! of the data; and nothing is removed whose owner may still be alive.
 
 use std::fs;
@@ -19,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+
+use loadline_disk::mount::remove_left_behind;
 
 use super::ServerError;
 use super::keep::move_or_copy;
@@ -175,12 +179,37 @@ impl PrivateDirectory {
         self.write_owner()
     }
 
-    /// Written aside and renamed, so that there is never half of it.
     fn write_owner(&self) -> Result<(), ServerError> {
-        let path = self.base.join(OWNER_FILE);
-        let new = self.base.join("owner.new");
-        let text = serde_json::to_string_pretty(&self.owner).map_err(io::Error::from);
-        text.and_then(|text| fs::write(&new, text)).and_then(|()| fs::rename(&new, &path)).map_err(at(&path, "write"))
+        self.owner.write(&self.base)
+    }
+}
+
+/// A directory of this loadline's that holds no server. Dropping it removes it; should loadline be killed, the next one does.
+#[derive(Debug)]
+pub struct OwnDirectory(PathBuf);
+
+impl OwnDirectory {
+    /// A new one below the root of private servers.
+    ///
+    /// # Errors
+    /// When it cannot be made, or the root is not ours.
+    pub fn new() -> Result<Self, ServerError> {
+        let root = root();
+        prepare_root(&root)?;
+        let directory = OwnDirectory(make_unique(&root)?.0);
+        Owner::new(0).write(&directory.0)?;
+        Ok(directory)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for OwnDirectory {
+    fn drop(&mut self) {
+        remove(&self.0, None);
     }
 }
 
@@ -195,6 +224,14 @@ impl Owner {
         let pid = std::process::id();
         let loadline = ProcessIdentity::of(pid).unwrap_or(ProcessIdentity { pid, start_ticks: 0 });
         Owner { version: OWNER_VERSION, boot_id: boot_id(), loadline, server: None, stop_signal, data: None }
+    }
+
+    /// Written aside and renamed, so that there is never half of it.
+    fn write(&self, base: &Path) -> Result<(), ServerError> {
+        let path = base.join(OWNER_FILE);
+        let new = base.join("owner.new");
+        let text = serde_json::to_string_pretty(self).map_err(io::Error::from);
+        text.and_then(|text| fs::write(&new, text)).and_then(|()| fs::rename(&new, &path)).map_err(at(&path, "write"))
     }
 
     /// Whether the loadline that made the directory is running still.
@@ -232,7 +269,10 @@ pub fn remove_orphans(root: &Path) -> Result<usize, ServerError> {
             Some(owner) if owner.is_alive() => continue,
             Some(owner) => {
                 owner.end_server();
-                remove(&base, owner.data.as_deref());
+                // A disk in user space whose process has ended; one that cannot be taken away stays for the next start.
+                if remove_left_behind(&base).is_ok() {
+                    remove(&base, owner.data.as_deref());
+                }
             }
             None if is_being_made(&base) => continue,
             None => remove(&base, None),
@@ -327,6 +367,25 @@ mod tests {
     /// A root of its own for each test.
     fn test_root(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("loadline-test-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn a_directory_without_a_server_goes_with_its_owner_and_not_before() {
+        let root = test_root("own");
+        prepare_root(&root).unwrap();
+        let make = |owner: Owner| {
+            let base = make_unique(&root).unwrap().0;
+            owner.write(&base).unwrap();
+            fs::write(base.join("file"), "content").unwrap();
+            base
+        };
+        let living = make(Owner::new(0));
+        let dead = make(Owner { loadline: ProcessIdentity { pid: u32::MAX, start_ticks: 1 }, ..Owner::new(0) });
+        assert_eq!(remove_orphans(&root).unwrap(), 1);
+        assert!(living.join("file").exists() && !dead.exists());
+        drop(OwnDirectory(living.clone()));
+        assert!(!living.exists());
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

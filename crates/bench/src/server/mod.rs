@@ -28,7 +28,7 @@ use std::time::Duration;
 pub use companion::Companion;
 pub use cpus::{CpuList, CpuListError, allowed_to_this_thread, pin_this_thread};
 pub use descriptors::raise_descriptors;
-pub use directory::{remove_orphans, root};
+pub use directory::{OwnDirectory, remove_orphans, root};
 pub use disk::free_disk_bytes;
 pub use interrupt::{install_signal_handlers, install_signal_handlers_with_reload, interrupted, take_reload};
 pub use keep::{KeptData, move_or_copy, remove, size_bytes};

@@ -12,11 +12,11 @@ use loadline_disk::{Disk, MountError, Mounted};
 
 pub use loadline_disk::{Faults, Keeps, Lost, Plan, When};
 
-use super::directory::{at, random_hex};
+use super::directory::{OwnDirectory, at, random_hex};
 use super::{Server, ServerError, process};
 use crate::trial::CutKeeps;
 
-/// What begins the name of a disk's directory; a random part follows.
+/// What begins the name of a disk's directory in a directory of somebody's; a random part follows.
 const PREFIX: &str = "loadline-disk-";
 
 /// Bytes of the random part.
@@ -28,24 +28,28 @@ pub struct PowerDisk {
     /// Holds where it is mounted, and what lies below.
     directory: PathBuf,
     mounted: Option<Mounted>,
+    /// Goes behind all, where it is in a directory of loadline's own.
+    _own: Option<OwnDirectory>,
 }
 
 impl PowerDisk {
-    /// A new one, in a directory of its own in `parent`.
+    /// A new one, in a directory of its own in `parent`; without one, in a directory of loadline's own.
     ///
     /// # Errors
     /// [`ServerError::Disk`] where there is no FUSE for this user; [`ServerError::Path`].
-    pub fn mount(parent: &Path) -> Result<Self, ServerError> {
+    pub fn mount(parent: Option<&Path>) -> Result<Self, ServerError> {
+        let own = parent.is_none().then(OwnDirectory::new).transpose()?;
         // What a killed loadline has left is nobody's any more.
         for left in remove_left_behind(Path::new("/")).unwrap_or_default() {
             let directory = left.parent().filter(|directory| is_ours(directory));
             directory.into_iter().for_each(|directory| drop(fs::remove_dir_all(directory)));
         }
+        let parent = own.as_ref().map(OwnDirectory::path).or(parent).unwrap_or(Path::new("."));
         let directory = parent.join(format!("{PREFIX}{}", random_hex(RANDOM_BYTES)?));
         let below = directory.join("below");
         fs::create_dir_all(&below).map_err(at(&below, "make"))?;
         // From here on dropping the value removes what has been made.
-        let mut disk = PowerDisk { directory, mounted: None };
+        let mut disk = PowerDisk { directory, mounted: None, _own: own };
         // The server's user goes through the outer one; what lies below has no owners.
         for (path, mode) in [(&disk.directory, 0o755), (&below, 0o700)] {
             fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(at(path, "open"))?;

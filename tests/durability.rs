@@ -107,7 +107,7 @@ mod mounted_disk {
     fn servers_lose_what_they_do_not_sync_and_nothing_else() {
         let of = |target: &str, setting: &str, fault: &str| {
             let setting = format!("database.config.{setting}");
-            cases(&[target, "--cuts", "3", "--fault", fault, "--set", &setting], 0)
+            cases(&[target, "--cuts", "2", "--fault", fault, "--set", &setting], 0)
         };
         for (target, setting) in
             [("postgres", "synchronous_commit=on"), ("mariadb", "innodb_flush_log_at_trx_commit=1")]

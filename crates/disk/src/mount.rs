@@ -147,7 +147,13 @@ impl Mounted {
         let until = Instant::now() + CLOSED_WITHIN;
         loop {
             match unmount(&self.at, 0) {
-                Ok(()) => return session.join(),
+                // It is out of the kernel: whoever still reads from there is told that nobody is at the other end any more, in one of two words.
+                Ok(()) => {
+                    return session.join().or_else(|error| match error.raw_os_error() {
+                        Some(libc::ECONNABORTED | libc::ENODEV) => Ok(()),
+                        _ => Err(error),
+                    });
+                }
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(2));
                 }

@@ -184,7 +184,8 @@ impl Drop for Mounted {
 pub fn remove_left_behind(below: &Path) -> io::Result<Vec<PathBuf>> {
     let table = fs::read_to_string("/proc/self/mountinfo")?;
     let left: Vec<PathBuf> = table.lines().filter_map(left_behind).filter(|at| at.starts_with(below)).collect();
-    left.iter().try_for_each(|at| unmount(at, libc::MNT_DETACH))?;
+    // Its requests are given up, too: a killed process may be waiting for itself, who served them, to close what it had open there.
+    left.iter().try_for_each(|at| unmount(at, libc::MNT_FORCE | libc::MNT_DETACH))?;
     Ok(left)
 }
 
@@ -198,7 +199,9 @@ fn left_behind(line: &str) -> Option<PathBuf> {
     // Anybody who may mount can call his mounts as ours are called.
     after.next()?.split(',').find(|option| *option == own)?;
     let at = before.split(' ').nth(4)?;
-    let is_alive = Path::new("/proc").join(process.to_string()).exists();
+    // One that was killed and cannot end has no program any more.
+    let program = Path::new("/proc").join(process.to_string()).join("exe").read_link();
+    let is_alive = program.map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true);
     (!is_alive).then(|| PathBuf::from(unescaped(at)))
 }
 

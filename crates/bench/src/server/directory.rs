@@ -262,6 +262,8 @@ pub fn remove_orphans(root: &Path) -> Result<usize, ServerError> {
         return Ok(0);
     }
     prepare_root(root)?;
+    // A loadline that was killed while it used a disk of its own ends when that is taken away; its directory may have to wait for the next start.
+    let _ = remove_left_behind(root);
     let mut removed = 0;
     for entry in fs::read_dir(root).map_err(at(root, "read"))?.flatten() {
         let base = entry.path();

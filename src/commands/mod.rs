@@ -68,6 +68,7 @@ mod telling;
 mod unanswered;
 mod watch;
 mod watcher;
+mod workers;
 
 use crate::cli::{Cli, Command, DataArguments, DataFormat, NO_AGENT, RunArguments, StudyArguments, WorkKind};
 use crate::database;

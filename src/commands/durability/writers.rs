@@ -4,7 +4,7 @@
 //! Main functions: [`start`] and [`work_as_writers`], what the process does. Invariant: what a client sends follows from the seed, so that one line for each
 //! operation, with nothing in it but how it ended, tells all.
 
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -12,7 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
+use super::super::output::sentence;
 use super::super::stage::Opening;
+use super::super::workers::{order_of, say, start_worker};
 use crate::database::{self, Target, TargetSession};
 use crate::load::no_thread;
 use crate::server::Worker;
@@ -51,14 +53,8 @@ pub struct Writers {
 /// # Errors
 /// When one cannot connect, or the process does not start.
 pub fn start(order: &Order, clock: Instant) -> anyhow::Result<Writers> {
-    let about = "the process \"work writers\"";
-    let mut worker = Worker::start(&["work", "writers"]).context(about)?;
-    worker.tell(&serde_json::to_string(order)?).context(about)?;
-    match worker.hear().context(about)?.as_str() {
-        "ready" => {}
-        why => bail!("{about}: {why}"),
-    }
-    let output = worker.take_output().context(about)?;
+    let mut worker = start_worker("writers", order)?;
+    let output = worker.take_output().context("somebody else listens to the writers")?;
     let clients = order.settings.load.clients as usize;
     let listen = move || {
         let mut answers: Answers = vec![Vec::new(); clients];
@@ -124,18 +120,13 @@ impl Writers {
 /// # Errors
 /// When its input ends or makes no sense, or the database cannot be opened.
 pub fn work_as_writers() -> anyhow::Result<()> {
-    let mut input = std::io::stdin().lock().lines();
-    let line = input.next().context("there is no order")??;
-    let order: Order = serde_json::from_str(&line).context("the order")?;
-    let opened = open(&order);
-    let (work, target, sessions) = match opened {
+    let order: Order = order_of()?;
+    let mut input = std::io::stdin().lines();
+    let (work, target, sessions) = match open(&order) {
         Ok(opened) => opened,
-        Err(error) => {
-            say(&super::super::output::sentence(&error).replace('\n', " "));
-            return Ok(());
-        }
+        Err(error) => return Ok(say(&sentence(&error).replace('\n', " "))?),
     };
-    say("ready");
+    say("ready")?;
     if input.next().is_none_or(|line| line.is_err()) {
         return Ok(());
     }
@@ -170,12 +161,6 @@ fn open(order: &Order) -> anyhow::Result<Opened> {
     Ok((work, target, sessions))
 }
 
-/// Says a line to whoever started this process; nobody listens any more only when that has ended.
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-}
-
 /// One client.
 struct Writer<'a> {
     work: &'a Work,
@@ -205,7 +190,9 @@ impl Writer<'_> {
             self.work.next(&mut *workload, &mut request);
             let outcome = open.execute(&request, None);
             let word = if outcome.is_ok() { "acknowledged" } else { "failed" };
-            say(&format!("{} {word}", self.number));
+            if say(&format!("{} {word}", self.number)).is_err() {
+                return;
+            }
             if outcome.is_err_and(|error| error.is_lost()) {
                 session = None;
             }

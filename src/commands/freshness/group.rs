@@ -3,7 +3,7 @@
 //! Main functions: [`read_group`], which both ways end in, and [`Group::start`]. Invariant: a group is ready, with every reader
 //! connected, before the first event is written.
 
-use std::io::{BufRead, Write};
+use std::io::BufRead;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::entry::as_session;
 use super::super::stage::Opening;
+use super::super::workers::{order_of, say, start_worker};
 use crate::database::nats::Subscriber;
 use crate::database::{self, DatabaseError, Endpoint, Target, TargetSession};
 use crate::load::no_thread;
@@ -136,20 +137,6 @@ fn start_threads(order: Order, target: Arc<dyn Target>) -> anyhow::Result<Runnin
 
 fn start_process(order: &Order) -> anyhow::Result<Running> {
     start_worker("readers", order).map(Running::Process)
-}
-
-/// Starts loadline's own program for a part of the trial, and waits until it is ready.
-///
-/// # Errors
-/// When it cannot be started, or ends before.
-pub(super) fn start_worker(what: &str, order: &Order) -> anyhow::Result<Worker> {
-    let about = || format!("the process \"work {what}\"");
-    let mut worker = Worker::start(&["work", what]).with_context(about)?;
-    worker.tell(&serde_json::to_string(order)?).with_context(about)?;
-    match worker.hear().with_context(about)?.as_str() {
-        "ready" => Ok(worker),
-        why => bail!("{}: {why}", about()),
-    }
 }
 
 /// Tells a worker that the writers begin, or have ended. One that has ended says so when it is asked for what it saw.
@@ -313,24 +300,17 @@ type DoWork = fn(&Order, &dyn Target, &Control, &mut dyn FnMut()) -> anyhow::Res
 /// # Errors
 /// When its input ends or makes no sense.
 pub(super) fn work(do_work: DoWork) -> anyhow::Result<()> {
-    let mut line = String::new();
-    std::io::stdin().lock().read_line(&mut line)?;
-    let order: Order = serde_json::from_str(&line).context("the order")?;
+    let order: Order = order_of()?;
     let entry = database::find(&order.reach.settings.name).context("the database")?;
     let target = entry.open(&order.reach.settings, order.reach.endpoint.as_ref())?;
     let control = Arc::new(Control::default());
     let own = Arc::clone(&control);
     let following = std::thread::Builder::new().name("follow".to_owned()).spawn(move || follow(&own));
     following.map_err(|error| anyhow!(no_thread("a worker", &error)))?;
-    let answer = |text: &str| -> std::io::Result<()> {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "{text}")?;
-        out.flush()
-    };
     // Nobody listens any more only when loadline has ended, and then this process ends too.
-    let outcome = do_work(&order, &*target, &control, &mut || drop(answer("ready")));
+    let outcome = do_work(&order, &*target, &control, &mut || drop(say("ready")));
     let outcome = outcome.map_err(|error| super::super::output::sentence(&error));
-    answer(&serde_json::to_string(&outcome)?)?;
+    say(&serde_json::to_string(&outcome)?)?;
     Ok(())
 }
 

@@ -8,7 +8,8 @@
 use anyhow::{Context, anyhow};
 
 use super::super::stage::Current;
-use super::group::{Order, answer_of, start_worker, tell, work};
+use super::super::workers::start_worker;
+use super::group::{Order, answer_of, tell, work};
 use crate::database::nats::{NatsDatabase, Subscriber, subject_of};
 use crate::database::recorder::recipe::NatsRecipe;
 use crate::database::{Endpoint, Target};

@@ -18,7 +18,7 @@ fn what_cannot_lose_its_power_is_refused_with_the_remedy() {
             "leave database.url out",
         ),
         (&["durability", "sqlite", "--set", "database.path=there.db"], "leave database.path out"),
-        (&["durability", "simulated"], "keeps nothing on a disk"),
+        (&["durability", "simulated"], "promises to keep nothing"),
         (&["durability", "nothing-of-this-name"], "nothing-of-this-name"),
         (&["durability", "sqlite", "--cuts", "0"], "--cuts"),
         (&["durability", "sqlite", "--fault", "fire"], "possible values: power, kill, eio, enospc, bits"),

@@ -38,6 +38,11 @@ pub enum FaultKind {
 }
 
 impl FaultKind {
+    /// Whether it ends with a cut of the power.
+    pub fn takes_power(self) -> bool {
+        matches!(self, FaultKind::Power | FaultKind::Eio | FaultKind::Enospc)
+    }
+
     /// Its name on the command line and in results.
     pub fn name(self) -> &'static str {
         match self {

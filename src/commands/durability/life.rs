@@ -35,8 +35,8 @@ const ATTEMPTS: u32 = 20;
 /// What a life showed.
 #[derive(Debug, Clone, Default)]
 pub struct Life {
-    /// What repeats it.
-    pub seed: u64,
+    /// Its number among the failures, from 1.
+    pub number: u64,
     /// What happened, in words.
     pub what: String,
     /// Blocks and names that the disk had not synced when its power went.
@@ -78,21 +78,25 @@ pub struct Scene<'a> {
 ///
 /// # Errors
 /// When it cannot be lived: the server does not start before anything has failed, a disk does not come back.
-pub fn live(scene: &Scene<'_>, subject: &mut Subject, is_embedded: bool, seed: u64) -> anyhow::Result<Life> {
+pub fn live(scene: &Scene<'_>, subject: &mut Subject, (number, seed): (u64, u64)) -> anyhow::Result<Life> {
     let mut chance = Stream::seeded(seed);
     let reach = subject.prepare(scene.work)?;
     let clock = Instant::now();
     let order = Order { settings: scene.settings.clone(), reach, seed };
     let mut writers = writers::start(&order, clock)?;
-    let longest = if is_embedded { EMBEDDED_WRITES } else { SERVER_WRITES };
+    let longest = if subject.is_embedded() { EMBEDDED_WRITES } else { SERVER_WRITES };
     let lasts = longest.mul_f64(0.1 + 0.9 * chance.unit());
-    let mut life = Life { seed, ..Life::default() };
+    let mut life = Life { number, ..Life::default() };
     let failure = Failure { fault: scene.fault, lasts, seed: chance.word() };
-    let answers = failure.happen(subject, &mut writers, &mut chance, &mut life);
-    let failed_ns = clock.elapsed().as_nanos() as u64;
-    let written = writers.finish()?;
-    answers?;
-    look(scene, subject, &written, &mut life)?;
+    let failed = failure.happen(subject, &mut writers, &mut chance, &mut life);
+    let mut written = writers.finish()?;
+    let failed_ns = failed?.saturating_duration_since(clock).as_nanos() as u64;
+    if scene.fault.takes_power() {
+        // A machine without power tells nobody anything: a server that needs no disk for it may have gone on for the moment until it was killed.
+        let late = |answer: &&mut Option<u64>| answer.is_some_and(|answer_ns| answer_ns > failed_ns);
+        written.iter_mut().flatten().filter(late).for_each(|answer| *answer = None);
+    }
+    look(scene, subject, &written, seed, &mut life)?;
     life.lost_s = life.judged.first_lost_ns.map(|first_ns| failed_ns.saturating_sub(first_ns) as f64 / 1e9);
     Ok(life)
 }
@@ -105,13 +109,14 @@ struct Failure {
 }
 
 impl Failure {
+    /// Lets it happen; when it was.
     fn happen(
         &self,
         subject: &mut Subject,
         writers: &mut Writers,
         chance: &mut Stream,
         life: &mut Life,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Instant> {
         let nothing = DiskPlan { seed: self.seed, ..DiskPlan::default() };
         match self.fault {
             FaultKind::Power => {
@@ -120,22 +125,27 @@ impl Failure {
                 let plan = DiskPlan { when, keeps, ..nothing };
                 subject.disk()?.plan(plan);
                 writers.begin()?;
-                life.what = format!("{moment}, {kept} kept");
-                life.unsynced = subject.lose_power(plan, self.lasts, writers)?;
+                let cut = subject.lose_power(plan, self.lasts, writers)?;
+                let moment = if cut.is_as_planned { &moment } else { "at a random moment" };
+                (life.what, life.unsynced) = (format!("{moment}, {kept} kept"), cut.unsynced);
+                Ok(cut.at)
             }
             FaultKind::Kill => {
                 writers.begin()?;
                 std::thread::sleep(self.lasts);
                 life.what = "killed".to_owned();
+                let at = Instant::now();
                 subject.kill(writers)?;
+                Ok(at)
             }
             FaultKind::Eio => {
                 let (faults, what) = draw_faults(chance);
                 subject.disk()?.plan(DiskPlan { faults, ..nothing });
                 writers.begin()?;
                 std::thread::sleep(self.lasts);
-                life.what = what;
-                life.unsynced = subject.lose_power(nothing, Duration::ZERO, writers)?;
+                let cut = subject.lose_power(nothing, Duration::ZERO, writers)?;
+                (life.what, life.unsynced) = (what, cut.unsynced);
+                Ok(cut.at)
             }
             FaultKind::Enospc => {
                 let room = subject.disk()?.used_bytes() + chance.below(ROOM_MOST);
@@ -144,21 +154,23 @@ impl Failure {
                 std::thread::sleep(self.lasts.mul_f64(0.7));
                 subject.disk()?.plan(nothing);
                 std::thread::sleep(self.lasts.mul_f64(0.3));
-                life.what = "the disk was full for a while".to_owned();
-                life.unsynced = subject.lose_power(nothing, Duration::ZERO, writers)?;
+                let cut = subject.lose_power(nothing, Duration::ZERO, writers)?;
+                (life.what, life.unsynced) = ("the disk was full for a while".to_owned(), cut.unsynced);
+                Ok(cut.at)
             }
             FaultKind::Bits => {
                 writers.begin()?;
                 std::thread::sleep(self.lasts);
+                let at = Instant::now();
                 writers.end()?;
-                subject.stop_in_order();
+                subject.stop_in_order()?;
                 let faults = Faults { flips_one_in: Some(FLIPS_ONE_IN), ..Faults::default() };
                 subject.forget_cached()?;
                 subject.disk()?.plan(DiskPlan { faults, ..nothing });
                 life.what = "bits flipped by reading".to_owned();
+                Ok(at)
             }
         }
-        Ok(())
     }
 }
 
@@ -173,7 +185,7 @@ fn draw<T: Copy>(chance: &mut Stream, of: &[T]) -> T {
     of[chance.below(of.len() as u64) as usize]
 }
 
-/// When the power goes: at any time, or at a call of the disk.
+/// When the power goes: at any time, or at a call of the disk where there are so many by then.
 fn draw_moment(chance: &mut Stream) -> (When, String) {
     let call = 1 + chance.below(CALLS);
     match chance.below(6) {
@@ -198,7 +210,7 @@ fn draw_faults(chance: &mut Stream) -> (Faults, String) {
 }
 
 /// Starts the database on what the failure has left, and looks for all that was acknowledged.
-fn look(scene: &Scene<'_>, subject: &mut Subject, written: &Answers, life: &mut Life) -> anyhow::Result<()> {
+fn look(scene: &Scene<'_>, subject: &mut Subject, written: &Answers, seed: u64, life: &mut Life) -> anyhow::Result<()> {
     let of = scene.settings.load.clients;
     match subject.start_again()? {
         Back::Answers(after) => life.recovery_s = Some(after.as_secs_f64()),
@@ -207,7 +219,7 @@ fn look(scene: &Scene<'_>, subject: &mut Subject, written: &Answers, life: &mut 
     let mut reference = Reference::new(scene.directory, scene.settings)?;
     let mut looker = Looker { subject, work: scene.work, session: None, attempts: ATTEMPTS, says: None };
     for (number, answers) in (0_u32..).zip(written) {
-        let sent = reference.sent(Client { number, of, seed: life.seed }, answers)?;
+        let sent = reference.sent(Client { number, of, seed }, answers)?;
         if life.did_not_start.is_some() {
             life.judged.acknowledged += judge(&sent, |_| Holds::Nothing).acknowledged;
             continue;
@@ -215,7 +227,8 @@ fn look(scene: &Scene<'_>, subject: &mut Subject, written: &Answers, life: &mut 
         life.judged = life.judged.and(judge(&sent, |record| looker.holds(record)));
     }
     if life.did_not_start.is_none() {
-        life.duplicated = looker.count().map_or(0, |rows| rows.saturating_sub(life.judged.there));
+        let known = life.judged.there + life.judged.unreadable;
+        life.duplicated = looker.count().map_or(0, |rows| rows.saturating_sub(known));
     }
     life.says = looker.says;
     Ok(())

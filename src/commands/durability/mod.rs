@@ -131,12 +131,10 @@ fn cases_of(study: &Study) -> anyhow::Result<Vec<Case>> {
             );
         }
         let entry = entry_of(database)?;
-        let is_embedded_file = entry.recipe.is_none() && database.name == "sqlite";
-        if let Some(recipe) = entry.recipe {
-            server::check(recipe, database)?;
-        } else if !is_embedded_file {
-            anyhow::bail!("database.name = \"{}\" keeps nothing on a disk; take another", database.name);
+        if entry.level.is_none() {
+            anyhow::bail!("database.name = \"{}\" promises to keep nothing; take another", database.name);
         }
+        entry.recipe.map(|recipe| server::check(recipe, database)).transpose()?;
         execute::check(&case.settings).map_err(|error| error.context(about()))?;
         cases.push(case);
     }
@@ -170,7 +168,7 @@ fn test(case: &Case, arguments: &DurabilityArguments, directory: &Path) -> Resul
         if arguments.faults.is_empty() { vec![FaultKind::Power, FaultKind::Kill] } else { arguments.faults.clone() };
     for fault in asked {
         // What survives a cut of the power survives a kill, which takes nothing from the disk.
-        let is_known = tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.harmed() == 0);
+        let is_known = tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.is_harmless());
         if arguments.faults.is_empty() && fault == FaultKind::Kill && is_known {
             continue;
         }
@@ -180,9 +178,9 @@ fn test(case: &Case, arguments: &DurabilityArguments, directory: &Path) -> Resul
         }
     }
     let entry = entry_of(&case.settings.database).map_err(broken)?;
-    let of_power = tallies.iter().find(|tally| tally.fault == FaultKind::Power && tally.cuts > 0);
+    let of_power = tallies.iter().find(|tally| tally.fault == FaultKind::Power && tally.telling() > 0);
     of_power.into_iter().for_each(|tally| {
-        let counts = (tally.cuts, tally.harmed(), arguments.seed);
+        let counts = (tally.telling(), tally.harmed(), arguments.seed);
         proofs::keep(Proof::new(entry, &case.settings.database, &facts, counts));
     });
     let promised = entry.level(&case.settings.database, &facts, true);
@@ -200,7 +198,6 @@ fn fail(
 ) -> anyhow::Result<Tally> {
     let settings = &case.settings;
     let work = Work::new(settings).map_err(anyhow::Error::msg)?;
-    let is_embedded = entry_of(&settings.database)?.recipe.is_none();
     let scene = Scene { directory, settings, work: &work, fault };
     let mut tally = Tally::new(fault);
     let mut subject: Option<Subject> = None;
@@ -214,7 +211,7 @@ fn fail(
             None => Subject::new(directory, settings)?,
         };
         let seed = derive(derive(arguments.seed, fault as u64), number);
-        let life = live(&scene, &mut own, is_embedded, seed);
+        let life = live(&scene, &mut own, (number + 1, seed));
         if interrupted() {
             // What is cut by hand says nothing.
             break;
@@ -242,7 +239,7 @@ fn fail(
             facts.extend(own.facts());
         }
         // What may be damaged is of no more use, and a file is made anew in no time.
-        let is_sound = !is_embedded && !life.is_harmed() && life.did_not_start.is_none();
+        let is_sound = !own.is_embedded() && !life.is_harmed() && life.did_not_start.is_none();
         subject = (is_sound && matches!(fault, FaultKind::Power | FaultKind::Kill)).then_some(own);
         tally.add(life);
         if said.elapsed() > SAID_EVERY {

@@ -9,9 +9,9 @@ use anyhow::Context;
 
 use super::super::entry::entry_of;
 use super::super::filling::{fill, make_tables};
-use super::super::stage::{Current, Opening, Stage};
+use super::super::stage::{Opening, Stage};
 use super::writers::Writers;
-use crate::server::{DiskPlan, PowerDisk, When};
+use crate::server::{DiskPlan, PowerDisk, Server, When};
 use crate::study::Passwords;
 use crate::study::plan::private_server;
 use crate::trial::{CutKeeps, EventKind, EventSettings, Settings};
@@ -24,6 +24,19 @@ pub struct Subject {
     /// The disk of an embedded database; a server has its own.
     disk: Option<PowerDisk>,
 }
+
+/// What a cut of the power was.
+pub struct Cut {
+    /// When the power went.
+    pub at: Instant,
+    /// Blocks and names that the disk had not synced.
+    pub unsynced: u64,
+    /// Whether the disk's plan took it, and not the time.
+    pub is_as_planned: bool,
+}
+
+/// Why there is nothing to fail.
+const NO_DISK: &str = "the server's data are on no disk that can fail";
 
 /// How a database came back.
 pub enum Back {
@@ -61,8 +74,17 @@ impl Subject {
         Ok(Subject { stage, settings, disk })
     }
 
-    fn current(&mut self) -> anyhow::Result<&mut Current> {
-        self.stage.enter_for(&self.settings)
+    /// Whether it runs in its writers, and not in a server.
+    pub fn is_embedded(&self) -> bool {
+        self.disk.is_some()
+    }
+
+    fn server(&self) -> Option<&Server> {
+        self.stage.current()?.server.as_ref()
+    }
+
+    fn server_mut(&mut self) -> anyhow::Result<&mut Server> {
+        self.stage.current_mut().and_then(|current| current.server.as_mut()).context("there is no server")
     }
 
     /// What the server said of itself when it was started first.
@@ -75,19 +97,18 @@ impl Subject {
     /// # Errors
     /// When the server does not start, or refuses the tables.
     pub fn prepare(&mut self, work: &Work) -> anyhow::Result<Opening> {
-        let settings = self.settings.clone();
-        let current = self.current()?;
+        let settings = &self.settings;
+        let current = self.stage.enter_for(settings)?;
         current.remove_tables()?;
-        let mut session = make_tables(&settings, work, current, &|_, _| {})?;
+        let mut session = make_tables(settings, work, current, &|_, _| {})?;
         session.prepare(work.program())?;
-        fill(&settings, work, current, session, &|_, _| {})?;
+        fill(settings, work, current, session, &|_, _| {})?;
         Ok(current.reach())
     }
 
     /// A sentence, with the last lines of the server's log where it has ended by itself.
     pub fn with_log(&self, why: &str) -> String {
-        let server = self.stage.current().and_then(|current| current.server.as_ref());
-        match server.filter(|server| server.ends_now()) {
+        match self.server().filter(|server| server.ends_now()) {
             Some(server) => format!("{why}; the server has ended, and its log says: {}", server.log_lines()),
             None => why.to_owned(),
         }
@@ -97,25 +118,22 @@ impl Subject {
     ///
     /// # Errors
     /// When they are on none.
-    pub fn disk(&mut self) -> anyhow::Result<&PowerDisk> {
-        if self.disk.is_some() {
-            return self.disk.as_ref().context("there is no disk");
-        }
-        let server = self.stage.current().and_then(|current| current.server.as_ref());
-        server.and_then(|server| server.disk()).context("the server's data are on no disk that can fail")
+    pub fn disk(&self) -> anyhow::Result<&PowerDisk> {
+        let of_server = || self.server().and_then(Server::disk);
+        self.disk.as_ref().or_else(of_server).context(NO_DISK)
     }
 
     /// Waits until the plan of the disk takes its power, so long at most, and takes it then. All that use it are killed, the writers of an embedded database
-    /// among them. How many blocks and names the disk had not synced.
+    /// among them.
     ///
     /// # Errors
     /// When the disk does not come back.
-    pub fn lose_power(&mut self, plan: DiskPlan, most: Duration, writers: &Writers) -> anyhow::Result<u64> {
+    pub fn lose_power(&mut self, plan: DiskPlan, most: Duration, writers: &Writers) -> anyhow::Result<Cut> {
+        let is_as_planned = plan.when != When::Told && self.disk()?.wait_until_off(most);
         if plan.when == When::Told {
             std::thread::sleep(most);
-        } else {
-            self.disk()?.wait_until_off(most);
         }
+        let at = Instant::now();
         let lost = match &mut self.disk {
             Some(disk) => {
                 disk.cut(plan);
@@ -124,12 +142,9 @@ impl Subject {
                 writers.wait_until_gone()?;
                 disk.restore()?
             }
-            None => {
-                let server = self.stage.current_mut().and_then(|current| current.server.as_mut());
-                server.context("there is no server")?.lose_power(plan, || {})?
-            }
+            None => self.server_mut()?.lose_power(plan, || {})?,
         };
-        Ok(lost.unsynced())
+        Ok(Cut { at, unsynced: lost.unsynced(), is_as_planned })
     }
 
     /// Kills the server, or the writers of an embedded database; the disk stays as it is.
@@ -137,20 +152,23 @@ impl Subject {
     /// # Errors
     /// When there is no server.
     pub fn kill(&mut self, writers: &Writers) -> anyhow::Result<()> {
-        if self.disk.is_some() {
+        if self.is_embedded() {
             writers.kill();
             return writers.wait_until_gone();
         }
-        let server = self.stage.current_mut().and_then(|current| current.server.as_mut());
-        server.context("there is no server")?.kill();
+        self.server_mut()?.kill();
         Ok(())
     }
 
     /// Stops the server in order; an embedded database is closed when its writers have ended.
-    pub fn stop_in_order(&mut self) {
-        if let Some(server) = self.stage.current_mut().and_then(|current| current.server.as_mut()) {
-            server.stop_in_order();
+    ///
+    /// # Errors
+    /// When there is no server.
+    pub fn stop_in_order(&mut self) -> anyhow::Result<()> {
+        if !self.is_embedded() {
+            self.server_mut()?.stop_in_order();
         }
+        Ok(())
     }
 
     /// Has the kernel forget what it has read and kept of the disk, which nobody may have open.
@@ -158,15 +176,11 @@ impl Subject {
     /// # Errors
     /// When somebody has.
     pub fn forget_cached(&mut self) -> anyhow::Result<()> {
-        let disk = match &mut self.disk {
-            Some(disk) => Some(disk),
-            None => self
-                .stage
-                .current_mut()
-                .and_then(|current| current.server.as_mut())
-                .and_then(|server| server.disk_mut()),
-        };
-        Ok(disk.context("the server's data are on no disk that can fail")?.remount()?)
+        match &mut self.disk {
+            Some(disk) => disk.remount()?,
+            None => self.server_mut()?.disk_mut().context(NO_DISK)?.remount()?,
+        }
+        Ok(())
     }
 
     /// Starts the server again on what is there, and opens a connection.

@@ -45,8 +45,8 @@ pub struct Tally {
 /// A failure that did harm, told by itself.
 #[derive(Debug, Clone, Serialize)]
 pub struct ToldLife {
-    /// What repeats it.
-    pub seed: u64,
+    /// Its number among the failures, from 1: with the same seed the same is drawn for it again.
+    pub number: u64,
     /// What happened.
     pub what: String,
     /// Acknowledged writes of records that are gone.
@@ -88,8 +88,8 @@ impl Tally {
         if !life.is_harmed() && life.did_not_start.is_none() {
             return;
         }
-        let (seed, what, says) = (life.seed, life.what, life.did_not_start.or(life.says));
-        let told = ToldLife { seed, what, lost: life.judged.lost, changed: life.judged.changed, says };
+        let (number, what, says) = (life.number, life.what, life.did_not_start.or(life.says));
+        let told = ToldLife { number, what, lost: life.judged.lost, changed: life.judged.changed, says };
         // What the database itself says is worth more than a further count.
         let is_new = told.says.is_some() && self.told.iter().all(|known| known.says.is_none());
         if self.told.len() < TOLD_MOST {
@@ -104,9 +104,19 @@ impl Tally {
         self.cuts_with_loss + self.did_not_start
     }
 
-    /// The largest share of such failures that goes together with what was seen, at 95 %.
+    /// Failures that tell something: a disk that has synced everything loses nothing by a cut, whatever the database promises.
+    pub fn telling(&self) -> u64 {
+        if self.fault == FaultKind::Power { self.unsynced_cuts.max(self.harmed()) } else { self.cuts }
+    }
+
+    /// Whether failures that could do harm did none.
+    pub fn is_harmless(&self) -> bool {
+        self.telling() > 0 && self.harmed() == 0
+    }
+
+    /// The largest share of telling failures that do harm which goes together with what was seen, at 95 %.
     pub fn share_at_most(&self) -> f64 {
-        share_at_most(self.cuts, self.harmed(), CONFIDENCE)
+        share_at_most(self.telling(), self.harmed(), CONFIDENCE)
     }
 }
 
@@ -115,18 +125,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn cuts_that_find_everything_synced_prove_nothing() {
+        let mut tally = Tally::new(FaultKind::Power);
+        tally.add(Life::default());
+        assert!(!tally.is_harmless() && tally.share_at_most() == 1.0);
+        let mut killed = Tally::new(FaultKind::Kill);
+        killed.add(Life::default());
+        assert!(killed.is_harmless());
+    }
+
+    #[test]
     fn what_was_not_seen_is_bounded() {
         let mut tally = Tally::new(FaultKind::Power);
         for _ in 0..300 {
+            tally.add(Life { unsynced: 1, ..Life::default() });
+        }
+        for _ in 0..100 {
             tally.add(Life::default());
         }
-        assert_eq!((tally.cuts, tally.harmed()), (300, 0));
+        assert_eq!((tally.cuts, tally.telling(), tally.harmed()), (400, 300, 0));
         assert!((tally.share_at_most() - 0.01).abs() < 1e-4);
         let judged = Judged { lost: 3, first_lost_ns: Some(5), ..Judged::default() };
-        tally.add(Life { seed: 9, judged, lost_s: Some(0.5), ..Life::default() });
+        tally.add(Life { number: 9, judged, lost_s: Some(0.5), ..Life::default() });
         tally.add(Life { did_not_start: Some("why".to_owned()), ..Life::default() });
         assert_eq!((tally.cuts_with_loss, tally.did_not_start, tally.harmed()), (1, 1, 2));
-        assert_eq!((tally.told[0].seed, tally.told[1].says.as_deref()), (9, Some("why")));
+        assert_eq!((tally.told[0].number, tally.told[1].says.as_deref()), (9, Some("why")));
         assert_eq!(tally.longest_lost_s, 0.5);
         assert!(tally.share_at_most() > 0.01);
     }

@@ -8,6 +8,7 @@ use super::super::output::table;
 use super::tally::Tally;
 use crate::cli::FaultKind;
 use crate::database::Level;
+use crate::report::durability::name as level_name;
 use crate::report::factors::{in_short, setting_word};
 use crate::trial::{Levels, show_level};
 use crate::units::{show_number, show_seconds};
@@ -27,51 +28,33 @@ pub struct CaseTold {
     pub promised: Option<Level>,
 }
 
-/// What was proved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Proved {
-    /// Nothing was lost in cuts of the power.
-    PowerCut,
-    /// Cuts of the power lose something, killed processes do not.
-    Crash,
-    /// Killed processes lose something.
-    Nothing,
-    /// What failed does not tell.
-    Unknown,
-}
-
-impl Proved {
-    fn name(self) -> &'static str {
-        match self {
-            Proved::PowerCut => "power-cut",
-            Proved::Crash => "crash",
-            Proved::Nothing => "none",
-            Proved::Unknown => "unknown",
+impl CaseTold {
+    /// The level that its failures have proved; none where what failed does not tell.
+    pub fn proved(&self) -> Option<Level> {
+        let of = |fault| self.tallies.iter().find(|tally| tally.fault == fault);
+        let (power, kill) = (of(FaultKind::Power), of(FaultKind::Kill));
+        let is_harmed = |tally: Option<&Tally>| tally.is_some_and(|tally| tally.harmed() > 0);
+        if power.is_some_and(Tally::is_harmless) {
+            return Some(Level::PowerCut);
+        }
+        match (is_harmed(power), kill) {
+            (_, Some(kill)) if kill.harmed() > 0 => Some(Level::Nothing),
+            (true, Some(kill)) if kill.is_harmless() => Some(Level::Crash),
+            _ => None,
         }
     }
-}
 
-impl CaseTold {
-    /// What its failures have proved.
-    pub fn proved(&self) -> Proved {
-        let harmed = |fault| self.tallies.iter().find(|tally| tally.fault == fault).map(|tally| tally.harmed() > 0);
-        match (harmed(FaultKind::Power), harmed(FaultKind::Kill)) {
-            (Some(false), _) => Proved::PowerCut,
-            (_, Some(true)) => Proved::Nothing,
-            (Some(true), Some(false)) => Proved::Crash,
-            _ => Proved::Unknown,
-        }
+    /// Whether a cut of the power did harm.
+    fn is_harmed_by_cuts(&self) -> bool {
+        self.tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.harmed() > 0)
     }
 
     /// Whether less was found than its settings promise.
     pub fn breaks_promise(&self) -> bool {
         match (self.promised, self.proved()) {
-            (Some(Level::PowerCut), Proved::Crash | Proved::Nothing) => true,
-            (Some(Level::PowerCut), Proved::Unknown) => {
-                self.tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.harmed() > 0)
-            }
-            (Some(Level::Crash), Proved::Nothing) => true,
-            _ => false,
+            (Some(promised), Some(proved)) => proved < promised,
+            (promised, None) => promised == Some(Level::PowerCut) && self.is_harmed_by_cuts(),
+            (None, _) => false,
         }
     }
 }
@@ -173,13 +156,12 @@ fn sentences(case: &CaseTold) -> Vec<String> {
             "{name}: {count} failures could not be judged, and are not counted; the messages above say why"
         ));
     }
-    let is_harmed = case.tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.harmed() > 0);
     let survives = match case.proved() {
-        Proved::Crash => "what was acknowledged survives killed processes, and not every cut of the power",
-        Proved::Nothing => "what was acknowledged does not survive killed processes",
-        Proved::Unknown if is_harmed => "what was acknowledged does not survive every cut of the power",
+        Some(Level::Crash) => "what was acknowledged survives killed processes, and not every cut of the power",
+        Some(Level::Nothing) => "what was acknowledged does not survive killed processes",
+        None if case.is_harmed_by_cuts() => "what was acknowledged does not survive every cut of the power",
         // That nothing was lost stands there already.
-        Proved::Unknown | Proved::PowerCut => return lines,
+        None | Some(Level::PowerCut) => return lines,
     };
     let promise = if case.breaks_promise() { ", although its settings promise it" } else { "" };
     lines.push(format!("{name}: {survives}{promise}"));
@@ -188,16 +170,16 @@ fn sentences(case: &CaseTold) -> Vec<String> {
 
 fn sentence(tally: &Tally) -> String {
     let (cuts, what) = (show_number(tally.cuts as f64), word_of(tally.fault));
-    let bound = format!("at 95 %, at most {:.1} % of such failures do harm", 100.0 * tally.share_at_most());
-    let idle = tally.cuts - tally.unsynced_cuts;
-    let idle = match tally.fault {
-        FaultKind::Power if idle > 0 => {
-            format!("; {} found everything synced, and prove nothing", show_number(idle as f64))
-        }
-        _ => String::new(),
-    };
     if tally.harmed() == 0 {
-        return format!("0 of {cuts} {what} lost anything{idle}; {bound}");
+        if tally.telling() == 0 {
+            return format!("{cuts} {what} found nothing that could have been lost, and show nothing");
+        }
+        let bound = format!("at 95 %, at most {:.1} % of such failures do harm", 100.0 * tally.share_at_most());
+        let idle = match tally.cuts - tally.telling() {
+            0 => String::new(),
+            idle => format!(" ({} found everything synced, and are not counted)", show_number(idle as f64)),
+        };
+        return format!("0 of {} {what} lost anything{idle}; {bound}", show_number(tally.telling() as f64));
     }
     let judged = &tally.judged;
     let mut parts = Vec::new();
@@ -266,18 +248,10 @@ fn json_case(case: &CaseTold, tally: &Tally) -> Value {
         "loss_share_upper95": tally.share_at_most(),
         "longest_lost_s": tally.longest_lost_s,
         "recovery_s": { "p50": median(&tally.recoveries_s), "max": longest },
-        "level": case.proved().name(),
-        "promised": case.promised.map(promised_name),
+        "level": case.proved().map_or("unknown", level_name),
+        "promised": case.promised.map(level_name),
         "found": tally.told,
     })
-}
-
-fn promised_name(level: Level) -> &'static str {
-    match level {
-        Level::Nothing => "none",
-        Level::Crash => "crash",
-        Level::PowerCut => "power-cut",
-    }
 }
 
 #[cfg(test)]
@@ -312,11 +286,11 @@ mod tests {
         let power = |life: Life| tally(FaultKind::Power, &[life]);
         let kill = |life: Life| tally(FaultKind::Kill, &[life]);
         let of = |tallies| case(Level::PowerCut, tallies);
-        assert_eq!(of(vec![power(kept())]).proved(), Proved::PowerCut);
-        assert_eq!(of(vec![power(lost()), kill(kept())]).proved(), Proved::Crash);
-        assert_eq!(of(vec![power(lost()), kill(lost())]).proved(), Proved::Nothing);
-        assert_eq!(of(vec![power(lost())]).proved(), Proved::Unknown);
-        assert_eq!(of(vec![kill(kept())]).proved(), Proved::Unknown);
+        assert_eq!(of(vec![power(kept())]).proved(), Some(Level::PowerCut));
+        assert_eq!(of(vec![power(lost()), kill(kept())]).proved(), Some(Level::Crash));
+        assert_eq!(of(vec![power(lost()), kill(lost())]).proved(), Some(Level::Nothing));
+        assert_eq!(of(vec![power(lost())]).proved(), None);
+        assert_eq!(of(vec![kill(kept())]).proved(), None);
         let breaks = |promised, tallies| case(promised, tallies).breaks_promise();
         assert!(breaks(Level::PowerCut, vec![power(lost())]) && breaks(Level::Crash, vec![kill(lost())]));
         assert!(!breaks(Level::Crash, vec![power(lost()), kill(kept())]));
@@ -336,7 +310,7 @@ mod tests {
              gone before later ones of the same connection: 2 (it says: a page is torn)",
             "fsync = off: 0 of 1 kills lost anything; at 95 %, at most 95.0 % of such failures do harm",
             "survives killed processes, and not every cut of the power, although its settings promise it",
-            "0 of 2 cuts of the power lost anything; 1 found everything synced, and prove nothing; at 95 %, at most 77.6 %",
+            "0 of 1 cuts of the power lost anything (1 found everything synced, and are not counted); at 95 %, at most 95.0 %",
         ] {
             assert!(text.contains(part), "{part} is missing: {text}");
         }

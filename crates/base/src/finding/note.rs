@@ -33,7 +33,9 @@ pub enum Note {
     },
     /// What `loadline durability` has shown of the settings here.
     #[error(
-        "{proved} of the power did harm to what {database} ({version}) had acknowledged with these settings, as loadline durability found on this machine"
+        "{proved} of the power did harm to what {database} ({version}) had acknowledged with these settings, as loadline durability found on this machine: at 95 %, at most {:.1} % of \
+         such cuts do",
+        100.0 * harm_share_upper95
     )]
     Proved {
         /// The database.
@@ -42,6 +44,8 @@ pub enum Note {
         version: String,
         /// As in `0 of 300 cuts`.
         proved: String,
+        /// The largest share of such cuts that do harm which goes together with that, at 95 %.
+        harm_share_upper95: f64,
     },
     /// The servers' data were on a disk that can lose its power.
     #[error(

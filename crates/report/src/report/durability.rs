@@ -8,6 +8,7 @@ use super::factors::{Factors, same_level, short_level};
 use crate::database::{self, Level};
 use crate::finding::{CaseFinding, DurabilityFinding, Note, Verdict};
 use crate::measurement::{Environment, PROVED};
+use crate::statistics::order::share_at_most;
 use crate::study::{Factor, Study};
 use crate::trial::{Case, Settings};
 
@@ -62,8 +63,11 @@ impl<'a> Durability<'a> {
         for case in cases {
             let facts = self.facts(&case.settings);
             let Some(proved) = facts.get(PROVED).cloned() else { continue };
+            let Some((harmed, cuts)) = counts_of(&proved) else { continue };
             let version = facts.get("version").cloned().unwrap_or_default();
-            let note = Note::Proved { database: case.settings.database.name.clone(), version, proved };
+            let harm_share_upper95 = share_at_most(cuts, harmed, CONFIDENCE);
+            let database = case.settings.database.name.clone();
+            let note = Note::Proved { database, version, proved, harm_share_upper95 };
             if !notes.contains(&note) {
                 notes.push(note);
             }
@@ -72,7 +76,17 @@ impl<'a> Durability<'a> {
     }
 }
 
-fn name(level: Level) -> &'static str {
+/// Confidence of the bound on what was not seen.
+const CONFIDENCE: f64 = 0.95;
+
+/// The two numbers of `0 of 300 cuts`.
+fn counts_of(proved: &str) -> Option<(u64, u64)> {
+    let (harmed, cuts) = proved.strip_suffix(" cuts")?.split_once(" of ")?;
+    Some((harmed.parse().ok()?, cuts.parse().ok()?))
+}
+
+/// A level as JSON has it.
+pub fn name(level: Level) -> &'static str {
     match level {
         Level::Nothing => "none",
         Level::Crash => "crash",

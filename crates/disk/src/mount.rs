@@ -86,6 +86,8 @@ impl Mounted {
         // Servers run as users of their own.
         config.acl = SessionACL::All;
         let session = Session::new(Handler::new(Arc::clone(&shared)), at, &config).and_then(Session::spawn);
+        // What fusermount3 says ends with the end of its line.
+        let session = session.map_err(|error| io::Error::new(error.kind(), error.to_string().trim().to_owned()));
         Ok(Mounted { at: at.to_owned(), session: Some(session.map_err(wrong)?), shared })
     }
 

@@ -220,17 +220,13 @@ fn fail(
             Ok(life) => life,
             Err(error) => {
                 let why = own.with_log(&sentence(&error));
-                note(&format!(
-                    "{}, {}: failure {} was not judged: {why}",
-                    told::label(&case.levels),
-                    fault.name(),
-                    number + 1
-                ));
-                tally.unjudged += 1;
                 unjudged += 1;
                 if number == 0 || unjudged == UNJUDGED_MOST {
                     anyhow::bail!("{why}");
                 }
+                tally.unjudged += 1;
+                let (case, number) = (told::label(&case.levels), number + 1);
+                note(&format!("{case}, {}: failure {number} was not judged: {why}", fault.name()));
                 continue;
             }
         };

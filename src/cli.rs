@@ -19,7 +19,7 @@ pub use block::{BlockAction, MakeArguments};
 pub use capture::CaptureArguments;
 pub use data::{DataArguments, DataFormat, ExportFormat, ImportArguments, ImportedTool};
 pub use draft::DraftArguments;
-pub use durability::{DurabilityArguments, FaultKind};
+pub use durability::DurabilityArguments;
 pub use init::{Aim, InitArguments};
 pub use watch::WatchArguments;
 

@@ -29,6 +29,72 @@ fn what_cannot_lose_its_power_is_refused_with_the_remedy() {
     }
 }
 
+#[test]
+fn a_study_that_asks_what_survives_is_planned_and_cannot_be_continued() {
+    let scratch = Scratch::new();
+    let plan = outcome(&mut scratch.command(&["plan", "durability", "--json"])).expect(0);
+    let plan: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    assert_eq!((&plan["durability"]["cuts"], plan["cases"].as_array().unwrap().len()), (&60.into(), 6));
+    assert!(plan["estimate_s"]["most"].as_f64().unwrap() < 180.0, "{plan}");
+    let with_goal = "[durability]\n[goal]\nbelow = \"10ms\"\n[load]\narrivals = \"poisson\"\n";
+    scratch.write("both.toml", with_goal);
+    for (arguments, part) in [
+        (&["run", "durability", "--resume", "run"][..], "measures nothing; begin it again"),
+        (&["run", "durability", "--budget", "1m"], "--set durability.cuts=300"),
+        (&["run", "durability", "--set", "durability.cuts=0"], "durability.cuts"),
+        (&["run", "durability", "--set", "durability.faults=[fire]"], "possible: power, kill"),
+        (&["run", "both.toml"], "both.toml:1: there are [durability] and [goal]"),
+    ] {
+        let told = outcome(&mut scratch.command(arguments)).expect(2);
+        assert!(told.stderr.contains(part), "{arguments:?}: {}", told.stderr);
+    }
+}
+
+#[test]
+fn a_level_that_a_database_has_not_is_refused_with_the_remedy() {
+    let scratch = Scratch::new();
+    let asked = "database.durability=power-cut";
+    for (sets, part) in [
+        (
+            &["database.name=simulated", asked][..],
+            "no settings of simulated give it; leave it out, or take database.name = ",
+        ),
+        (
+            &["database.name=mariadb", "database.engine=myisam", asked],
+            "with the engine myisam has \"none\"; take another engine",
+        ),
+        (
+            &[asked, "database.config.synchronous=off"],
+            "sets synchronous = full, and database.config has synchronous = off",
+        ),
+        (
+            &["database.name=postgres", "database.url=postgres://me@127.0.0.1:1/data", asked],
+            "cannot be set on a server that exists",
+        ),
+        (&["database.durability=certain"], "power-cut"),
+    ] {
+        let sets = sets.iter().flat_map(|set| ["--set", *set]);
+        let arguments: Vec<&str> = ["plan", "qos-write"].into_iter().chain(sets).collect();
+        let told = outcome(&mut scratch.command(&arguments)).expect(2);
+        assert!(told.stderr.contains(part), "{arguments:?}: {}", told.stderr);
+    }
+}
+
+#[test]
+fn every_database_has_the_level_that_it_is_asked_for() {
+    let scratch = Scratch::new();
+    let mut command = scratch.command(&["run", "price-of-durability", "--quick", "--out", "run", "--json"]);
+    let told = outcome(command.env("LOADLINE_STOLEN", "1")).expect(0);
+    let told: serde_json::Value = serde_json::from_str(&told.stdout).unwrap();
+    let cases = told["cases"].as_array().unwrap();
+    assert!(cases.len() >= 3, "{told}");
+    for case in cases {
+        assert_eq!(case["durability"]["level"], case["levels"]["database.durability"], "{:#}", case["levels"]);
+    }
+    let page = std::fs::read_to_string(scratch.path("run/report.html")).unwrap();
+    assert!(page.contains("What durability costs") && page.contains("survives a power cut"));
+}
+
 mod mounted_disk {
     use std::process::Stdio;
     use std::time::Duration;
@@ -179,6 +245,32 @@ mod mounted_disk {
         // Of other settings nothing was shown.
         let (other, notes) = proved("other", &["--set", "database.config.synchronous=off"]);
         assert!(other.is_null() && !notes.contains("of 5 cuts"), "{other} {notes}");
+    }
+
+    #[test]
+    fn a_study_that_asks_what_survives_is_run_and_reported_like_any_other() {
+        let scratch = Scratch::new();
+        let run = |arguments: &[&str]| outcome(&mut scratch.command(arguments)).expect(0);
+        let levels = "database.config.synchronous=[normal, full]";
+        let sets = ["--set", "durability.cuts=4", "--set", "database.config.journal_mode=wal", "--set", levels];
+        let told = run(&[&["run", "durability", "--out", "run", "--json"][..], &sets].concat());
+        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let faults = told["cases"].as_array().unwrap().iter().map(|case| (&case["fault"], count(case, "cuts")));
+        let (power, kill) = (Value::from("power"), Value::from("kill"));
+        assert_eq!(faults.collect::<Vec<_>>(), [(&power, 4), (&kill, 4), (&power, 4)]);
+        let page = std::fs::read_to_string(scratch.path("run/report.html")).unwrap();
+        let answer = "Nothing that was acknowledged was lost with synchronous = full.";
+        assert!(page.contains(answer) && page.contains("4 of 4"));
+        // What is stored says the same, and repeats it.
+        let again = run(&["report", "run", "--json"]);
+        assert_eq!(serde_json::from_str::<Value>(&again.stdout).unwrap(), told);
+        let repeated = run(&["run", "run/run.toml", "--out", "repeated", "--json"]);
+        let repeated: Value = serde_json::from_str(&repeated.stdout).unwrap();
+        let asked = |told: &Value| {
+            let cases = told["cases"].as_array().unwrap().iter();
+            cases.map(|case| (case["levels"].clone(), case["fault"].clone(), count(case, "cuts"))).collect::<Vec<_>>()
+        };
+        assert_eq!(asked(&repeated), asked(&told));
     }
 
     #[test]

@@ -23,6 +23,7 @@ fn study() -> Study {
         factors: Vec::new(),
         repeat: Repeat { rule: RepeatRule::Fixed, within: 0.05, least: 1, most: 1, discard_first: false },
         goal: None,
+        durability: None,
         claims: Vec::new(),
         quick: false,
         shrunk: Default::default(),

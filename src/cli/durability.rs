@@ -1,56 +1,45 @@
 //! The arguments of `durability`.
 
-use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+use crate::trial::{DurabilityPlan, FaultKind};
 
 /// `durability`
 #[derive(Debug, Clone, Args)]
 pub struct DurabilityArguments {
-    /// Name of a database, or of a study or its file, whose databases and layouts are taken
+    /// Name of a database, or of a study or its file, whose databases and layouts are taken; without it the study `durability`: SQLite, as its settings have it
     #[arg(value_name = "TARGET|STUDY")]
-    pub target: String,
+    pub target: Option<String>,
     /// Changes a setting: database.config.fsync=off. Each level of a list is tried: "database.config.synchronous_commit=[on, off]"
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Failures of each kind for each case
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub cuts: u32,
-    /// What fails; may be given several times. Without it: the power, and the server alone where power cuts lose something
-    #[arg(long = "fault", value_enum)]
+    /// Failures of each kind for each case; without it as many as the study says, and 100 where it says nothing
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(DurabilityPlan::CUTS_MOST)))]
+    pub cuts: Option<u32>,
+    /// What fails; may be given several times. Without it what the study says, and where it says nothing: the power, and the server alone where power cuts lose something
+    #[arg(long = "fault", value_name = "FAULT", value_parser = fault_kinds())]
     pub faults: Vec<FaultKind>,
     /// Number that decides the operations, the moments of the failures, and what the disk keeps
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Keeps what was found in this new directory, with a report as a page
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
-/// What fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum FaultKind {
-    /// The power of the disk: what was not synced is gone, or a part of it
-    Power,
-    /// The processes are killed; the machine goes on
-    Kill,
-    /// Reads, writes or syncs fail, once or from then on; then the power goes
-    Eio,
-    /// The disk is full for a while; then the power goes
-    Enospc,
-    /// Reads from the disk give flipped bits, after the database was stopped in order
-    Bits,
-}
-
-impl FaultKind {
-    /// Whether it ends with a cut of the power.
-    pub fn takes_power(self) -> bool {
-        matches!(self, FaultKind::Power | FaultKind::Eio | FaultKind::Enospc)
-    }
-
-    /// Its name on the command line and in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            FaultKind::Power => "power",
-            FaultKind::Kill => "kill",
-            FaultKind::Eio => "eio",
-            FaultKind::Enospc => "enospc",
-            FaultKind::Bits => "bits",
-        }
-    }
+/// The kinds of failures, with what each is.
+fn fault_kinds() -> impl TypedValueParser<Value = FaultKind> {
+    let help = |kind: FaultKind| match kind {
+        FaultKind::Power => "The power of the disk: what was not synced is gone, or a part of it",
+        FaultKind::Kill => "The processes are killed; the machine goes on",
+        FaultKind::Eio => "Reads, writes or syncs fail, once or from then on; then the power goes",
+        FaultKind::Enospc => "The disk is full for a while; then the power goes",
+        FaultKind::Bits => "Reads from the disk give flipped bits, after the database was stopped in order",
+    };
+    let values = FaultKind::ALL.map(|kind| PossibleValue::new(kind.name()).help(help(kind)));
+    PossibleValuesParser::new(values)
+        .map(|name| FaultKind::of_name(&name).expect("only names of kinds are possible values"))
 }

@@ -185,6 +185,7 @@ mod tests {
         capabilities: Capabilities::SQL,
         processes: &[],
         level: None,
+        levels: &[],
     };
     const SERVER: Entry = Entry {
         name: "mariadb",

@@ -70,9 +70,12 @@ mod watch;
 mod watcher;
 mod workers;
 
+use std::path::PathBuf;
+
 use crate::cli::{Cli, Command, DataArguments, DataFormat, NO_AGENT, RunArguments, StudyArguments, WorkKind};
 use crate::database;
 use crate::fault::fault;
+use crate::store::Run;
 use crate::study::{self, Names, Passwords, Study};
 use crate::workload::Work;
 
@@ -141,12 +144,15 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Draft(arguments) => draft::run(&arguments, cli.json, &names()),
         Command::Run(arguments) => {
             let (study, passwords) = read_study(&arguments.study, &names())?;
+            if let Some(plan) = study.durability.clone() {
+                return durability::run_study(&study, plan, &arguments, cli.json);
+            }
             let mut words = rerun::words_of(&arguments.study, &study);
             words.extend(arguments.budget.iter().flat_map(|time| ["--budget".to_owned(), time.clone()]));
             let (budget, flags) = (Budget::read(arguments.budget.as_deref())?, (cli.json, arguments.strict));
             run::run(&study, passwords, &destination(&arguments), (words, budget), flags)
         }
-        Command::Report { runs, strict } => report::run(&runs, cli.json, strict),
+        Command::Report { runs, strict } => report_on(&runs, cli.json, strict),
         Command::Compare(arguments) => compare::run(&arguments, cli.json),
         Command::Fit(arguments) => fit::run(&arguments, cli.json),
         Command::Predict(arguments) => predict::run(&arguments, cli.json),
@@ -174,6 +180,19 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             Ok(Status::Valid)
         }
         Command::Agent { .. } => Err(Failure::refused(NO_AGENT)),
+    }
+}
+
+/// Tells again what runs, or a durability test, have found.
+fn report_on(paths: &[PathBuf], is_json: bool, is_strict: bool) -> Result<Status, Failure> {
+    let runs: Vec<Run> = paths.iter().map(|path| open_run(path)).collect::<Result<_, _>>()?;
+    match (runs.iter().find(|run| run.file.study.durability.is_some()), runs.len()) {
+        (None, _) => report::publish(&runs, is_json, is_strict),
+        (Some(test), 1) => durability::report_again(test, is_json),
+        (Some(test), _) => {
+            let path = test.path.display();
+            Err(Failure::refused(fault!("{path} holds a durability test, which has no trials"; "report it by itself")))
+        }
     }
 }
 

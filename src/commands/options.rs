@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::database::{self, Capability, DatabaseError, Entry, Session, Target, dialect};
+use crate::database::{self, Capability, DatabaseError, Entry, Level, Session, Target, dialect};
 use crate::load::cpu_count;
 use crate::monitor::read_address;
 use crate::server::CpuList;
@@ -22,6 +22,7 @@ pub fn check_options(settings: &Settings, program: &Program) -> Result<(), Strin
     if let Some(watch) = &settings.database.watch {
         read_address(watch).map_err(|fault| fault.about("database.watch").to_string())?;
     }
+    check_level(entry, &settings.database)?;
     for need in needs(settings, program) {
         check_need(entry, &need)?;
     }
@@ -45,12 +46,39 @@ pub fn cannot(settings: &Settings) -> Option<String> {
     {
         return Some(fault.to_string());
     }
+    if let Err(why) = check_level(entry, &settings.database) {
+        return Some(why);
+    }
     if settings.recorded().is_some() {
         return check_recorded(settings).err();
     }
     // What is wrong with the case is told elsewhere.
     let work = Work::new(settings).ok()?;
     needs(settings, work.program()).iter().find_map(|need| check_need(entry, need).err())
+}
+
+/// Checks that a database can have the level of durability that is asked for.
+fn check_level(entry: &Entry, settings: &DatabaseSettings) -> Result<(), String> {
+    let Some(level) = settings.durability.as_deref().and_then(Level::of_name) else { return Ok(()) };
+    let (asked, name) = (level.name(), entry.name);
+    if entry.settings_for(level).is_none() {
+        let others = database::REGISTRY.iter().filter(|other| other.settings_for(level).is_some());
+        let others = others.map(|other| other.name).collect::<Vec<_>>().join(", ");
+        return Err(format!(
+            "database.durability is \"{asked}\", and no settings of {name} give it; leave it out, or take database.name = {others}"
+        ));
+    }
+    match entry.level(settings, &BTreeMap::new(), true) {
+        Some(had) if had != level => {
+            let engine =
+                settings.engine.as_deref().map_or(String::new(), |engine| format!(" with the engine {engine}"));
+            let had = had.name();
+            Err(format!(
+                "database.durability is \"{asked}\", and {name}{engine} has \"{had}\"; take another engine, or leave database.durability out"
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks that a recorder can store into the database of a case.
@@ -230,10 +258,10 @@ mod tests {
     }
 
     fn entry() -> Entry {
-        let Entry { name, summary, engines, recipe, read_url, capabilities, processes, level, .. } =
+        let Entry { name, summary, engines, recipe, read_url, capabilities, processes, level, levels, .. } =
             *database::REGISTRY[0];
         let opens = Opens::Store(|_, _| Err(DatabaseError::NoFile));
-        Entry { name, summary, engines, opens, recipe, read_url, capabilities, processes, level }
+        Entry { name, summary, engines, opens, recipe, read_url, capabilities, processes, level, levels }
     }
 
     #[test]

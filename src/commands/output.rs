@@ -107,9 +107,14 @@ struct Document<'a, T: Serialize> {
 /// # Errors
 /// As [`print()`].
 pub fn print_json(content: &impl Serialize) -> Result<(), Failure> {
+    write(&document(content))
+}
+
+/// A document as it is printed.
+pub fn document(content: &impl Serialize) -> String {
     let document = Document { version: DOCUMENT_VERSION, content };
     let text = serde_json::to_string_pretty(&document).expect("what commands print is an object and has a JSON form");
-    write(&format!("{}\n", printable_json(&text)))
+    format!("{}\n", printable_json(&text))
 }
 
 /// Says why a request is wrong: on stderr, and for programs as a document on stdout.

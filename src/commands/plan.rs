@@ -5,15 +5,16 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::Failure;
 use super::output::{print, print_json, table};
+use super::{Failure, durability};
 use crate::cli::StudyArguments;
+use crate::report::durability_test::word_of;
 use crate::said::said;
 use crate::study::plan::{
     GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, REHEARSAL_S, estimate, first_counted_round, show_rule,
 };
 use crate::study::{Names, Study};
-use crate::trial::{DatabaseSettings, Length, Levels, Settings, show_levels};
+use crate::trial::{DatabaseSettings, DurabilityPlan, Length, Levels, Settings, show_levels};
 use crate::units::{show_bytes, show_number, show_seconds};
 
 /// Checks the study and prints its plan.
@@ -22,16 +23,17 @@ use crate::units::{show_bytes, show_number, show_seconds};
 /// Everything that is wrong with the study.
 pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(), Failure> {
     let (study, _) = super::read_study(arguments, names)?;
-    super::run::check(&study).map_err(Failure::usage)?;
+    let checked = if study.durability.is_some() { durability::check(&study) } else { super::run::check(&study) };
+    checked.map_err(Failure::usage)?;
     if is_json { print_json(&json_of(&study, names)) } else { print(&text_of(&study, names)) }
 }
 
 /// The plan as text.
 pub fn text_of(study: &Study, names: &Names) -> String {
     let estimate = estimate(study);
+    let [least_s, most_s] = lasts_s(study);
     let show_range = |low: String, high: String| if low == high { low } else { format!("{low} to {high}") };
     let (least, most) = estimate.trials;
-    let (least_s, most_s) = estimate.elapsed_s;
     let counts: Vec<String> =
         study.factors.iter().map(|factor| format!("{} {}", factor.levels.len(), factor.setting)).collect();
     let product = if counts.is_empty() { String::new() } else { format!(" = {}", counts.join(" × ")) };
@@ -45,8 +47,12 @@ pub fn text_of(study: &Study, names: &Names) -> String {
     lines.extend(servers(study, names).into_iter().map(|server| ("database", server)));
     lines.extend(own_tables(study).into_iter().map(|tables| ("tables", tables)));
     lines.push(("cases", format!("{}{product}", study.cases.len())));
-    lines.push(("repeat", show_rule(study)));
-    lines.push(("trials", show_range(show_number(least as f64), show_number(most as f64))));
+    if let Some(plan) = &study.durability {
+        lines.push(("failures", show_failures(plan)));
+    } else {
+        lines.push(("repeat", show_rule(study)));
+        lines.push(("trials", show_range(show_number(least as f64), show_number(most as f64))));
+    }
     lines.push(("time", format!("about {}", show_range(show_seconds(least_s), show_seconds(most_s)))));
     lines.push(("seed", study.seed.to_string()));
     lines.extend(notes(study).into_iter().map(|note| ("note", note.to_string())));
@@ -54,10 +60,30 @@ pub fn text_of(study: &Study, names: &Names) -> String {
     format!("{head}\n{}", table(case_rows(study)))
 }
 
+/// How long a study takes at least and at most, in seconds.
+fn lasts_s(study: &Study) -> [f64; 2] {
+    match &study.durability {
+        Some(plan) => durability::estimate_s(study, plan),
+        None => estimate(study).elapsed_s.into(),
+    }
+}
+
+/// What fails, and how often.
+fn show_failures(plan: &DurabilityPlan) -> String {
+    let cuts = show_number(f64::from(plan.cuts));
+    if plan.faults.is_empty() {
+        return format!("{cuts} cuts of the power in each case, and {cuts} kills where cuts lose something");
+    }
+    let kinds: Vec<String> = plan.faults.iter().map(|fault| format!("{cuts} {}", word_of(*fault))).collect();
+    format!("{} in each case", kinds.join(", "))
+}
+
 /// The cases as rows of a table, the header first.
 fn case_rows(study: &Study) -> Vec<Vec<String>> {
     let settings = study.factors.iter().map(|factor| factor.setting.clone());
-    let header = ["case".to_owned()].into_iter().chain(settings).chain(["each trial".to_owned()]);
+    // Where no load is measured there is nothing to be said of its length.
+    let of_trials = study.durability.is_none().then(|| "each trial".to_owned());
+    let header = ["case".to_owned()].into_iter().chain(settings).chain(of_trials.clone());
     let mut rows = vec![header.collect()];
     for (number, case) in study.cases.iter().enumerate() {
         let level = |setting: &str| case.levels.get(setting).map_or(String::new(), show_level);
@@ -78,7 +104,7 @@ fn case_rows(study: &Study) -> Vec<Vec<String>> {
             if load.warmup_s > 0.0 { format!(" after {}", show_seconds(load.warmup_s)) } else { String::new() };
         let mut row = vec![(number + 1).to_string()];
         row.extend(study.factors.iter().map(|factor| level(&factor.setting)));
-        row.push(format!("{length}{at_most}{warmup}"));
+        row.extend(of_trials.as_ref().map(|_| format!("{length}{at_most}{warmup}")));
         rows.push(row);
     }
     rows
@@ -93,7 +119,8 @@ fn show_level(level: &Value) -> String {
 
 /// The plan as JSON.
 pub fn json_of(study: &Study, names: &Names) -> Value {
-    let estimate = estimate(study);
+    let trials = if study.durability.is_some() { (0, 0) } else { estimate(study).trials };
+    let [least_s, most_s] = lasts_s(study);
     let cases: Vec<Value> = study.cases.iter().map(|case| json!({ "id": case.id, "levels": case.levels })).collect();
     json!({
         "study": study.name,
@@ -106,8 +133,9 @@ pub fn json_of(study: &Study, names: &Names) -> Value {
         "factors": study.factors.iter().map(|factor| &factor.setting).collect::<Vec<_>>(),
         "cases": cases,
         "repeat": study.repeat,
-        "trials": { "least": estimate.trials.0, "most": estimate.trials.1 },
-        "estimate_s": { "least": estimate.elapsed_s.0, "most": estimate.elapsed_s.1 },
+        "durability": study.durability,
+        "trials": { "least": trials.0, "most": trials.1 },
+        "estimate_s": { "least": least_s, "most": most_s },
         "claims": study.claims.iter().map(|claim| &claim.says).collect::<Vec<_>>(),
         "notes": notes(study),
     })
@@ -205,7 +233,8 @@ fn notes(study: &Study) -> Vec<PlanNote> {
     let mut notes = Vec::new();
     if study.quick {
         notes.push(PlanNote::Rehearsal {});
-        let ends = study.goal.is_none() && estimate(study).trials.0 < estimate(study).trials.1;
+        let ends =
+            study.goal.is_none() && study.durability.is_none() && estimate(study).trials.0 < estimate(study).trials.1;
         notes.extend(ends.then_some(PlanNote::RoundsEnd { after_s: REHEARSAL_S }));
     }
     notes.extend(
@@ -223,6 +252,9 @@ fn notes(study: &Study) -> Vec<PlanNote> {
     }
     if first_counted_round(study) > 0 {
         notes.push(PlanNote::FirstNotCounted {});
+    }
+    if study.durability.is_some() {
+        return notes;
     }
     if estimate(study).is_guess {
         let (operations_per_s, records_per_s) = (GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S);

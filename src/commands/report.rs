@@ -1,25 +1,14 @@
 //! `loadline report`: tables on the terminal and `report.html`, from what is stored alone.
 
-use std::path::PathBuf;
-
 use anyhow::Context;
 use serde::Serialize;
 
 use super::output::{print, print_json, print_report};
-use super::{Failure, Status, open_run, screen, status_of_files};
+use super::{Failure, Status, screen, status_of_files};
 use crate::finding::{ClaimVerdict, Findings};
 use crate::report;
 use crate::store::Run;
 use crate::study::goal;
-
-/// Reports on runs. As JSON it is one document: the findings of the only run, or an object with those of several.
-///
-/// # Errors
-/// [`Failure::Usage`] when one is not a run directory.
-pub fn run(runs: &[PathBuf], is_json: bool, is_strict: bool) -> Result<Status, Failure> {
-    let runs: Vec<Run> = runs.iter().map(|path| open_run(path)).collect::<Result<_, _>>()?;
-    publish(&runs, is_json, is_strict)
-}
 
 /// The document of several runs.
 #[derive(Serialize)]
@@ -27,8 +16,12 @@ struct Several<'a> {
     runs: &'a [Findings],
 }
 
-/// Prints the findings of runs, then writes a `report.html` into each: on a full disk the figures are seen all the same.
-pub(super) fn publish(runs: &[Run], is_json: bool, is_strict: bool) -> Result<Status, Failure> {
+/// Prints the findings of runs, then writes a `report.html` into each: on a full disk the figures are seen all the same. As JSON it is one document: the findings
+/// of the only run, or an object with those of several.
+///
+/// # Errors
+/// [`Failure::Broken`] when something cannot be written.
+pub fn publish(runs: &[Run], is_json: bool, is_strict: bool) -> Result<Status, Failure> {
     let analyse = |run: &Run| {
         let (study, environment) = (&run.file.study, &run.file.environment);
         let mut findings = report::analyse(&run.path.display().to_string(), study, environment, &run.measurements);

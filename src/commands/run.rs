@@ -216,13 +216,18 @@ fn needs_a_file(error: DatabaseError) -> anyhow::Result<()> {
     if error == DatabaseError::NoFile { Ok(()) } else { Err(error.into()) }
 }
 
+/// The directory of a run that is given none.
+pub(super) fn new_directory(study: &Study) -> PathBuf {
+    Path::new("runs").join(format!("{}-{}", study.name, now_utc().replace(':', "")))
+}
+
 fn open(
     study: &Study,
     destination: &Destination,
     words: Vec<String>,
 ) -> anyhow::Result<(RunDirectory, Vec<Measurement>)> {
     let path = match destination {
-        Destination::New => Path::new("runs").join(format!("{}-{}", study.name, now_utc().replace(':', ""))),
+        Destination::New => new_directory(study),
         Destination::Out(path) | Destination::Resume(path) => path.clone(),
     };
     if let Destination::Resume(_) = destination {

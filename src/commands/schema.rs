@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::output::{DOCUMENT_VERSION, print_json};
 use super::{Failure, Status};
 use crate::cli::Described;
-use crate::finding::Findings;
+use crate::finding::{DurabilityTest, Findings};
 use crate::recorder::config::RECORDER_FILE;
 use crate::study::STUDY;
 use crate::written::reference::chapter;
@@ -32,27 +32,38 @@ pub fn document(what: Described) -> Json {
     }
 }
 
-/// What `run --json` and `report --json` print: what was found, of one run or of several.
+/// What `run --json` and `report --json` print: what was found, of one run or of several; or what a durability test found.
 fn results() -> Json {
-    let mut found = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Findings>();
+    let generator = || SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut found = generator().into_root_schema_for::<Findings>();
+    let mut test = generator().into_root_schema_for::<DurabilityTest>();
     let runs = json!({ "type": "array", "items": { "$ref": "#/$defs/Findings" } });
-    let definitions = found.remove("$defs").unwrap_or_else(|| json!({}));
+    let mut definitions = found.remove("$defs").unwrap_or_else(|| json!({}));
+    if let (Some(all), Some(Json::Object(more))) = (definitions.as_object_mut(), test.remove("$defs")) {
+        all.extend(more);
+    }
     let mut document = json!({
         "$schema": DIALECT,
         "type": "object",
         "title": "What loadline run --json and loadline report --json print",
-        "description": "One run is an object, several are the list runs of one. A figure that the evidence does not give is null, never 0. Durations are in seconds (_s), \
+        "description": "One run is an object, several are the list runs of one. A study with [durability] prints a DurabilityTest, as loadline durability --json does. A figure that the evidence does not give is null, never 0. Durations are in seconds (_s), \
                         rates per second (_per_s), shares from 0 to 1.",
         "properties": { "version": { "const": DOCUMENT_VERSION, "description": "Raised when a member changes its meaning." } },
         "required": ["version"],
-        "anyOf": [{ "$ref": "#/$defs/Findings" }, { "properties": { "runs": runs }, "required": ["runs"] }],
+        "anyOf": [
+            { "$ref": "#/$defs/Findings" },
+            { "properties": { "runs": runs }, "required": ["runs"] },
+            { "$ref": "#/$defs/DurabilityTest" }
+        ],
         "$defs": definitions
     });
-    found.remove("$schema");
-    found.remove("title");
-    document["$defs"]["Findings"] = found.to_value();
-    // It stands in the document of one run, and not in each of several.
-    document["$defs"]["Findings"]["properties"]["version"] = true.into();
+    for (name, mut schema) in [("Findings", found), ("DurabilityTest", test)] {
+        schema.remove("$schema");
+        schema.remove("title");
+        document["$defs"][name] = schema.to_value();
+        // It stands in the document of one run, and not in each of several.
+        document["$defs"][name]["properties"]["version"] = true.into();
+    }
     document
 }
 

@@ -32,6 +32,7 @@ pub fn study(factors: &[(&str, &[&str])]) -> Study {
         factors: factors.collect(),
         repeat: Repeat { rule: RepeatRule::Fixed, within: 0.05, least: 2, most: 2, discard_first: false },
         goal: None,
+        durability: None,
         claims: Vec::new(),
         quick: false,
         shrunk: Default::default(),

@@ -40,6 +40,7 @@ pub fn study(factors: &[(&str, Vec<Value>)]) -> Study {
         factors,
         repeat: Repeat { rule: RepeatRule::Interval, within: 0.05, least: 10, most: 40, discard_first: false },
         goal: None,
+        durability: None,
         claims: Vec::new(),
         quick: false,
         shrunk: Default::default(),

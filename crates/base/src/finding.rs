@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Findings`]. Invariant: a figure that the evidence does not give is `null`, never 0.
 
+mod durability;
 mod events;
 mod invalidity;
 mod load_line;
@@ -18,6 +19,7 @@ use crate::imported::TimeKind;
 use crate::trial::Levels;
 use crate::units::{Carried, show_number};
 
+pub use durability::{DurabilityCase, DurabilityTest, HarmfulFailure, RecoveryTimes};
 pub use events::{EventFinding, EventsFinding};
 pub use invalidity::Invalidity;
 pub use load_line::LoadLine;

@@ -9,11 +9,10 @@ use super::oracle::{Holds, Judged, judge};
 use super::reference::{Content, Reference, holds};
 use super::subject::{Back, Subject};
 use super::writers::{self, Answers, Order, Writers};
-use crate::cli::FaultKind;
 use crate::database::TargetSession;
 use crate::random::Stream;
 use crate::server::{DiskPlan, Faults, Keeps, When};
-use crate::trial::Settings;
+use crate::trial::{FaultKind, Settings};
 use crate::workload::{Client, Work};
 
 /// How long the writers write at most before something fails: long enough for what a server writes to its disk once a second.

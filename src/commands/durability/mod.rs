@@ -2,6 +2,7 @@
 //!
 //! Main function: [`run`]. Invariant: what was acknowledged is kept outside of the disk that fails.
 
+mod kept;
 mod life;
 mod oracle;
 mod reference;
@@ -11,29 +12,37 @@ mod told;
 mod writers;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::entry::entry_of;
-use super::output::{note, print, print_json, sentence};
+use super::output::{note, sentence};
 use super::private_start::remove_leftovers;
 use super::proofs::{self, Proof};
 use super::{Failure, Status, execute};
-use crate::cli::{DurabilityArguments, FaultKind};
+use crate::cli::{DurabilityArguments, RunArguments, StudyArguments};
 use crate::database;
+use crate::fault::fault;
+use crate::finding::{DurabilityCase, DurabilityTest};
 use crate::random::derive;
+use crate::report::durability_test::label;
 use crate::server::{self, OwnDirectory, interrupted};
+use crate::store::RunDirectory;
 use crate::study::{self, Names, Study};
-use crate::trial::{Case, Levels, Settings};
+use crate::trial::{Case, DurabilityPlan, FaultKind, Levels, Settings};
 use crate::units::show_number;
 use crate::workload::Work;
 
+use kept::{begin, keep, tell};
 use life::{Scene, live};
 use subject::Subject;
-use tally::Tally;
-use told::{CaseTold, Told};
+use tally::{CaseTallies, Tally};
 
+pub use kept::report_again;
 pub use writers::work_as_writers;
+
+/// The study of whoever names none.
+const STUDY: &str = "durability";
 
 /// How often it is said how far it is.
 const SAID_EVERY: Duration = Duration::from_secs(10);
@@ -49,24 +58,108 @@ const BATCH: u32 = 10;
 /// Settings that decide what is put to the test; the others are of a load.
 const DECIDING: [&str; 3] = ["database.", "layout.", "record."];
 
-/// Puts a database, or those of a study, to the test.
+/// What is put to the test, and what becomes of what is found.
+struct Asked<'a> {
+    study: &'a Study,
+    plan: DurabilityPlan,
+    /// Name of the database or study.
+    target: &'a str,
+    /// Where what is found is kept; none where it is only told.
+    directory: Option<PathBuf>,
+    /// The words of the command.
+    words: Vec<String>,
+}
+
+/// Puts a database, or those of a study, to the test: `loadline durability`.
 ///
 /// # Errors
 /// [`Failure::Usage`] for what is wrong before anything is started, a missing FUSE among it; [`Failure::Broken`] when it cannot go on.
 pub fn run(arguments: &DurabilityArguments, is_json: bool, names: &Names) -> Result<Status, Failure> {
-    let study = study_of(arguments, names)?;
-    let cases = cases_of(&study).map_err(Failure::usage)?;
+    let target = arguments.target.as_deref().unwrap_or(STUDY);
+    let mut study = study_of(target, arguments, names)?;
+    let mut plan = study.durability.take().unwrap_or_default();
+    plan.cuts = arguments.cuts.unwrap_or(plan.cuts);
+    if !arguments.faults.is_empty() {
+        plan.faults = arguments.faults.clone();
+    }
+    study.durability = Some(plan.clone());
+    let words = words_of(arguments, target);
+    test_all(&Asked { study: &study, plan, target, directory: arguments.out.clone(), words }, is_json)
+}
+
+/// Puts the databases of a study that asks what survives to the test: `loadline run`.
+///
+/// # Errors
+/// As [`run`]; and where the run is to be continued, or to last a time.
+pub fn run_study(
+    study: &Study,
+    plan: DurabilityPlan,
+    arguments: &RunArguments,
+    is_json: bool,
+) -> Result<Status, Failure> {
+    let refused = |flag: &str, remedy: &str| {
+        Err(Failure::refused(
+            fault!("{flag}: study \"{}\" has [durability], and measures nothing", study.name; "{remedy}"),
+        ))
+    };
+    if arguments.resume.is_some() {
+        return refused("--resume", "begin it again, with another directory");
+    }
+    if arguments.budget.is_some() {
+        return refused("--budget", "say how often something fails, as in --set durability.cuts=300");
+    }
+    let directory = arguments.out.clone().unwrap_or_else(|| super::run::new_directory(study));
+    let words = super::rerun::words_of(&arguments.study, study);
+    test_all(&Asked { study, plan, target: &study.name, directory: Some(directory), words }, is_json)
+}
+
+/// Whether a study that asks what survives can be put to the test here.
+///
+/// # Errors
+/// The first thing that is wrong with a case, or that this machine lacks.
+pub fn check(study: &Study) -> anyhow::Result<()> {
+    cases_of(study).map(drop)
+}
+
+/// About how long a study takes at least, and at most, in seconds: without and with the kills of what cuts harm.
+pub fn estimate_s(study: &Study, plan: &DurabilityPlan) -> [f64; 2] {
+    let of_case = |case: &Case| {
+        let is_embedded = entry_of(&case.settings.database).is_ok_and(|entry| entry.recipe.is_none());
+        f64::from(plan.cuts) * if is_embedded { EMBEDDED_LIFE_S } else { SERVER_LIFE_S }
+    };
+    let once_s: f64 = cases_of(study).unwrap_or_default().iter().map(of_case).sum();
+    match plan.faults.len() {
+        0 => [once_s, 2.0 * once_s],
+        kinds => [once_s * kinds as f64; 2],
+    }
+}
+
+/// About how long one life takes, in seconds.
+const EMBEDDED_LIFE_S: f64 = 0.2;
+const SERVER_LIFE_S: f64 = 4.0;
+
+/// Lets all cases fail, and tells what was found.
+fn test_all(asked: &Asked<'_>, is_json: bool) -> Result<Status, Failure> {
+    let cases = cases_of(asked.study).map_err(Failure::usage)?;
     server::install_signal_handlers();
     remove_leftovers().map_err(Failure::usage)?;
     // What another loadline may find here belongs to this one, as long as it is alive.
     let own = OwnDirectory::new().map_err(Failure::usage)?;
-    let directory = own.path().to_owned();
-    subject::check_disk(&directory).map_err(Failure::usage)?;
-    let (mut tests, mut is_cut_short) = (Vec::new(), false);
+    let place = own.path().to_owned();
+    subject::check_disk(&place).map_err(Failure::usage)?;
+    let mut kept = match &asked.directory {
+        Some(path) => Some(begin(path, asked.study, asked.words.clone()).map_err(Failure::usage)?),
+        None => None,
+    };
+    let (mut found, mut is_cut_short) = (Vec::new(), false);
     for case in &cases {
-        match test(case, arguments, &directory) {
-            Ok(test) => tests.push(test),
-            Err(failure) if tests.is_empty() => return Err(failure),
+        match test(case, asked, &place, kept.as_mut()) {
+            Ok(tallies) => found.extend(tallies.told()),
+            Err(failure) if found.is_empty() => {
+                // It holds nothing; if it cannot be removed it does no harm.
+                let _ = kept.map(|kept| std::fs::remove_dir_all(kept.path()));
+                return Err(failure);
+            }
             // What was found of the others is worth being told.
             Err(failure) => {
                 note(&format!("warning: {failure}"));
@@ -79,30 +172,51 @@ pub fn run(arguments: &DurabilityArguments, is_json: bool, names: &Names) -> Res
             break;
         }
     }
-    let told = Told { target: &arguments.target, cases: &tests };
-    if is_json {
-        print_json(&told::json_of(&told))?
-    } else {
-        print(&told::text_of(&told))?
-    }
-    let is_broken =
-        tests.iter().any(|test| test.breaks_promise() || test.tallies.iter().any(|tally| tally.unjudged > 0));
-    Ok(if is_broken || is_cut_short || interrupted() { Status::Invalid } else { Status::Valid })
+    let test = DurabilityTest {
+        target: asked.target.to_owned(),
+        server: servers(&found),
+        seed: asked.study.seed,
+        rehearsal: asked.study.quick,
+        cases: found,
+    };
+    let page = kept.map(|kept| keep(&kept, &test)).transpose()?;
+    tell(&test, page.as_deref(), is_json)?;
+    Ok(if !test.is_as_promised() || is_cut_short || interrupted() { Status::Invalid } else { Status::Valid })
+}
+
+/// The versions of the servers, each once.
+fn servers(cases: &[DurabilityCase]) -> String {
+    let mut servers: Vec<&str> = cases.iter().map(|case| case.server.as_str()).collect();
+    let mut known = std::collections::HashSet::new();
+    servers.retain(|server| known.insert(*server));
+    servers.join(", ")
 }
 
 /// The study that is named, or one of the database that is named.
-fn study_of(arguments: &DurabilityArguments, names: &Names) -> Result<Study, Failure> {
-    let DurabilityArguments { target, sets, seed, .. } = arguments;
-    let loaded = if database::find(target).is_some() {
+fn study_of(target: &str, arguments: &DurabilityArguments, names: &Names) -> Result<Study, Failure> {
+    let DurabilityArguments { sets, seed, .. } = arguments;
+    if database::find(target).is_some() {
         let text = format!(
             "name = \"durability\"\n[database]\nname = \"{target}\"\n[record]\ntype = \"sensor\"\n[layout]\nname = \"wide\"\n\
              [workload]\nname = \"turnover\"\n[load]\nduration = \"1s\"\n"
         );
-        study::load_text(target, &text, sets, Some(*seed), false, names)
-    } else {
-        study::load(target, sets, Some(*seed), false, names)
-    };
-    loaded.map(|(study, _)| study).map_err(Failure::refused)
+        return study::load_text(target, &text, sets, *seed, false, names)
+            .map(|(study, _)| study)
+            .map_err(Failure::refused);
+    }
+    let named =
+        StudyArguments { study: Some(target.to_owned()), ycsb: None, sets: sets.clone(), quick: false, seed: *seed };
+    super::read_study(&named, names).map(|(study, _)| study)
+}
+
+/// The words of the command that puts the same to the test.
+fn words_of(arguments: &DurabilityArguments, target: &str) -> Vec<String> {
+    let mut words = vec!["loadline".to_owned(), "durability".to_owned(), target.to_owned()];
+    words.extend(arguments.sets.iter().flat_map(|set| ["--set".to_owned(), study::without_passwords(set)]));
+    words.extend(arguments.cuts.iter().flat_map(|cuts| ["--cuts".to_owned(), cuts.to_string()]));
+    words.extend(arguments.faults.iter().flat_map(|fault| ["--fault".to_owned(), fault.name().to_owned()]));
+    words.extend(arguments.seed.iter().flat_map(|seed| ["--seed".to_owned(), seed.to_string()]));
+    words
 }
 
 /// The cases that differ in what is put to the test, with the workload that does it.
@@ -121,7 +235,7 @@ fn cases_of(study: &Study) -> anyhow::Result<Vec<Case>> {
         if cases.iter().any(|known| known.id == case.id) {
             continue;
         }
-        let about = || told::label(&case.levels);
+        let about = || label(&case.levels);
         let database = &case.settings.database;
         if database.url.is_some() || database.path.is_some() {
             anyhow::bail!(
@@ -160,19 +274,19 @@ fn tested(settings: &Settings) -> Settings {
 }
 
 /// Lets a case fail as often as was asked.
-fn test(case: &Case, arguments: &DurabilityArguments, directory: &Path) -> Result<CaseTold, Failure> {
+fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirectory>) -> Result<CaseTallies, Failure> {
     let mut tallies: Vec<Tally> = Vec::new();
-    let broken = |error: anyhow::Error| Failure::Broken(format!("{}: {}", told::label(&case.levels), sentence(&error)));
+    let broken = |error: anyhow::Error| Failure::Broken(format!("{}: {}", label(&case.levels), sentence(&error)));
     let mut facts: BTreeMap<String, String> = BTreeMap::new();
-    let asked =
-        if arguments.faults.is_empty() { vec![FaultKind::Power, FaultKind::Kill] } else { arguments.faults.clone() };
-    for fault in asked {
+    let is_open = asked.plan.faults.is_empty();
+    let faults = if is_open { vec![FaultKind::Power, FaultKind::Kill] } else { asked.plan.faults.clone() };
+    for fault in faults {
         // What survives a cut of the power survives a kill, which takes nothing from the disk.
         let is_known = tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.is_harmless());
-        if arguments.faults.is_empty() && fault == FaultKind::Kill && is_known {
+        if is_open && fault == FaultKind::Kill && is_known {
             continue;
         }
-        tallies.push(fail(case, fault, arguments, directory, &mut facts).map_err(broken)?);
+        tallies.push(fail(case, fault, asked, place, &mut facts).map_err(broken)?);
         if interrupted() {
             break;
         }
@@ -180,19 +294,22 @@ fn test(case: &Case, arguments: &DurabilityArguments, directory: &Path) -> Resul
     let entry = entry_of(&case.settings.database).map_err(broken)?;
     let of_power = tallies.iter().find(|tally| tally.fault == FaultKind::Power && tally.telling() > 0);
     of_power.into_iter().for_each(|tally| {
-        let counts = (tally.telling(), tally.harmed(), arguments.seed);
+        let counts = (tally.telling(), tally.harmed(), asked.study.seed);
         proofs::keep(Proof::new(entry, &case.settings.database, &facts, counts));
     });
     let promised = entry.level(&case.settings.database, &facts, true);
     let server = facts.get("version").cloned().unwrap_or_default();
-    Ok(CaseTold { levels: case.levels.clone(), server, tallies, promised })
+    let facts: Vec<(String, String)> = facts.into_iter().collect();
+    let noted = kept.map(|kept| kept.note_database(&case.settings.database, &facts));
+    noted.transpose().map_err(Failure::broken)?;
+    Ok(CaseTallies { levels: case.levels.clone(), server, tallies, promised })
 }
 
 /// Lets one kind of failure happen.
 fn fail(
     case: &Case,
     fault: FaultKind,
-    arguments: &DurabilityArguments,
+    asked: &Asked<'_>,
     directory: &Path,
     facts: &mut BTreeMap<String, String>,
 ) -> anyhow::Result<Tally> {
@@ -202,7 +319,7 @@ fn fail(
     let mut tally = Tally::new(fault);
     let mut subject: Option<Subject> = None;
     let (mut said, mut unjudged) = (Instant::now(), 0);
-    for number in 0..u64::from(arguments.cuts) {
+    for number in 0..u64::from(asked.plan.cuts) {
         if interrupted() {
             break;
         }
@@ -210,7 +327,7 @@ fn fail(
             Some(subject) => subject,
             None => Subject::new(directory, settings)?,
         };
-        let seed = derive(derive(arguments.seed, fault as u64), number);
+        let seed = derive(derive(asked.study.seed, fault as u64), number);
         let life = live(&scene, &mut own, (number + 1, seed));
         if interrupted() {
             // What is cut by hand says nothing.
@@ -225,7 +342,7 @@ fn fail(
                     anyhow::bail!("{why}");
                 }
                 tally.unjudged += 1;
-                let (case, number) = (told::label(&case.levels), number + 1);
+                let (case, number) = (label(&case.levels), number + 1);
                 note(&format!("{case}, {}: failure {number} was not judged: {why}", fault.name()));
                 continue;
             }
@@ -242,10 +359,10 @@ fn fail(
             said = Instant::now();
             note(&format!(
                 "{}, {}: {} of {} failures, {} with a loss",
-                told::label(&case.levels),
+                label(&case.levels),
                 fault.name(),
                 show_number(tally.cuts as f64),
-                show_number(f64::from(arguments.cuts)),
+                show_number(f64::from(asked.plan.cuts)),
                 show_number(tally.harmed() as f64)
             ));
         }

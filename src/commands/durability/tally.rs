@@ -1,13 +1,14 @@
 //! What the failures of a case have shown together.
 //!
-//! Main type: [`Tally`]. Invariant: what was never seen is bounded, not called impossible.
-
-use serde::Serialize;
+//! Main types: [`Tally`], [`CaseTallies`]. Invariant: what was never seen is bounded, not called impossible.
 
 use super::life::Life;
 use super::oracle::Judged;
-use crate::cli::FaultKind;
+use crate::database::Level;
+use crate::finding::{DurabilityCase, HarmfulFailure, RecoveryTimes};
 use crate::statistics::order::share_at_most;
+use crate::statistics::summary::median;
+use crate::trial::{FaultKind, Levels};
 
 /// Confidence of the bound on what was not seen.
 const CONFIDENCE: f64 = 0.95;
@@ -39,22 +40,7 @@ pub struct Tally {
     /// Times to answer again, in seconds.
     pub recoveries_s: Vec<f64>,
     /// The first failures that did harm.
-    pub told: Vec<ToldLife>,
-}
-
-/// A failure that did harm, told by itself.
-#[derive(Debug, Clone, Serialize)]
-pub struct ToldLife {
-    /// Its number among the failures, from 1: with the same seed the same is drawn for it again.
-    pub number: u64,
-    /// What happened.
-    pub what: String,
-    /// Acknowledged writes of records that are gone.
-    pub lost: u64,
-    /// Records with what nobody has written.
-    pub changed: u64,
-    /// What the database said against being started or read; none where it said nothing.
-    pub says: Option<String>,
+    pub found: Vec<HarmfulFailure>,
 }
 
 impl Tally {
@@ -71,7 +57,7 @@ impl Tally {
             unsynced_cuts: 0,
             longest_lost_s: 0.0,
             recoveries_s: Vec::new(),
-            told: Vec::new(),
+            found: Vec::new(),
         }
     }
 
@@ -89,12 +75,12 @@ impl Tally {
             return;
         }
         let (number, what, says) = (life.number, life.what, life.did_not_start.or(life.says));
-        let told = ToldLife { number, what, lost: life.judged.lost, changed: life.judged.changed, says };
+        let told = HarmfulFailure { number, what, lost: life.judged.lost, changed: life.judged.changed, says };
         // What the database itself says is worth more than a further count.
-        let is_new = told.says.is_some() && self.told.iter().all(|known| known.says.is_none());
-        if self.told.len() < TOLD_MOST {
-            self.told.push(told);
-        } else if let (true, Some(last)) = (is_new, self.told.last_mut()) {
+        let is_new = told.says.is_some() && self.found.iter().all(|known| known.says.is_none());
+        if self.found.len() < TOLD_MOST {
+            self.found.push(told);
+        } else if let (true, Some(last)) = (is_new, self.found.last_mut()) {
             *last = told;
         }
     }
@@ -117,6 +103,80 @@ impl Tally {
     /// The largest share of telling failures that do harm which goes together with what was seen, at 95 %.
     pub fn share_at_most(&self) -> f64 {
         share_at_most(self.telling(), self.harmed(), CONFIDENCE)
+    }
+}
+
+/// A case with its failures.
+pub struct CaseTallies {
+    /// Its levels.
+    pub levels: Levels,
+    /// The version of its server.
+    pub server: String,
+    /// Its failures, by what failed.
+    pub tallies: Vec<Tally>,
+    /// What its settings promise.
+    pub promised: Option<Level>,
+}
+
+impl CaseTallies {
+    /// The level that its failures have proved; none where what failed does not tell.
+    fn proved(&self) -> Option<Level> {
+        let of = |fault| self.tallies.iter().find(|tally| tally.fault == fault);
+        let (power, kill) = (of(FaultKind::Power), of(FaultKind::Kill));
+        let is_harmed = |tally: Option<&Tally>| tally.is_some_and(|tally| tally.harmed() > 0);
+        if power.is_some_and(Tally::is_harmless) {
+            return Some(Level::PowerCut);
+        }
+        match (is_harmed(power), kill) {
+            (_, Some(kill)) if kill.harmed() > 0 => Some(Level::Nothing),
+            (true, Some(kill)) if kill.is_harmless() => Some(Level::Crash),
+            _ => None,
+        }
+    }
+
+    /// Whether less was found than its settings promise.
+    fn breaks_promise(&self) -> bool {
+        let is_harmed_by_cuts =
+            || self.tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.harmed() > 0);
+        match (self.promised, self.proved()) {
+            (Some(promised), Some(proved)) => proved < promised,
+            (promised, None) => promised == Some(Level::PowerCut) && is_harmed_by_cuts(),
+            (None, _) => false,
+        }
+    }
+
+    /// What is told of it: an entry for each kind of failure.
+    pub fn told(&self) -> Vec<DurabilityCase> {
+        self.tallies.iter().map(|tally| self.entry(tally)).collect()
+    }
+
+    fn entry(&self, tally: &Tally) -> DurabilityCase {
+        let judged = &tally.judged;
+        let max = tally.recoveries_s.iter().copied().reduce(f64::max);
+        DurabilityCase {
+            levels: self.levels.clone(),
+            server: self.server.clone(),
+            fault: tally.fault,
+            cuts: tally.cuts,
+            cuts_with_loss: tally.cuts_with_loss,
+            cuts_unsynced: tally.unsynced_cuts,
+            acknowledged: judged.acknowledged,
+            lost: judged.lost,
+            changed: judged.changed,
+            unreadable: judged.unreadable,
+            half_transactions: judged.half_transactions,
+            reordered: judged.reordered,
+            duplicated: tally.duplicated,
+            did_not_start: tally.did_not_start,
+            not_judged: tally.unjudged,
+            loss_share_upper95: tally.share_at_most(),
+            longest_lost_s: tally.longest_lost_s,
+            recovery_s: RecoveryTimes { p50: median(&tally.recoveries_s), max },
+            level: self.proved().map_or("unknown", Level::name).to_owned(),
+            promised: self.promised.map(|level| level.name().to_owned()),
+            breaks_promise: self.breaks_promise(),
+            found: tally.found.clone(),
+        }
     }
 }
 
@@ -149,7 +209,7 @@ mod tests {
         tally.add(Life { number: 9, judged, lost_s: Some(0.5), ..Life::default() });
         tally.add(Life { did_not_start: Some("why".to_owned()), ..Life::default() });
         assert_eq!((tally.cuts_with_loss, tally.did_not_start, tally.harmed()), (1, 1, 2));
-        assert_eq!((tally.told[0].number, tally.told[1].says.as_deref()), (9, Some("why")));
+        assert_eq!((tally.found[0].number, tally.found[1].says.as_deref()), (9, Some("why")));
         assert_eq!(tally.longest_lost_s, 0.5);
         assert!(tally.share_at_most() > 0.01);
     }

@@ -88,6 +88,7 @@ pub fn assemble(
         factors,
         repeat: Repeat { rule: RepeatRule::Fixed, within: 0.05, least, most, discard_first: options.discard_first },
         goal: None,
+        durability: None,
         claims: Vec::new(),
         quick: false,
         shrunk: Default::default(),

@@ -39,6 +39,8 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "qos-write": "which layout takes the most measurement rows; about a minute on SQLite",
     "qos-write-paper": "the same with all 297 cases of the 2015 thesis on MariaDB; many hours",
     "shortlist": "which database, of those that can start here: writing and reading at equal durability; ten minutes",
+    "durability": "which settings of SQLite keep what was acknowledged when the power goes; two minutes, needs FUSE",
+    "price-of-durability": "what it costs that a write survives a power cut, in each database; two to ten minutes",
     "durability-servers": "whether what a server has acknowledged is there after a power cut; four minutes, needs FUSE",
     "wisconsin-size": "how response times of selections grow with load and relation; three minutes on MariaDB",
     "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as in the 2011 paper; two hours",

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Patience;
 use super::names::Names;
 use super::reading::{CPUS, read_cpus, read_name};
-use crate::database::URL_FORM;
+use crate::database::{Level, URL_FORM};
 use crate::fault::fault;
 use crate::trial::DatabaseSettings;
 use crate::written::place::Errors;
@@ -110,6 +110,14 @@ pub static DATABASE: Part = Part {
         .only(PRIVATE)
         .factor(|settings| Some(settings.database.encryption.as_deref().unwrap_or("none").into())),
         Setting::new(
+            "durability",
+            Kind::OneOf(&Level::NAMES),
+            Absent::Means("as its settings have it: the strongest that it has, unless `config` says otherwise"),
+            "What its acknowledged writes are to survive: `power-cut`, `crash` (a killed server, and no power cut) or `none`. It stands for the database's own settings that give it, which are written into `config`; `loadline durability` shows whether they do.",
+        )
+        .only("databases that loadline starts, or opens as a file")
+        .factor(|settings| settings.database.durability.as_deref().map(Into::into)),
+        Setting::new(
             "statement_timeout",
             Kind::Duration(Span::AboveZero),
             Absent::Text("5m"),
@@ -135,7 +143,7 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
     // Leaving it out and saying `none` are the same case.
     let encryption: Option<String> = section.find("encryption", errors).filter(|name| name != "none");
     let tls: Option<String> = section.find("tls", errors).filter(|name| name != "none");
-    DatabaseSettings {
+    let mut settings = DatabaseSettings {
         name: read_name(&section, "name", &names.databases, errors),
         engine: section.read("engine", errors),
         url: section.read("url", errors),
@@ -148,7 +156,31 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
         memory_bytes: section.find("memory", errors),
         cpus: read_cpus(&section, errors),
         encryption,
+        durability: section.find("durability", errors),
         config: read_config(&section, errors),
+    };
+    give_level(&mut settings, &section, errors);
+    settings
+}
+
+/// Adds the settings that give the level that is asked for. A database that has none is refused elsewhere, where others are named.
+fn give_level(settings: &mut DatabaseSettings, section: &Section, errors: &mut Errors) {
+    let level = settings.durability.as_deref().and_then(Level::of_name);
+    let given = crate::database::find(&settings.name).zip(level).and_then(|(entry, level)| entry.settings_for(level));
+    for (name, value) in given.unwrap_or_default() {
+        let plain = |name: &str| name.to_lowercase().replace('-', "_");
+        match settings.config.iter().find(|(known, _)| plain(known) == plain(name)) {
+            Some((_, same)) if same.to_lowercase() == *value => {}
+            Some((known, other)) => {
+                let place = section.get("durability").map_or(section.place, |entry| entry.node.place);
+                let asked = settings.durability.as_deref().unwrap_or_default();
+                errors.push(
+                    place,
+                    fault!("database.durability = \"{asked}\" sets {name} = {value}, and database.config has {known} = {other}"; "leave one of them out"),
+                );
+            }
+            None => drop(settings.config.insert((*name).to_owned(), (*value).to_owned())),
+        }
     }
 }
 

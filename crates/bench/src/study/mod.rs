@@ -14,6 +14,7 @@ mod claims;
 mod clash;
 mod database;
 mod disk;
+mod durability;
 mod events;
 mod evolve;
 mod fill;
@@ -44,7 +45,7 @@ mod ycsb;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::fault;
-use crate::trial::{Case, Levels, Settings};
+use crate::trial::{Case, DurabilityPlan, Levels, Settings};
 use crate::written::section::Section;
 use crate::written::{place, tree};
 
@@ -74,6 +75,9 @@ pub struct Study {
     /// The load line looked for, if any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub goal: Option<Goal>,
+    /// How the databases are made to fail, where that is what the study is about.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub durability: Option<DurabilityPlan>,
     /// What the source says.
     pub claims: Vec<Claim>,
     /// Whether sizes and repeats were shrunk for a rehearsal.
@@ -363,6 +367,22 @@ struct Parsed {
     sets: Vec<(usize, String)>,
 }
 
+/// What is looked for, where that is not the speed of each case: a load line, or what survives.
+fn read_aim(unchecked: &unchecked::Unchecked, errors: &mut place::Errors) -> (Option<Goal>, Option<DurabilityPlan>) {
+    let goal = header::read_goal(&unchecked.root, errors);
+    let durability = durability::read_durability(&unchecked.root, errors);
+    let rates = unchecked.factors.iter().find(|factor| factor.setting == "load.rate");
+    if let (Some(factor), true) = (rates, goal.is_some()) {
+        let remedy = "the search chooses the rates; remove one of them";
+        errors.push(factor.place, fault!("load.rate is a factor and [goal] is given"; "{remedy}"));
+    }
+    if let (Some(entry), true) = (unchecked.root.get("durability"), goal.is_some()) {
+        let remedy = "a load line is found by measuring, and such a study measures nothing; remove one of them";
+        errors.push(entry.place, fault!("there are [durability] and [goal]"; "{remedy}"));
+    }
+    (goal, durability)
+}
+
 /// Makes a study of what was parsed.
 fn resolve(
     parsed: Parsed,
@@ -392,13 +412,7 @@ fn resolve(
     let base = settings::read_settings(&unchecked.root, names, &mut errors);
     let patience = database::read_patience(&unchecked.root, &mut errors);
     let repeat = header::read_repeat(&unchecked.root, &mut errors);
-    let goal = header::read_goal(&unchecked.root, &mut errors);
-    if let (Some(factor), true) =
-        (unchecked.factors.iter().find(|factor| factor.setting == "load.rate"), goal.is_some())
-    {
-        let remedy = "the search chooses the rates; remove one of them";
-        errors.push(factor.place, fault!("load.rate is a factor and [goal] is given"; "{remedy}"));
-    }
+    let (goal, durability) = read_aim(&unchecked, &mut errors);
     let (cases, left_out) = cases::make_cases(&unchecked, names, header.where_possible, &mut errors);
     let known = claims::Cases { written: &written, factors: &unchecked.factors, base: &base };
     let claims = claims::read_claims(&unchecked.root, &known, &mut errors);
@@ -423,6 +437,7 @@ fn resolve(
         factors,
         repeat,
         goal,
+        durability,
         claims,
         quick,
         shrunk,

@@ -331,6 +331,7 @@ mod tests {
             factors: vec![Factor { setting: "load.clients".to_owned(), levels: Vec::new() }],
             repeat: Repeat { rule: RepeatRule::Interval, within: 0.05, least: 2, most: 4, discard_first: false },
             goal: None,
+            durability: None,
             claims: Vec::new(),
             quick: false,
             shrunk: Default::default(),

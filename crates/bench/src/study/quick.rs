@@ -31,6 +31,8 @@ const RECORDS_MAX: i64 = 2_000;
 const OPERATIONS_MAX: i64 = 200;
 const OPERATIONS_PER_CLIENT_MAX: i64 = 20;
 const LEAST_MAX: i64 = 2;
+/// Failures of each kind for each case.
+const CUTS_MAX: i64 = 10;
 /// Trials of a case at most, where no claim asks for more.
 const MOST_MAX: i64 = 3;
 /// Where claims wait for an answer, which so short trials give by their number: then time ends a rehearsal, between two rounds.
@@ -99,6 +101,7 @@ fn shrink_all(unchecked: &mut Unchecked) {
         ("load.operations_per_client", OPERATIONS_PER_CLIENT_MAX.min((RECORDS_MAX / batch).max(2))),
         ("workload.evolve_records", EVOLVE_RECORDS_MAX),
         ("repeat.least", LEAST_MAX),
+        ("durability.cuts", CUTS_MAX),
     ] {
         // A part of the records that is named by its numbers must stay within them.
         let is_named =

@@ -11,6 +11,7 @@ use super::blocks::BLOCKS;
 use super::claim_table::CLAIM;
 use super::database::DATABASE;
 use super::disk::DISK;
+use super::durability::DURABILITY;
 use super::events::EVENT;
 use super::freshness::FRESHNESS;
 use super::header::{GOAL, NAME, QUESTION, REPEAT, SOURCE, WHERE_POSSIBLE};
@@ -72,6 +73,7 @@ pub static STUDY: Part = Part {
         ),
         table("repeat", &REPEAT, "How often each case is repeated."),
         table("goal", &GOAL, "The load line that is looked for."),
+        table("durability", &DURABILITY, "How its databases are made to fail."),
         Setting::new(
             "claims",
             Kind::Parts(&CLAIM),

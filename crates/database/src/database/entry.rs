@@ -44,7 +44,12 @@ pub struct Entry {
     /// What an acknowledged write survives by what is known of the settings that decide it, and whether tables are of loadline's making; none where nothing is
     /// said of it.
     pub level: Option<fn(&Known<'_>, bool) -> Option<Level>>,
+    /// The settings that give each level to tables of its default engine, for `database.durability`; a level without an entry cannot be had by settings.
+    pub levels: &'static [LevelSettings],
 }
+
+/// A level, and the settings of the database that give it.
+pub type LevelSettings = (Level, &'static [(&'static str, &'static str)]);
 
 impl Entry {
     /// What an acknowledged write survives with these settings; none where it is not known. `facts` is what the server told, `makes_tables` whether they are
@@ -56,6 +61,11 @@ impl Entry {
         makes_tables: bool,
     ) -> Option<Level> {
         self.level.and_then(|level| level(&Known::new(settings, facts), makes_tables))
+    }
+
+    /// The settings that give a level; none where none do.
+    pub fn settings_for(&self, level: Level) -> Option<&'static [(&'static str, &'static str)]> {
+        self.levels.iter().find(|(known, _)| *known == level).map(|(_, settings)| *settings)
     }
 
     /// The settings that decide this, for tables of loadline's making.

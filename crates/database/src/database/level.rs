@@ -18,6 +18,23 @@ pub enum Level {
     PowerCut,
 }
 
+impl Level {
+    /// All of them, the least first.
+    pub const ALL: [Level; 3] = [Level::Nothing, Level::Crash, Level::PowerCut];
+    /// Their names in studies and in results.
+    pub const NAMES: [&'static str; 3] = ["none", "crash", "power-cut"];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Level::NAMES[self as usize]
+    }
+
+    /// What a name says; none where nothing does.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Level::ALL.into_iter().find(|level| level.name() == name)
+    }
+}
+
 /// What is known of a setting: what the server told, else what it was started with. It remembers what it was asked: these are the settings that decide.
 pub struct Known<'a> {
     /// The settings of the study.
@@ -126,6 +143,23 @@ mod tests {
         }
         assert_eq!(of("sqlite", None, &[]), None, "what is not told is not guessed");
         assert_eq!(of("simulated", None, &[]), None);
+    }
+
+    #[test]
+    fn the_settings_of_a_level_give_it() {
+        for entry in crate::database::REGISTRY {
+            for (level, given) in entry.levels {
+                let config = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+                let engine = entry.engines.first().map(|engine| (*engine).to_owned());
+                let settings =
+                    DatabaseSettings { name: entry.name.to_owned(), engine, config, ..DatabaseSettings::default() };
+                assert_eq!(entry.level(&settings, &BTreeMap::new(), true), Some(*level), "{}: {given:?}", entry.name);
+                assert_eq!(Level::of_name(level.name()), Some(*level));
+            }
+            // What a database can be asked for begins with the best that it has.
+            let best = entry.levels.iter().map(|(level, _)| *level).max();
+            assert_eq!(best, entry.level.map(|_| Level::PowerCut), "{}", entry.name);
+        }
     }
 
     #[test]

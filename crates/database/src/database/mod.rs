@@ -46,7 +46,7 @@ use crate::statement::{Miscount, Program, Request, SchemaChange, Statement, Tabl
 pub use capability::{Capabilities, Capability, needs_of};
 pub use dialect::Dialect;
 pub use durability::{LogPosition, Weakness};
-pub use entry::{Entry, OpenSql, OpenStore, Opens, ReadUrl};
+pub use entry::{Entry, LevelSettings, OpenSql, OpenStore, Opens, ReadUrl};
 pub use form::URL_FORM;
 pub use level::{Known, Level};
 pub use limits::SessionLimits;

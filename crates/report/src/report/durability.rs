@@ -28,7 +28,7 @@ impl<'a> Durability<'a> {
     pub fn finding(&self, case: &Case) -> DurabilityFinding {
         let facts = self.facts(&case.settings);
         let level = self.level(&case.settings, &facts);
-        DurabilityFinding { level: level.map_or("unknown", name).to_owned(), proved: facts.get(PROVED).cloned() }
+        DurabilityFinding { level: level.map_or("unknown", Level::name).to_owned(), proved: facts.get(PROVED).cloned() }
     }
 
     /// What the server of a case told, and what was known of it.
@@ -83,15 +83,6 @@ const CONFIDENCE: f64 = 0.95;
 fn counts_of(proved: &str) -> Option<(u64, u64)> {
     let (harmed, cuts) = proved.strip_suffix(" cuts")?.split_once(" of ")?;
     Some((harmed.parse().ok()?, cuts.parse().ok()?))
-}
-
-/// A level as JSON has it.
-pub fn name(level: Level) -> &'static str {
-    match level {
-        Level::Nothing => "none",
-        Level::Crash => "crash",
-        Level::PowerCut => "power-cut",
-    }
 }
 
 /// A level as tables show it, under the heading "survives".

@@ -101,10 +101,15 @@ pub fn is_server_setting(factor: &Factor) -> bool {
 pub fn short_level(factor: &Factor, level: &Value) -> String {
     let name = setting_word(&factor.setting);
     match level {
-        Value::String(text) if !is_server_setting(factor) && explains_itself(text) => text.clone(),
+        Value::String(text) if !is_server_setting(factor) && name != DURABILITY && explains_itself(text) => {
+            text.clone()
+        }
         other => format!("{name} = {}", show_level(other)),
     }
 }
+
+/// Its levels are words that mean nothing by themselves: `durability = crash`.
+const DURABILITY: &str = "durability";
 
 /// Nothing does not, nor does text that begins as a number does, such as the duration `2s`.
 fn explains_itself(text: &str) -> bool {
@@ -131,7 +136,7 @@ pub fn show_levels_short(levels: &Levels) -> String {
         return "the only case".to_owned();
     }
     let short = |(setting, level): (&String, &Value)| match level {
-        Value::String(text) if explains_itself(text) => text.clone(),
+        Value::String(text) if setting_word(setting) != DURABILITY && explains_itself(text) => text.clone(),
         other => format!("{} {}", short_setting(setting), show_level(other)),
     };
     levels.iter().map(short).collect::<Vec<_>>().join(", ")

@@ -12,6 +12,7 @@ pub mod compare;
 mod contest;
 mod disk;
 pub mod durability;
+pub mod durability_test;
 pub mod events;
 pub mod evolution;
 pub mod export;

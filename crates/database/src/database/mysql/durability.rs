@@ -7,7 +7,14 @@ use std::time::Duration;
 
 use crate::database::durability::{Lasts, LogPosition, Weakness, settings, weak_tables};
 use crate::database::level::{Known, Level};
-use crate::database::{DatabaseError, Session};
+use crate::database::{DatabaseError, LevelSettings, Session};
+
+/// MySQL has a binary log unless it is told otherwise, which counts where it is not synced.
+pub(super) const LEVELS: [LevelSettings; 3] = [
+    (Level::PowerCut, &[("innodb_flush_log_at_trx_commit", "1"), ("sync_binlog", "1")]),
+    (Level::Crash, &[("innodb_flush_log_at_trx_commit", "2")]),
+    (Level::Nothing, &[("innodb_flush_log_at_trx_commit", "0")]),
+];
 
 const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', \
      'innodb_flush_log_at_timeout', 'innodb_flush_method', 'innodb_doublewrite', 'debug_no_sync', 'log_bin', 'sync_binlog')";

@@ -40,6 +40,7 @@ pub static MARIADB: Entry = Entry {
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::QueryCache).with(Capability::Text),
     processes: &["mariadbd", "mysqld"],
     level: Some(durability::level),
+    levels: &durability::LEVELS,
 };
 
 /// The registry's entry of MySQL.
@@ -53,6 +54,7 @@ pub static MYSQL: Entry = Entry {
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
     processes: &["mariadbd", "mysqld"],
     level: Some(durability::level),
+    levels: &durability::LEVELS,
 };
 
 /// A server that speaks MySQL's protocol, and the engine that tables get there.

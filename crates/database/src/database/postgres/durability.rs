@@ -7,7 +7,15 @@ use std::time::Duration;
 
 use crate::database::durability::{Lasts, LogPosition, Weakness, settings, weak_tables};
 use crate::database::level::{Known, Level};
-use crate::database::{DatabaseError, Session};
+use crate::database::{DatabaseError, LevelSettings, Session};
+
+/// Without `fsync` a power cut may damage the database, where one with `synchronous_commit = off` loses its last commits alone; a crash of the server loses
+/// those too.
+pub(super) const LEVELS: [LevelSettings; 3] = [
+    (Level::PowerCut, &[("fsync", "on"), ("full_page_writes", "on"), ("synchronous_commit", "on")]),
+    (Level::Crash, &[("fsync", "off"), ("full_page_writes", "on"), ("synchronous_commit", "on")]),
+    (Level::Nothing, &[("fsync", "on"), ("full_page_writes", "on"), ("synchronous_commit", "off")]),
+];
 
 const SETTINGS: &str = "SELECT name, setting FROM pg_settings \
      WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'wal_writer_delay')";

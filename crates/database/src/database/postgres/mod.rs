@@ -42,6 +42,7 @@ pub static POSTGRES: Entry = Entry {
     capabilities: Capabilities::SQL.with(Capability::Text).with(Capability::Pipeline).with(Capability::Notifications),
     processes: &["postgres"],
     level: Some(durability::level),
+    levels: &durability::LEVELS,
 };
 
 /// A PostgreSQL server.

@@ -1,6 +1,14 @@
 //! What an acknowledged write survives, by the settings of a server. Main function: [`level`].
 
+use crate::database::LevelSettings;
 use crate::database::level::{Known, Level};
+
+/// `everysec`, the usual one, is none of them: it may lose two seconds in a crash of the server.
+pub(super) const LEVELS: [LevelSettings; 3] = [
+    (Level::PowerCut, &[("appendonly", "yes"), ("appendfsync", "always"), ("no-appendfsync-on-rewrite", "no")]),
+    (Level::Crash, &[("appendonly", "yes"), ("appendfsync", "no"), ("no-appendfsync-on-rewrite", "no")]),
+    (Level::Nothing, &[("appendonly", "no")]),
+];
 
 /// A log of commands, or snapshots now and then.
 pub(super) fn level(known: &Known<'_>, _: bool) -> Option<Level> {

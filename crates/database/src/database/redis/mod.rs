@@ -40,6 +40,7 @@ pub static REDIS: Entry = Entry {
     capabilities: Capabilities::NONE.with(Capability::Batches).with(Capability::Updates).with(Capability::Deletes),
     processes: &["redis-server", "valkey-server"],
     level: Some(durability::level),
+    levels: &durability::LEVELS,
 };
 
 /// A Redis server.

@@ -37,6 +37,7 @@ pub static SIMULATED: Entry = Entry {
     capabilities: Capabilities::SQL.without(Capability::Sql).without(Capability::Plans),
     processes: &[],
     level: None,
+    levels: &[],
 };
 
 fn open(settings: &DatabaseSettings, _: Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError> {

@@ -4,7 +4,14 @@
 
 use crate::database::durability::{Lasts, Weakness};
 use crate::database::level::{Known, Level};
-use crate::database::{DatabaseError, Session};
+use crate::database::{DatabaseError, LevelSettings, Session};
+
+/// `normal` loses the last commits in a power cut and keeps the file whole; `off` would damage it besides.
+pub(super) const LEVELS: [LevelSettings; 3] = [
+    (Level::PowerCut, &[("journal_mode", "wal"), ("synchronous", "full")]),
+    (Level::Crash, &[("journal_mode", "wal"), ("synchronous", "normal")]),
+    (Level::Nothing, &[("journal_mode", "memory"), ("synchronous", "off")]),
+];
 
 /// What the connection's settings may lose.
 pub(super) fn weaknesses(session: &mut dyn Session) -> Result<Vec<Weakness>, DatabaseError> {

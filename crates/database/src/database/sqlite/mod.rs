@@ -36,6 +36,7 @@ pub static SQLITE: Entry = Entry {
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
     processes: &[],
     level: Some(durability::level),
+    levels: &durability::LEVELS,
 };
 
 /// How long a connection waits for another's lock.

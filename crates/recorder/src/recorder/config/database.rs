@@ -70,6 +70,7 @@ pub(super) fn read_database(root: &Table, errors: &mut Errors) -> DatabaseSettin
         tls: None,
         memory_bytes: None,
         cpus: section.read("cpus", errors),
+        durability: None,
         config: read_server_config(&section, errors),
     };
     if let Some(entry) = database::find(&settings.name) {

@@ -12,7 +12,7 @@ use crate::report::analyse::show_rule;
 use crate::report::factors::show_level;
 use crate::report::limits::show_sync;
 use crate::study::Study;
-use crate::units::show_bytes;
+use crate::units::{show_bytes, show_number};
 
 /// The machine, the databases, the settings, and the commands that repeat the run.
 pub fn environment(
@@ -42,7 +42,7 @@ pub fn environment(
                 dt { "System" } dd { (environment.kernel) }
                 dt { "Disk" } dd { (environment.disk.as_deref().unwrap_or("not known")) @if let Some(sync) = environment.disk_sync { ", " (show_sync(sync)) } }
                 dt { "Seed" } dd { (study.seed) }
-                dt { "Repeats" } dd { @if study.goal.is_some() { "as the search for the load line asks for them" } @else { (show_rule(&study.repeat)) } @if study.repeat.discard_first { "; the first of each case is left out" } }
+                dt { "Repeats" } dd { @if let Some(plan) = &study.durability { (show_number(f64::from(plan.cuts))) " failures of each kind in each case" } @else if study.goal.is_some() { "as the search for the load line asks for them" } @else { (show_rule(&study.repeat)) } @if study.repeat.discard_first { "; the first of each case is left out" } }
                 @for (setting, levels) in factors { dt { (setting) } dd { (levels) } }
             }
             @for (name, facts) in &environment.databases { (server(name, facts, &environment.servers, study)) }

@@ -8,6 +8,7 @@ mod backlog;
 mod bars;
 mod comparing;
 mod drawing;
+mod durability;
 mod environment;
 mod events;
 mod evolution;
@@ -20,6 +21,7 @@ mod operations;
 mod own_tables;
 mod plot;
 mod policy;
+mod price;
 mod queries;
 mod recorded;
 mod scale;
@@ -48,6 +50,7 @@ use crate::units::{NS_PER_S, show_number, show_seconds};
 use frame::Frame;
 
 pub use comparing::compare_page;
+pub use durability::durability_page;
 
 /// The whole page.
 pub fn html(findings: &Findings, study: &Study, environment: &Environment, measurements: &[Measurement]) -> String {
@@ -168,6 +171,7 @@ fn contents(
             @if freshness::is_shown(findings) { a href="#freshness" { "Freshness" } }
             @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
             a href="#throughput" { "Throughput" }
+            @if price::is_shown(&findings.cases) { a href="#price" { "Durability" } }
             @if recorded::is_shown(findings) { a href="#recorded" { "Through the recorder" } }
             @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
             @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
@@ -224,6 +228,7 @@ fn plots(
             (figures::throughput(&frame, cases))
             (throughput_table(cases, study.repeat.rule))
         }
+        (price::section(cases, &|case| time_finding(&times(case))))
         @if !has_uploads(findings) { (recorded::section(&frame, findings)) }
         (arrival::section(findings, groups))
         (backlog::section(groups))

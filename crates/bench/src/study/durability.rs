@@ -1,0 +1,97 @@
+//! `[durability]`: the study asks what survives; a run of it makes the databases fail instead of measuring them.
+//!
+//! Main: [`DURABILITY`] and [`read_durability`].
+
+use serde_json::json;
+
+use crate::fault::fault;
+use crate::trial::{DurabilityPlan, FaultKind};
+use crate::written::place::Errors;
+use crate::written::section::Section;
+use crate::written::tree::{Content, Table};
+use crate::written::{Absent, Form, Kind, Part, Setting};
+
+/// The form of `durability.faults`.
+static FAULTS: Form = Form {
+    says: "list of `\"power\"`, `\"kill\"`, `\"eio\"`, `\"enospc\"` and `\"bits\"`",
+    schema: || json!({ "type": "array", "items": { "enum": FaultKind::NAMES }, "minItems": 1, "uniqueItems": true }),
+    example: "[\"power\", \"kill\"]",
+};
+
+/// The settings of the section.
+pub(super) static DURABILITY: Part = Part {
+    name: "durability",
+    help: "The study asks what survives: `loadline run` lets each of its databases fail, again and again, as `loadline durability` does, and measures no load.",
+    settings: &[
+        Setting::new(
+            "cuts",
+            Kind::Whole(1, DurabilityPlan::CUTS_MOST as i64),
+            Absent::Whole(DurabilityPlan::CUTS as i64),
+            "Failures of each kind for each case.",
+        ),
+        Setting::new(
+            "faults",
+            Kind::Own(&FAULTS),
+            Absent::Means("the power, and the processes alone where cuts of the power lose something"),
+            "What fails: the power of the disk, the processes, calls of the disk (`eio`), room on it (`enospc`), bits of what is read.",
+        ),
+    ],
+};
+
+/// Reads `[durability]`; none where there is no such table.
+pub(super) fn read_durability(root: &Table, errors: &mut Errors) -> Option<DurabilityPlan> {
+    root.get(DURABILITY.name)?;
+    let section = Section::open(root, &DURABILITY, errors);
+    let mut faults: Vec<FaultKind> = Vec::new();
+    for node in section.list("faults", errors) {
+        let kind = if let Content::Text(name) = &node.content { FaultKind::of_name(name) } else { None };
+        match kind {
+            Some(kind) if faults.contains(&kind) => {
+                errors.push(node.place, fault!("durability.faults has {node} twice"; "leave one of them out"));
+            }
+            Some(kind) => faults.push(kind),
+            None => {
+                let names = FaultKind::NAMES.join(", ");
+                errors.push(node.place, fault!("durability.faults has {node}"; "possible: {names}"));
+            }
+        }
+    }
+    Some(DurabilityPlan { cuts: section.read("cuts", errors), faults })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::written::place::Source;
+    use crate::written::tree;
+
+    fn read(text: &str) -> Result<Option<DurabilityPlan>, String> {
+        let mut errors = Errors::default();
+        let root = tree::Table::parse(text, &mut errors);
+        let plan = read_durability(&root, &mut errors);
+        let source = Source { file: "s.toml".to_owned(), arguments: Vec::new() };
+        errors.into_result(&source).map(|()| plan).map_err(|errors| errors.to_string())
+    }
+
+    #[test]
+    fn a_study_says_how_often_what_fails() {
+        assert_eq!(read("name = \"s\""), Ok(None));
+        assert_eq!(read("[durability]"), Ok(Some(DurabilityPlan::default())));
+        let plan = DurabilityPlan { cuts: 7, faults: vec![FaultKind::Eio, FaultKind::Power] };
+        assert_eq!(read("[durability]\ncuts = 7\nfaults = [\"eio\", \"power\"]"), Ok(Some(plan)));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        for (text, part) in [
+            ("[durability]\ncuts = 0", "s.toml:2"),
+            ("[durability]\nfaults = [\"fire\"]", "\"fire\"; possible: power, kill, eio, enospc, bits"),
+            ("[durability]\nfaults = [\"kill\", \"kill\"]", "twice"),
+            ("[durability]\nfaults = \"kill\"", "faults"),
+            ("[durability]\nfault = \"kill\"", "faults"),
+        ] {
+            let said = read(text).unwrap_err();
+            assert!(said.contains(part), "{text}: {said}");
+        }
+    }
+}

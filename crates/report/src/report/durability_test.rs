@@ -1,0 +1,123 @@
+//! What a durability test says in words: names of cases, and a sentence for each kind of failure.
+//!
+//! Main functions: [`label`] and [`sentences`]. Invariant: a sentence says how sure it is of what was not seen.
+
+use serde_json::Value;
+
+use super::factors::{in_short, setting_word, show_level};
+use crate::finding::{DurabilityCase, DurabilityTest};
+use crate::trial::{FaultKind, Levels};
+use crate::units::{show_number, show_seconds};
+
+/// Characters of what a database says, at most.
+const SAYS_MOST: usize = 240;
+
+/// A case in short: `star, synchronous_commit = on`.
+pub fn label(levels: &Levels) -> String {
+    if levels.is_empty() {
+        return "as set".to_owned();
+    }
+    let short = |(setting, level): (&String, &Value)| match setting_word(setting) {
+        "name" | "type" => show_level(level),
+        word => format!("{word} = {}", show_level(level)),
+    };
+    levels.iter().map(short).collect::<Vec<_>>().join(", ")
+}
+
+/// What failures are called, in the plural.
+pub fn word_of(fault: FaultKind) -> &'static str {
+    match fault {
+        FaultKind::Power => "cuts of the power",
+        FaultKind::Kill => "kills",
+        FaultKind::Eio => "failures of the disk",
+        FaultKind::Enospc => "times of a full disk",
+        FaultKind::Bits => "restarts with flipped bits",
+    }
+}
+
+/// What is said of each case, by its name.
+pub fn sentences(test: &DurabilityTest) -> Vec<(String, Vec<String>)> {
+    test.by_case().into_iter().map(|(levels, kinds)| (label(levels), of_case(&kinds))).collect()
+}
+
+fn of_case(kinds: &[&DurabilityCase]) -> Vec<String> {
+    let mut lines: Vec<String> = kinds.iter().map(|kind| sentence(kind)).collect();
+    let not_judged: u64 = kinds.iter().map(|kind| kind.not_judged).sum();
+    if not_judged > 0 {
+        let count = show_number(not_judged as f64);
+        lines.push(format!("{count} failures could not be judged, and are not counted"));
+    }
+    let is_harmed_by_cuts = kinds.iter().any(|kind| kind.fault == FaultKind::Power && kind.harmed() > 0);
+    let survives = match kinds.first().map_or("unknown", |kind| kind.level.as_str()) {
+        "crash" => "what was acknowledged survives killed processes, and not every cut of the power",
+        "none" => "what was acknowledged does not survive killed processes",
+        "unknown" if is_harmed_by_cuts => "what was acknowledged does not survive every cut of the power",
+        // That nothing was lost stands there already.
+        _ => return lines,
+    };
+    let is_promised = kinds.iter().any(|kind| kind.breaks_promise);
+    lines.push(format!("{survives}{}", if is_promised { ", although its settings promise it" } else { "" }));
+    lines
+}
+
+/// What one kind of failure showed.
+fn sentence(case: &DurabilityCase) -> String {
+    let (cuts, what) = (show_number(case.cuts as f64), word_of(case.fault));
+    if case.harmed() == 0 {
+        if case.telling() == 0 {
+            return format!("{cuts} {what} found nothing that could have been lost, and show nothing");
+        }
+        let bound = format!("at 95 %, at most {:.1} % of such failures do harm", 100.0 * case.loss_share_upper95);
+        let idle = match case.cuts - case.telling() {
+            0 => String::new(),
+            idle => format!(" ({} found everything synced, and are not counted)", show_number(idle as f64)),
+        };
+        return format!("0 of {} {what} lost anything{idle}; {bound}", show_number(case.telling() as f64));
+    }
+    let mut found = Vec::new();
+    if case.cuts_with_loss > 0 {
+        let harmed = show_number(case.cuts_with_loss as f64);
+        found.push(format!("{harmed} of {cuts} {what} did harm: {}", harm(case).join("; ")));
+    }
+    if case.did_not_start > 0 {
+        let silent = show_number(case.did_not_start as f64);
+        found.push(format!("behind {silent} of {cuts} {what} the database did not start"));
+    }
+    let says = case.found.iter().find_map(|failure| failure.says.as_ref());
+    let says = says.map(|says| format!(" (it says: {})", in_short(&one_line(says), SAYS_MOST)));
+    format!("{}{}", found.join("; "), says.unwrap_or_default())
+}
+
+/// What is gone, and what is wrong.
+fn harm(case: &DurabilityCase) -> Vec<String> {
+    let mut parts = Vec::new();
+    if case.lost > 0 {
+        parts.push(format!(
+            "{} of {} acknowledged writes are gone, the oldest of them acknowledged {} before",
+            show_number(case.lost as f64),
+            show_number(case.acknowledged as f64),
+            show_seconds(case.longest_lost_s)
+        ));
+    }
+    let wrong = wrong(case);
+    parts.extend(wrong.into_iter().map(|(count, what)| format!("{what}: {}", show_number(count as f64))));
+    parts
+}
+
+/// What is wrong, and how often; what did not happen is left out.
+pub fn wrong(case: &DurabilityCase) -> Vec<(u64, &'static str)> {
+    let mut counts = vec![
+        (case.unreadable, "records that the database refuses to read"),
+        (case.changed, "records with content that nobody has written"),
+        (case.half_transactions, "transactions half there"),
+        (case.reordered, "operations gone before later ones of the same connection"),
+        (case.duplicated, "records that should not be there"),
+    ];
+    counts.retain(|(count, _)| *count > 0);
+    counts
+}
+
+/// A text of several lines as one.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,77 @@
+//! What a durability test leaves in its directory: `run.toml`, what was found, and a report as a page.
+//!
+//! Main functions: [`begin`], [`keep`], [`report_again`]. Invariant: the page says what `durability.json` says, and nothing else.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::super::execute::now_utc;
+use super::super::output::{document, print, print_json, print_report};
+use super::super::{Failure, Status};
+use super::told;
+use crate::file;
+use crate::finding::DurabilityTest;
+use crate::monitor;
+use crate::report;
+use crate::store::{Run, RunDirectory};
+use crate::study::Study;
+
+/// The file of what was found.
+const FILE: &str = "durability.json";
+const PAGE: &str = "report.html";
+
+/// Makes the directory of a test.
+///
+/// # Errors
+/// When it is there already, or cannot be made.
+pub fn begin(path: &Path, study: &Study, words: Vec<String>) -> anyhow::Result<RunDirectory> {
+    let beside = path.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(Path::new("."));
+    let mut directory = RunDirectory::create(path, study, monitor::environment(beside), &now_utc())?;
+    directory.note_command(words)?;
+    Ok(directory)
+}
+
+/// Writes what was found, and the page; where the page is.
+///
+/// # Errors
+/// When one of them cannot be written.
+pub fn keep(directory: &RunDirectory, test: &DurabilityTest) -> Result<PathBuf, Failure> {
+    directory.write_file(FILE, &document(test)).map_err(Failure::broken)?;
+    let run = Run::open(directory.path()).map_err(Failure::broken)?;
+    write_page(&run, test)
+}
+
+fn write_page(run: &Run, test: &DurabilityTest) -> Result<PathBuf, Failure> {
+    let page = report::html::durability_page(test, &run.path.display().to_string(), &run.file);
+    let path = run.path.join(PAGE);
+    let written = std::fs::write(&path, page).with_context(|| format!("{} cannot be written", path.display()));
+    written.map(|()| path).map_err(Failure::broken)
+}
+
+/// Prints what was found, and where its page is.
+///
+/// # Errors
+/// When it cannot be printed.
+pub fn tell(test: &DurabilityTest, page: Option<&Path>, is_json: bool) -> Result<(), Failure> {
+    if is_json {
+        return print_json(test);
+    }
+    print_report(&told::text_of(test))?;
+    page.map_or(Ok(()), |page| print(&format!("\nreport: {}\n", page.display())))
+}
+
+/// Tells again what a test has found, and makes its page anew: `loadline report`.
+///
+/// # Errors
+/// [`Failure::Usage`] when what it found is not there, or is not what a test writes.
+pub fn report_again(run: &Run, is_json: bool) -> Result<Status, Failure> {
+    let path = run.path.join(FILE);
+    let read = file::read_text(&path, file::MADE_MOST).map_err(anyhow::Error::from);
+    let read = read.and_then(|text| serde_json::from_str::<DurabilityTest>(&text).map_err(anyhow::Error::from));
+    let remedy = "the test ended before it had found anything, or the file was changed; begin it again";
+    let test = read.with_context(|| format!("{}: {remedy}", path.display())).map_err(Failure::usage)?;
+    let page = write_page(run, &test)?;
+    tell(&test, Some(&page), is_json)?;
+    Ok(if test.is_as_promised() { Status::Valid } else { Status::Invalid })
+}

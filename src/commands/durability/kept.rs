@@ -26,6 +26,9 @@ const PAGE: &str = "report.html";
 /// # Errors
 /// When it is there already, or cannot be made.
 pub fn begin(path: &Path, study: &Study, words: Vec<String>) -> anyhow::Result<RunDirectory> {
+    if path.exists() {
+        anyhow::bail!("{} exists already; name another with --out", path.display());
+    }
     let beside = path.ancestors().skip(1).find(|parent| parent.exists()).unwrap_or(Path::new("."));
     let mut directory = RunDirectory::create(path, study, monitor::environment(beside), &now_utc())?;
     directory.note_command(words)?;

@@ -49,9 +49,18 @@ impl Environment {
 
     /// Notes what a server told that cases are measured on.
     pub fn note_server(&mut self, database: &str, facts: BTreeMap<String, String>, cases: &[String]) {
-        let is_it = |server: &&mut ServerFacts| server.database == database && server.facts == facts;
+        // What failures have shown of it is no fact of the server's: a run that is continued may know more than when it began.
+        let told = |facts: &BTreeMap<String, String>| -> Vec<(String, String)> {
+            facts
+                .iter()
+                .filter(|(name, _)| *name != PROVED)
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect()
+        };
+        let is_it = |server: &&mut ServerFacts| server.database == database && told(&server.facts) == told(&facts);
         match self.servers.iter_mut().find(is_it) {
             Some(server) => {
+                server.facts.extend(facts.get_key_value(PROVED).map(|(name, value)| (name.clone(), value.clone())));
                 let new: Vec<_> = cases.iter().filter(|case| !server.cases.contains(case)).cloned().collect();
                 server.cases.extend(new);
             }
@@ -85,4 +94,29 @@ pub struct DiskSync {
     pub p90_s: f64,
     /// How many were tried.
     pub count: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_is_continued_may_know_more_of_the_same_server() {
+        let facts = |more: &[(&str, &str)]| {
+            let told = [("version", "15")].iter().chain(more);
+            told.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<BTreeMap<_, _>>()
+        };
+        let mut environment = Environment::default();
+        environment.note_server("postgres", facts(&[]), &["a".to_owned()]);
+        environment.note_server("postgres", facts(&[(PROVED, "0 of 5 cuts")]), &["a".to_owned(), "b".to_owned()]);
+        environment.note_server("postgres", facts(&[("fsync", "off")]), &["c".to_owned()]);
+        assert_eq!(environment.servers.len(), 2);
+        assert_eq!(
+            (&environment.servers[0].cases[..], &environment.servers[0].facts[PROVED]),
+            (&["a".to_owned(), "b".to_owned()][..], &"0 of 5 cuts".to_owned())
+        );
+        // Whoever knows nothing takes nothing away.
+        environment.note_server("postgres", facts(&[]), &["a".to_owned()]);
+        assert!(environment.servers[0].facts.contains_key(PROVED) && environment.servers.len() == 2);
+    }
 }

@@ -74,8 +74,17 @@ pub fn show_ratio(ratio: f64, interval: Option<[f64; 2]>, decimals: usize) -> (S
     // Below 0.1 two decimals are no two digits: 0.0089 is not 0.01.
     let least = |value: f64| usize::try_from(DIGITS_LEAST - 1 - power_of(value)).unwrap_or(0).min(6);
     let (carried, show) = (Carried::by(interval), |value: f64| format!("{value:.*}", decimals.max(least(value))));
-    (carried.show(ratio, show), interval.map_or(String::new(), |ends| carried.show_ends(ends, show)))
+    let end = |value: f64| match value {
+        // Where an interval goes so far, how far it goes exactly is of no use to anybody.
+        value if value > RATIO_MOST => format!("over {}", super::show_number(RATIO_MOST)),
+        value if value < 1.0 / RATIO_MOST && value > 0.0 => format!("under {}", 1.0 / RATIO_MOST),
+        value => carried.show(value, show),
+    };
+    (carried.show(ratio, show), interval.map_or(String::new(), |[low, high]| format!("[{}, {}]", end(low), end(high))))
 }
+
+/// Ends of the intervals of ratios are written out up to this, and down to one over it.
+const RATIO_MOST: f64 = 10_000.0;
 
 /// The power of ten of a number's first digit.
 fn power_of(value: f64) -> i32 {
@@ -164,5 +173,7 @@ mod tests {
         assert_eq!(told(1.1, [0.0083, 3.9]), "1.1 [0.0083, 3.9]");
         assert_eq!(told(0.0089, [0.0071, 0.0112]), "0.0089 [0.0071, 0.011]");
         assert_eq!(told(817.3, [300.0, 2_200.0]), "820 [300, 2,200]");
+        assert_eq!(told(1.5, [1e-21, 1.15e70]), "1.5 [under 0.0001, over 10,000]");
+        assert_eq!(told(0.0, [0.0, 0.5]), "0.00 [0.00, 0.50]");
     }
 }

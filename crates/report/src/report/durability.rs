@@ -44,6 +44,8 @@ impl<'a> Durability<'a> {
             || {
                 let mut facts = self.environment.databases.get(&database.name).cloned().unwrap_or_default();
                 facts.extend(database.config.clone());
+                // Of which of them something was shown is not told there.
+                facts.remove(PROVED);
                 facts
             },
             |server| server.facts.clone(),

@@ -282,7 +282,7 @@ fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirec
     let faults = if is_open { vec![FaultKind::Power, FaultKind::Kill] } else { asked.plan.faults.clone() };
     for fault in faults {
         // What survives a cut of the power survives a kill, which takes nothing from the disk.
-        let is_known = tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.is_harmless());
+        let is_known = tallies.iter().any(|tally| tally.case.fault == FaultKind::Power && tally.case.is_harmless());
         if is_open && fault == FaultKind::Kill && is_known {
             continue;
         }
@@ -292,9 +292,10 @@ fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirec
         }
     }
     let entry = entry_of(&case.settings.database).map_err(broken)?;
-    let of_power = tallies.iter().find(|tally| tally.fault == FaultKind::Power && tally.telling() > 0);
-    of_power.into_iter().for_each(|tally| {
-        let counts = (tally.telling(), tally.harmed(), asked.study.seed);
+    let of_power =
+        tallies.iter().map(|tally| &tally.case).find(|cuts| cuts.fault == FaultKind::Power && cuts.telling() > 0);
+    of_power.into_iter().for_each(|cuts| {
+        let counts = (cuts.telling(), cuts.harmed(), asked.study.seed);
         proofs::keep(Proof::new(entry, &case.settings.database, &facts, counts));
     });
     let promised = entry.level(&case.settings.database, &facts, true);
@@ -341,7 +342,7 @@ fn fail(
                 if number == 0 || unjudged == UNJUDGED_MOST {
                     anyhow::bail!("{why}");
                 }
-                tally.unjudged += 1;
+                tally.case.not_judged += 1;
                 let (case, number) = (label(&case.levels), number + 1);
                 note(&format!("{case}, {}: failure {number} was not judged: {why}", fault.name()));
                 continue;
@@ -361,9 +362,9 @@ fn fail(
                 "{}, {}: {} of {} failures, {} with a loss",
                 label(&case.levels),
                 fault.name(),
-                show_number(tally.cuts as f64),
+                show_number(tally.case.cuts as f64),
                 show_number(f64::from(asked.plan.cuts)),
-                show_number(tally.harmed() as f64)
+                show_number(tally.case.harmed() as f64)
             ));
         }
     }

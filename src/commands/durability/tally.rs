@@ -3,7 +3,6 @@
 //! Main types: [`Tally`], [`CaseTallies`]. Invariant: what was never seen is bounded, not called impossible.
 
 use super::life::Life;
-use super::oracle::Judged;
 use crate::database::Level;
 use crate::finding::{DurabilityCase, HarmfulFailure, RecoveryTimes};
 use crate::statistics::order::share_at_most;
@@ -16,93 +15,54 @@ const CONFIDENCE: f64 = 0.95;
 /// Failures that are told one by one, at most.
 const TOLD_MOST: usize = 5;
 
-/// All failures of one kind in one case.
+/// All failures of one kind in one case: what is told of them, as far as it has come.
 #[derive(Debug, Clone)]
 pub struct Tally {
-    /// What failed.
-    pub fault: FaultKind,
-    /// How often.
-    pub cuts: u64,
-    /// Failures behind which acknowledged records were not as promised.
-    pub cuts_with_loss: u64,
-    /// What was found in all of them.
-    pub judged: Judged,
-    /// Records that were there and should not have been: twice, or left over.
-    pub duplicated: u64,
-    /// Failures behind which the database did not start.
-    pub did_not_start: u64,
-    /// Failures that could not be judged, which are not among the others.
-    pub unjudged: u64,
-    /// Failures at which the disk had something to lose.
-    pub unsynced_cuts: u64,
-    /// Longest time from an acknowledgement that is gone to the failure, in seconds.
-    pub longest_lost_s: f64,
+    /// The counts.
+    pub case: DurabilityCase,
     /// Times to answer again, in seconds.
-    pub recoveries_s: Vec<f64>,
-    /// The first failures that did harm.
-    pub found: Vec<HarmfulFailure>,
+    recoveries_s: Vec<f64>,
 }
 
 impl Tally {
     /// Nothing yet.
     pub fn new(fault: FaultKind) -> Self {
-        Tally {
-            fault,
-            cuts: 0,
-            cuts_with_loss: 0,
-            judged: Judged::default(),
-            duplicated: 0,
-            did_not_start: 0,
-            unjudged: 0,
-            unsynced_cuts: 0,
-            longest_lost_s: 0.0,
-            recoveries_s: Vec::new(),
-            found: Vec::new(),
-        }
+        Tally { case: DurabilityCase { fault, ..DurabilityCase::default() }, recoveries_s: Vec::new() }
     }
 
     /// Adds a failure.
     pub fn add(&mut self, life: Life) {
-        self.cuts += 1;
-        self.cuts_with_loss += u64::from(life.is_harmed());
-        self.judged = self.judged.and(life.judged);
-        self.duplicated += life.duplicated;
-        self.did_not_start += u64::from(life.did_not_start.is_some());
-        self.unsynced_cuts += u64::from(life.unsynced > 0);
-        self.longest_lost_s = self.longest_lost_s.max(life.lost_s.unwrap_or(0.0));
+        let (case, judged) = (&mut self.case, life.judged);
+        case.cuts += 1;
+        case.cuts_with_loss += u64::from(life.is_harmed());
+        case.cuts_unsynced += u64::from(life.unsynced > 0);
+        case.acknowledged += judged.acknowledged;
+        case.lost += judged.lost;
+        case.changed += judged.changed;
+        case.unreadable += judged.unreadable;
+        case.half_transactions += judged.half_transactions;
+        case.reordered += judged.reordered;
+        case.duplicated += life.duplicated;
+        case.did_not_start += u64::from(life.did_not_start.is_some());
+        case.longest_lost_s = case.longest_lost_s.max(life.lost_s.unwrap_or(0.0));
         self.recoveries_s.extend(life.recovery_s);
         if !life.is_harmed() && life.did_not_start.is_none() {
             return;
         }
         let (number, what, says) = (life.number, life.what, life.did_not_start.or(life.says));
-        let told = HarmfulFailure { number, what, lost: life.judged.lost, changed: life.judged.changed, says };
+        let told = HarmfulFailure { number, what, lost: judged.lost, changed: judged.changed, says };
         // What the database itself says is worth more than a further count.
-        let is_new = told.says.is_some() && self.found.iter().all(|known| known.says.is_none());
-        if self.found.len() < TOLD_MOST {
-            self.found.push(told);
-        } else if let (true, Some(last)) = (is_new, self.found.last_mut()) {
+        let is_new = told.says.is_some() && case.found.iter().all(|known| known.says.is_none());
+        if case.found.len() < TOLD_MOST {
+            case.found.push(told);
+        } else if let (true, Some(last)) = (is_new, case.found.last_mut()) {
             *last = told;
         }
     }
 
-    /// Failures behind which not all that was acknowledged could be had.
-    pub fn harmed(&self) -> u64 {
-        self.cuts_with_loss + self.did_not_start
-    }
-
-    /// Failures that tell something: a disk that has synced everything loses nothing by a cut, whatever the database promises.
-    pub fn telling(&self) -> u64 {
-        if self.fault == FaultKind::Power { self.unsynced_cuts.max(self.harmed()) } else { self.cuts }
-    }
-
-    /// Whether failures that could do harm did none.
-    pub fn is_harmless(&self) -> bool {
-        self.telling() > 0 && self.harmed() == 0
-    }
-
     /// The largest share of telling failures that do harm which goes together with what was seen, at 95 %.
     pub fn share_at_most(&self) -> f64 {
-        share_at_most(self.telling(), self.harmed(), CONFIDENCE)
+        share_at_most(self.case.telling(), self.case.harmed(), CONFIDENCE)
     }
 }
 
@@ -119,28 +79,34 @@ pub struct CaseTallies {
 }
 
 impl CaseTallies {
+    /// What one kind of failure did; none where it was not tried.
+    fn of(&self, fault: FaultKind) -> Option<&DurabilityCase> {
+        self.tallies.iter().map(|tally| &tally.case).find(|case| case.fault == fault)
+    }
+
     /// The level that its failures have proved; none where what failed does not tell.
     fn proved(&self) -> Option<Level> {
-        let of = |fault| self.tallies.iter().find(|tally| tally.fault == fault);
-        let (power, kill) = (of(FaultKind::Power), of(FaultKind::Kill));
-        let is_harmed = |tally: Option<&Tally>| tally.is_some_and(|tally| tally.harmed() > 0);
-        if power.is_some_and(Tally::is_harmless) {
+        let (power, kill) = (self.of(FaultKind::Power), self.of(FaultKind::Kill));
+        if power.is_some_and(DurabilityCase::is_harmless) {
             return Some(Level::PowerCut);
         }
-        match (is_harmed(power), kill) {
+        match (self.is_harmed_by_cuts(), kill) {
             (_, Some(kill)) if kill.harmed() > 0 => Some(Level::Nothing),
             (true, Some(kill)) if kill.is_harmless() => Some(Level::Crash),
             _ => None,
         }
     }
 
+    /// Whether a cut of the power did harm.
+    fn is_harmed_by_cuts(&self) -> bool {
+        self.of(FaultKind::Power).is_some_and(|case| case.harmed() > 0)
+    }
+
     /// Whether less was found than its settings promise.
     fn breaks_promise(&self) -> bool {
-        let is_harmed_by_cuts =
-            || self.tallies.iter().any(|tally| tally.fault == FaultKind::Power && tally.harmed() > 0);
         match (self.promised, self.proved()) {
             (Some(promised), Some(proved)) => proved < promised,
-            (promised, None) => promised == Some(Level::PowerCut) && is_harmed_by_cuts(),
+            (promised, None) => promised == Some(Level::PowerCut) && self.is_harmed_by_cuts(),
             (None, _) => false,
         }
     }
@@ -151,47 +117,33 @@ impl CaseTallies {
     }
 
     fn entry(&self, tally: &Tally) -> DurabilityCase {
-        let judged = &tally.judged;
         let max = tally.recoveries_s.iter().copied().reduce(f64::max);
         DurabilityCase {
             levels: self.levels.clone(),
             server: self.server.clone(),
-            fault: tally.fault,
-            cuts: tally.cuts,
-            cuts_with_loss: tally.cuts_with_loss,
-            cuts_unsynced: tally.unsynced_cuts,
-            acknowledged: judged.acknowledged,
-            lost: judged.lost,
-            changed: judged.changed,
-            unreadable: judged.unreadable,
-            half_transactions: judged.half_transactions,
-            reordered: judged.reordered,
-            duplicated: tally.duplicated,
-            did_not_start: tally.did_not_start,
-            not_judged: tally.unjudged,
             loss_share_upper95: tally.share_at_most(),
-            longest_lost_s: tally.longest_lost_s,
             recovery_s: RecoveryTimes { p50: median(&tally.recoveries_s), max },
             level: self.proved().map_or("unknown", Level::name).to_owned(),
             promised: self.promised.map(|level| level.name().to_owned()),
             breaks_promise: self.breaks_promise(),
-            found: tally.found.clone(),
+            ..tally.case.clone()
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::oracle::Judged;
     use super::*;
 
     #[test]
     fn cuts_that_find_everything_synced_prove_nothing() {
         let mut tally = Tally::new(FaultKind::Power);
         tally.add(Life::default());
-        assert!(!tally.is_harmless() && tally.share_at_most() == 1.0);
+        assert!(!tally.case.is_harmless() && tally.share_at_most() == 1.0);
         let mut killed = Tally::new(FaultKind::Kill);
         killed.add(Life::default());
-        assert!(killed.is_harmless());
+        assert!(killed.case.is_harmless());
     }
 
     #[test]
@@ -203,14 +155,14 @@ mod tests {
         for _ in 0..100 {
             tally.add(Life::default());
         }
-        assert_eq!((tally.cuts, tally.telling(), tally.harmed()), (400, 300, 0));
+        assert_eq!((tally.case.cuts, tally.case.telling(), tally.case.harmed()), (400, 300, 0));
         assert!((tally.share_at_most() - 0.01).abs() < 1e-4);
         let judged = Judged { lost: 3, first_lost_ns: Some(5), ..Judged::default() };
         tally.add(Life { number: 9, judged, lost_s: Some(0.5), ..Life::default() });
         tally.add(Life { did_not_start: Some("why".to_owned()), ..Life::default() });
-        assert_eq!((tally.cuts_with_loss, tally.did_not_start, tally.harmed()), (1, 1, 2));
-        assert_eq!((tally.found[0].number, tally.found[1].says.as_deref()), (9, Some("why")));
-        assert_eq!(tally.longest_lost_s, 0.5);
+        assert_eq!((tally.case.cuts_with_loss, tally.case.did_not_start, tally.case.harmed()), (1, 1, 2));
+        assert_eq!((tally.case.found[0].number, tally.case.found[1].says.as_deref()), (9, Some("why")));
+        assert_eq!(tally.case.longest_lost_s, 0.5);
         assert!(tally.share_at_most() > 0.01);
     }
 }

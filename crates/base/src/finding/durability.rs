@@ -25,7 +25,7 @@ pub struct DurabilityTest {
 }
 
 /// What one kind of failure did to one case.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct DurabilityCase {
     /// The factors' levels.
     pub levels: Levels,

@@ -3,13 +3,13 @@
 //! Main functions: [`compare_page`], [`of_run`] and [`sections`]. Invariant: every figure has a table with its numbers, and a mark
 //! is a word as well as a colour.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::drawing::WHISKERS;
 use super::forest::{Forest, ForestRow};
 use super::means::{MeanBar, Means};
+use super::page::whole;
 use super::plot::style_class;
-use super::policy::{policy, script};
 use super::scale::Scale;
 use super::unit::Unit;
 use crate::measurement::Measurement;
@@ -76,43 +76,30 @@ pub fn operations_of_run(study: &Study, machine: &str, measurements: &[Measureme
 
 /// The page of `loadline compare`.
 pub fn compare_page(title: &str, samples: &[Sample], found: &Comparisons) -> String {
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                (policy())
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (title) " - loadline compare" }
-                style { (PreEscaped(include_str!("style.css"))) }
-            }
-            body {
-                header {
-                    p.over { "loadline compare" }
-                    h1 { (title) }
-                }
-                main {
-                    @if !found.valid {
-                        div.box.bad { h2 { "There are invalid trials" } "Their figures are left out of everything below." }
-                    }
-                    div class={ "box verdict" @if !is_decided(found) { " open" } } {
-                        ul { @for line in amounts(found) { li { (line) } } }
-                        @if !found.notes.is_empty() { ul.notes { @for note in &found.notes { li { (note) } } } }
-                    }
-                    section #means {
-                        h2 { "Means" }
-                        p.about { "Means over trials; " (WHISKERS) "." }
-                        (means(samples, Some(found)))
-                    }
-                    (sections(found))
-                    (letters(found))
-                }
-                footer { "Made by loadline " (env!("CARGO_PKG_VERSION")) ". Intervals are 95 % intervals." }
-                (script())
-            }
-        }
+    let header = html! {
+        p.over { "loadline compare" }
+        h1 { (title) }
     };
-    page.into_string()
+    let main = html! {
+        @if !found.valid {
+            div.box.bad { h2 { "There are invalid trials" } "Their figures are left out of everything below." }
+        }
+        div class={ "box verdict" @if !is_decided(found) { " open" } } {
+            ul { @for line in amounts(found) { li { (line) } } }
+            @if !found.notes.is_empty() { ul.notes { @for note in &found.notes { li { (note) } } } }
+        }
+        section #means {
+            h2 { "Means" }
+            p.about { "Means over trials; " (WHISKERS) "." }
+            (means(samples, Some(found)))
+        }
+        (sections(found))
+        (letters(found))
+    };
+    let footer = html! {
+        "Made by loadline " (env!("CARGO_PKG_VERSION")) ". Intervals are 95 % intervals."
+    };
+    whole(&format!("{} - loadline compare", title), &header, &main, &footer)
 }
 
 /// Whether any two alternatives were told apart, or found equal.

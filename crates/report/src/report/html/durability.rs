@@ -2,11 +2,11 @@
 //!
 //! Main function: [`durability_page`]. Invariant: every drawing has a table with its numbers.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
 use super::bars::{Bar, Bars};
 use super::environment::environment;
-use super::policy::{policy, script};
+use super::page::whole;
 use super::scale::Scale;
 use super::unit::Unit;
 use crate::finding::{DurabilityCase, DurabilityTest, Findings};
@@ -25,39 +25,26 @@ const LOST: usize = 1;
 pub fn durability_page(test: &DurabilityTest, run: &str, file: &RunFile) -> String {
     let study = &file.study;
     let findings = Findings { run: run.to_owned(), ..Findings::default() };
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                (policy())
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (study.name) " - loadline durability" }
-                style { (PreEscaped(include_str!("style.css"))) }
-            }
-            body {
-                header {
-                    p.over { (run) }
-                    h1 { (study.name) }
-                    p.question { @if study.question.is_empty() { "What survives of what " (test.target) " has acknowledged?" } @else { (study.question) } }
-                }
-                main {
-                    @if test.rehearsal {
-                        div.box.bad { h2 { "This is a rehearsal" } "There were too few failures to be quoted." }
-                    }
-                    (verdict(test, &study.name))
-                    (harm(test))
-                    (oldest(test))
-                    (counts(test))
-                    (one_by_one(test))
-                    (environment(&findings, study, &file.environment, &[]))
-                }
-                footer { "Made by loadline " (file.environment.loadline) ". Bounds are of Clopper and Pearson, one-sided, at 95 %." }
-                (script())
-            }
-        }
+    let header = html! {
+        p.over { (run) }
+        h1 { (study.name) }
+        p.question { @if study.question.is_empty() { "What survives of what " (test.target) " has acknowledged?" } @else { (study.question) } }
     };
-    page.into_string()
+    let main = html! {
+        @if test.rehearsal {
+            div.box.bad { h2 { "This is a rehearsal" } "There were too few failures to be quoted." }
+        }
+        (verdict(test, &study.name))
+        (harm(test))
+        (oldest(test))
+        (counts(test))
+        (one_by_one(test))
+        (environment(&findings, study, &file.environment, &[]))
+    };
+    let footer = html! {
+        "Made by loadline " (file.environment.loadline) ". Bounds are of Clopper and Pearson, one-sided, at 95 %."
+    };
+    whole(&format!("{} - loadline durability", study.name), &header, &main, &footer)
 }
 
 /// Names of the cases in which nothing was lost by any kind of failure, and of all others.

@@ -19,6 +19,7 @@ mod freshness;
 mod means;
 mod operations;
 mod own_tables;
+mod page;
 mod plot;
 mod policy;
 mod price;
@@ -34,7 +35,7 @@ mod unit;
 
 use std::collections::HashMap;
 
-use maud::{DOCTYPE, Markup, PreEscaped};
+use maud::Markup;
 
 use crate::finding::{CaseFinding, Findings, Found, Note, TimeFinding, Verdict};
 use crate::histogram::Histogram;
@@ -48,6 +49,7 @@ use crate::study::{RepeatRule, Study};
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
 use frame::Frame;
+use page::whole;
 
 pub use comparing::compare_page;
 pub use durability::durability_page;
@@ -59,41 +61,26 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
     let operations = comparing::operations_of_run(study, &environment.machine, measurements);
     // What other tools call a response time is said where their times are.
     let operations = operations.filter(|_| findings.imported_from.is_none());
-    let page = maud::html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                (policy::policy())
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (study.name) " - loadline report" }
-                style { (PreEscaped(include_str!("style.css"))) }
-            }
-            body {
-                header {
-                    p.over { (findings.run) }
-                    h1 { (study.name) }
-                    p.question { (study.question) }
-                }
-                main {
-                    (invalid(findings))
-                    (verdict(findings))
-                    @if !findings.cases.is_empty() { (plots(findings, study, compared.as_ref(), operations.as_ref(), &groups)) }
-                    @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
-                    (events::events(findings))
-                    (evolution::evolution(findings))
-                    (tables::trials(measurements, &groups))
-                    (environment::environment(findings, study, environment, measurements))
-                }
-                footer {
-                    "Made by loadline " (environment.loadline) ". Intervals are 95 % intervals over trials; percentiles are read from the \
-                     merged times of all valid trials and never averaged."
-                }
-                (policy::script())
-            }
-        }
+    let header = maud::html! {
+        p.over { (findings.run) }
+        h1 { (study.name) }
+        p.question { (study.question) }
     };
-    page.into_string()
+    let main = maud::html! {
+        (invalid(findings))
+        (verdict(findings))
+        @if !findings.cases.is_empty() { (plots(findings, study, compared.as_ref(), operations.as_ref(), &groups)) }
+        @if !findings.claims.is_empty() { (tables::claims(&findings.claims, &study.source)) }
+        (events::events(findings))
+        (evolution::evolution(findings))
+        (tables::trials(measurements, &groups))
+        (environment::environment(findings, study, environment, measurements))
+    };
+    let footer = maud::html! {
+        "Made by loadline " (environment.loadline) ". Intervals are 95 % intervals over trials; percentiles are read from the \
+         merged times of all valid trials and never averaged."
+    };
+    whole(&format!("{} - loadline report", study.name), &header, &main, &footer)
 }
 
 /// What makes the run's figures doubtful, before anything else.

@@ -2,10 +2,10 @@
 //!
 //! Main function: [`page`]. Invariant: as in the report, the page needs nothing else and every plot has a table with its numbers.
 
-use maud::{DOCTYPE, Markup, PreEscaped, html};
+use maud::{Markup, html};
 
+use super::page::whole;
 use super::plot::{Line, Mark, Plot, Point, Stroke};
-use super::policy::{policy, script};
 use super::scale::{Scale, Tick};
 use super::unit::Unit;
 use crate::report::score::{AlternativeFinding, ScoreFinding, from_best, remarks, show_span};
@@ -20,57 +20,44 @@ const HIGHEST: f64 = 11.5;
 /// The whole page; `source` says where the evidence comes from.
 pub fn page(finding: &ScoreFinding, source: &str) -> String {
     let verdict = &finding.verdict;
-    let page = html! {
-        (DOCTYPE)
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                (policy())
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Score - loadline" }
-                style { (PreEscaped(include_str!("style.css"))) }
+    let header = html! {
+        p.over { (source) }
+        h1 { "Score" }
+        p.question { "Which alternative, when writing weighs " (show_number(finding.write_weight)) " times as much as reading?" }
+    };
+    let main = html! {
+        div class={ "box verdict" @if !verdict.is_decided() { " open" } } {
+            p.first { strong { (verdict.answer) } (verdict.evidence) }
+            @if !remarks(finding).is_empty() { ul.notes { @for remark in remarks(finding) { li { (remark) } } } }
+        }
+        section #points {
+            h2 { "Points" }
+            p.about {
+                "At most 10 for writing and 10 for reading. Writing: in proportion to the mean throughput, the highest has \
+                 10. Reading: per case the shortest execution time has 10 and the others less by what they take longer; \
+                 then the mean over the cases of a query, and over queries."
             }
-            body {
-                header {
-                    p.over { (source) }
-                    h1 { "Score" }
-                    p.question { "Which alternative, when writing weighs " (show_number(finding.write_weight)) " times as much as reading?" }
-                }
-                main {
-                    div class={ "box verdict" @if !verdict.is_decided() { " open" } } {
-                        p.first { strong { (verdict.answer) } (verdict.evidence) }
-                        @if !remarks(finding).is_empty() { ul.notes { @for remark in remarks(finding) { li { (remark) } } } }
-                    }
-                    section #points {
-                        h2 { "Points" }
-                        p.about {
-                            "At most 10 for writing and 10 for reading. Writing: in proportion to the mean throughput, the highest has \
-                             10. Reading: per case the shortest execution time has 10 and the others less by what they take longer; \
-                             then the mean over the cases of a query, and over queries."
-                        }
-                        (points(finding))
-                    }
-                    section #sensitivity {
-                        h2 { "Sensitivity to the weight of writing" }
-                        p.about {
-                            "Points per unit of weight, (weight × writing + reading) / (weight + 1): at the left reading alone counts, at \
-                             the right writing alone. Alternatives change places where their lines cross."
-                            @if finding.alternatives.iter().any(|one| one.total_ci95.is_some()) { " Whiskers are intervals of the totals, at 95 % or more; what decides is a total's distance from the best other one." }
-                        }
-                        div.wide { (plot(finding)) }
-                        (rankings(finding))
-                    }
-                    section #queries {
-                        h2 { "Points by query" }
-                        (queries(finding))
-                    }
-                }
-                footer { "Made by loadline " (env!("CARGO_PKG_VERSION")) "." }
-                (script())
+            (points(finding))
+        }
+        section #sensitivity {
+            h2 { "Sensitivity to the weight of writing" }
+            p.about {
+                "Points per unit of weight, (weight × writing + reading) / (weight + 1): at the left reading alone counts, at \
+                 the right writing alone. Alternatives change places where their lines cross."
+                @if finding.alternatives.iter().any(|one| one.total_ci95.is_some()) { " Whiskers are intervals of the totals, at 95 % or more; what decides is a total's distance from the best other one." }
             }
+            div.wide { (plot(finding)) }
+            (rankings(finding))
+        }
+        section #queries {
+            h2 { "Points by query" }
+            (queries(finding))
         }
     };
-    page.into_string()
+    let footer = html! {
+        "Made by loadline " (env!("CARGO_PKG_VERSION")) "."
+    };
+    whole("Score - loadline", &header, &main, &footer)
 }
 
 fn ranked(finding: &ScoreFinding) -> impl Iterator<Item = &AlternativeFinding> {

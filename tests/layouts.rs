@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use loadline::data;
 use loadline::database::dialect::create_table;
 use loadline::database::{Database, Session, sqlite::Sqlite};
-use loadline::layout::{self, Layout};
+use loadline::layout::{self, Access, Layout};
 use loadline::operation::{Fields, Operation};
 use loadline::record::{Cell, Cells, Generator};
 use loadline::statement::Request;
@@ -114,7 +114,8 @@ fn write_and_read_back(name: &str, settings: &RecordSettings, batches: &[u32]) {
     let place = Place::new(&format!("{name}-{}-{}", settings.type_name, settings.per_measurement));
     let database = place.database();
     let generator = data::build(settings).unwrap();
-    let layout = layout::build(name, generator.record_type(), "t", 100).unwrap();
+    let mut layout = layout::build(name, generator.record_type(), "t", 100).unwrap();
+    layout.add_access(&Access { read: true, ..Access::default() }, generator.record_type());
     let mut session = session(&database, &*layout);
     let mut request = Request::default();
     let mut written = 0;
@@ -280,7 +281,7 @@ fn preloaded_records_are_read_and_written_behind_by_all_clients() {
         settings.layout.name = layout_name.to_owned();
         settings.workload.batch = 2;
         settings.workload.name = "write".to_owned();
-        let write = Work::new(&settings).unwrap();
+        let write = Work::with_reads(&settings).unwrap();
         settings.workload.name = "read".to_owned();
         let read = Work::new(&settings).unwrap();
         let mut session = database.connect().unwrap();

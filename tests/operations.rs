@@ -103,7 +103,7 @@ impl<'a> Tables<'a> {
         let one = (0..record_type.values.len() as u16).map(Fields::One);
         let fields: Vec<_> = [Fields::All].into_iter().chain(one).collect();
         let mut layout = layout::build(name, record_type, "oracle", 100).unwrap();
-        let access = Access { select: fields.clone(), update: fields, scan: true, delete: true };
+        let access = Access { read: true, select: fields.clone(), update: fields, scan: true, delete: true };
         layout.add_access(&access, record_type);
         let mut session = database.connect().unwrap();
         for table in &layout.program().tables {

@@ -207,7 +207,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         None => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
     };
     let (mut measurement, samples) = measured(trial, &observed, attended, current);
-    let unanswered = if stored.is_some() { unanswered(settings, &work, &observed, current)? } else { None };
+    let unanswered = if stored.is_some() { unanswered(settings, &observed, current)? } else { None };
     let stored = Happenings { evolved, events }.tell(&mut measurement, &observed, Counted { stored, unanswered });
     (measurement.plans, measurement.connecting_s) = (plans, connecting_s);
     measurement.disk = disk.transpose().map_err(anyhow::Error::msg)?;

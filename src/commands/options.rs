@@ -277,6 +277,8 @@ mod tests {
               or take database.name = \"sqlite\", \"mariadb\", \"mysql\" or \"postgres\""
             ]
         );
+        // Who only writes reads nothing.
+        assert_eq!(refused(without, |_| ()), Vec::<String>::new());
         // A table of whole records needs neither.
         let without = without.without(Capability::Updates).without(Capability::Deletes);
         assert_eq!(refused(without, |settings| "wide".clone_into(&mut settings.layout.name)), Vec::<String>::new());

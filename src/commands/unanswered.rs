@@ -34,20 +34,16 @@ pub fn are_looked_for(settings: &Settings) -> bool {
 ///
 /// # Errors
 /// When the database cannot be asked.
-pub fn unanswered(
-    settings: &Settings,
-    work: &Work,
-    observed: &Observed,
-    current: &Current,
-) -> anyhow::Result<Option<(u64, u64)>> {
+pub fn unanswered(settings: &Settings, observed: &Observed, current: &Current) -> anyhow::Result<Option<(u64, u64)>> {
     let clients = &observed.acknowledged;
     let sent: u64 = clients.iter().map(|client| client.count_unknown()).sum();
     if !are_looked_for(settings) || clients.iter().any(|client| client.is_cut) || sent > MOST {
         return Ok(None);
     }
+    let work = Work::with_reads(settings).map_err(anyhow::Error::msg)?;
     let mut found = 0;
     for (client, acknowledged) in (0_u32..).zip(clients) {
-        found += found_of(client, &acknowledged.unknown, work, current)?;
+        found += found_of(client, &acknowledged.unknown, &work, current)?;
     }
     Ok(Some((sent, found)))
 }

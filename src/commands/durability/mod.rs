@@ -315,7 +315,7 @@ fn fail(
     facts: &mut BTreeMap<String, String>,
 ) -> anyhow::Result<Tally> {
     let settings = &case.settings;
-    let work = Work::new(settings).map_err(anyhow::Error::msg)?;
+    let work = Work::with_reads(settings).map_err(anyhow::Error::msg)?;
     let scene = Scene { directory, settings, work: &work, fault };
     let mut tally = Tally::new(fault);
     let mut subject: Option<Subject> = None;

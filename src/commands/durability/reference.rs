@@ -39,7 +39,7 @@ impl Reference {
             ..DatabaseSettings::default()
         };
         let entry = database::find("sqlite").context("the reference")?;
-        let work = Work::new(settings).map_err(anyhow::Error::msg)?;
+        let work = Work::with_reads(settings).map_err(anyhow::Error::msg)?;
         let mut session = entry.open(&own, None)?.open()?;
         work.program().tables.iter().try_for_each(|table| session.create_table(table))?;
         session.prepare(work.program())?;

@@ -1,5 +1,5 @@
-//! Single records by their key, and scans from one: what workloads need of a layout beyond inserting and reading. Main types:
-//! [`Access`], what is asked for, and [`Accessed`], the statements that do it where records are rows of tables.
+//! Single records by their key, and scans from one: what workloads need of a layout beyond inserting. Main types: [`Access`],
+//! what is asked for, and [`Accessed`], the statements that do it where records are rows of tables.
 
 use super::columns::{add, column_ref, equals, next_cell, read};
 use super::text;
@@ -10,6 +10,8 @@ use crate::statement::{Expect, Limit, Program, Request, Select, Statement, Step,
 /// What a case asks of single records; layouts prepare only that.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access {
+    /// Whether whole records are read.
+    pub read: bool,
     /// What is selected; empty where nothing is.
     pub select: Vec<Fields>,
     /// What is updated; empty where nothing is.
@@ -30,8 +32,14 @@ impl Access {
                 }
             }
         }
+        self.read |= other.read;
         self.scan |= other.scan;
         self.delete |= other.delete;
+    }
+
+    /// Whether some operation gives all values of single records.
+    pub(super) fn reads_whole(&self) -> bool {
+        self.read || self.select.contains(&Fields::All)
     }
 }
 
@@ -80,8 +88,8 @@ impl<T> ByFields<T> {
 
 /// Where a layout with a row for each record keeps values.
 pub(super) struct Shape<'a> {
-    /// The statement that reads all columns of a record by its key.
-    pub read: u16,
+    /// What reads all columns of a record by its key.
+    pub read: &'a Select,
     /// The columns of the key, which every table of records has.
     pub key: &'a [TableColumn],
     /// The tables of records, those that others refer to first.
@@ -103,7 +111,8 @@ pub(super) struct TablePart {
 /// The statements of an [`Access`], in a layout's program.
 #[derive(Debug, Default)]
 pub(super) struct Accessed {
-    select: ByFields<u16>,
+    read: Option<u16>,
+    select: ByFields<Option<u16>>,
     update: ByFields<Vec<Setting>>,
     scan: Option<u16>,
     /// One statement for each table, those that refer to others first.
@@ -122,8 +131,9 @@ struct Setting {
 impl Accessed {
     /// Adds what is asked for to a program.
     pub(super) fn add(access: &Access, program: &mut Program, shape: Shape<'_>) -> Self {
+        let read = access.reads_whole().then(|| add(program, Statement::Select(shape.read.clone())));
         let select = ByFields::new(&access.select, |fields| match fields {
-            Fields::All => shape.read,
+            Fields::All => read,
             Fields::One(place) => {
                 let columns = shape.parts.iter().flat_map(|part| part.columns.iter().map(move |column| (part, column)));
                 let (from, columns) = columns
@@ -132,7 +142,7 @@ impl Accessed {
                     .next()
                     .unwrap_or_default();
                 let conditions = shape.key.iter().map(|column| equals(&from, &column.name, column.kind)).collect();
-                add(program, Statement::Select(Select { columns, from, conditions, ..Select::default() }))
+                Some(add(program, Statement::Select(Select { columns, from, conditions, ..Select::default() })))
             }
         });
         let update = ByFields::new(&access.update, |fields| {
@@ -158,10 +168,10 @@ impl Accessed {
                 delete.push(add(program, Statement::Delete { table, key }));
             }
         }
-        Accessed { select, update, scan, delete, as_text: shape.as_text }
+        Accessed { read, select, update, scan, delete, as_text: shape.as_text }
     }
 
-    /// Appends the steps of a selection, an update, a scan or a deletion; `append_key` appends the key of a record. A scan's key
+    /// Appends the steps of a reading, a selection, an update, a scan or a deletion; `append_key` appends the key of a record. A scan's key
     /// is what `append_first` appends.
     #[inline]
     pub(super) fn bind(
@@ -173,8 +183,14 @@ impl Accessed {
         append_first: impl Fn(u64, &mut Request),
     ) {
         match *operation {
+            Operation::Read { record } => {
+                let Some(statement) = self.read else { return };
+                let first_cell = next_cell(&request.cells);
+                append_key(record, request);
+                read(request, statement, first_cell);
+            }
             Operation::Select { record, fields } => {
-                let Some(statement) = self.select.get(fields) else { return };
+                let Some(Some(statement)) = self.select.get(fields) else { return };
                 let first_cell = next_cell(&request.cells);
                 append_key(record, request);
                 read(request, *statement, first_cell);
@@ -211,7 +227,6 @@ impl Accessed {
                 }
             }
             Operation::Insert { .. }
-            | Operation::Read { .. }
             | Operation::Query { .. }
             | Operation::Statement { .. }
             | Operation::Replayed { .. } => {}
@@ -238,9 +253,14 @@ mod tests {
     #[test]
     fn what_several_parts_ask_for_is_prepared_once() {
         let mut access = Access { select: vec![Fields::All], scan: true, ..Access::default() };
-        access.merge(Access { select: vec![Fields::One(3), Fields::All], delete: true, ..Access::default() });
+        access.merge(Access {
+            read: true,
+            select: vec![Fields::One(3), Fields::All],
+            delete: true,
+            ..Access::default()
+        });
         let select = vec![Fields::All, Fields::One(3)];
-        assert_eq!(access, Access { select, update: Vec::new(), scan: true, delete: true });
+        assert_eq!(access, Access { read: true, select, update: Vec::new(), scan: true, delete: true });
         let by_fields = ByFields::new(&access.select, |fields| fields);
         assert_eq!(by_fields.get(Fields::One(3)), Some(&Fields::One(3)));
         assert_eq!((by_fields.get(Fields::One(2)), by_fields.get(Fields::One(4))), (None, None));

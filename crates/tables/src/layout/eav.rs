@@ -34,7 +34,9 @@ struct Eav {
     program: Program,
     whole: Whole,
     insert: u16,
-    read: u16,
+    /// Reads all rows of a record.
+    all_rows: Select,
+    read: Option<u16>,
     select: ByFields<u16>,
     update: ByFields<u16>,
     scan: Option<u16>,
@@ -70,15 +72,15 @@ impl Eav {
         ];
         program.tables.push(table(name, columns.clone(), vec![key.name.clone(), ATTRIBUTE.to_owned()]));
         let insert = add(&mut program, Statement::Insert { table: name.to_owned(), columns: columns.clone() });
-        let select = Select {
+        let all_rows = Select {
             columns: columns.iter().map(|column| column_ref(name, &column.name)).collect(),
             from: name.to_owned(),
             conditions: vec![equals(name, &key.name, key.kind)],
             ..Select::default()
         };
-        let read = add(&mut program, Statement::Select(select));
         let (select, update) = (ByFields::default(), ByFields::default());
-        Eav { program, whole, insert, read, select, update, scan: None, delete: None, queried: Queried::default() }
+        let (read, scan, delete) = (None, None, None);
+        Eav { program, whole, insert, all_rows, read, select, update, scan, delete, queried: Queried::default() }
     }
 
     /// Entity, attribute and value.
@@ -149,13 +151,15 @@ impl Layout for Eav {
         let columns = [entity, attribute, value].map(|column| column.name.clone()).into();
         let scan = Statement::SelectGroups { table: name.to_owned(), columns, key: entity.clone() };
         let delete = Statement::Delete { table: name.to_owned(), key: vec![entity.clone()] };
+        let all_rows = Statement::Select(self.all_rows.clone());
         let program = &mut self.program;
         let mut once = |statement: &Statement| match program.statements.iter().position(|known| known == statement) {
             Some(known) => known as u16,
             None => add(program, statement.clone()),
         };
+        self.read = access.read.then(|| once(&all_rows));
         self.select = ByFields::new(&access.select, |fields| match fields {
-            Fields::All => self.read,
+            Fields::All => once(&all_rows),
             Fields::One(_) => once(&select_one),
         });
         self.update = ByFields::new(&access.update, |fields| match fields {
@@ -215,8 +219,9 @@ impl Layout for Eav {
                 insert(request, self.insert, records * width as u32, rows);
             }
             Operation::Read { record } => {
+                let Some(statement) = self.read else { return };
                 key.append(record, generator, request);
-                read(request, self.read, first_cell);
+                read(request, statement, first_cell);
             }
             Operation::Select { record, fields } => {
                 let Some(statement) = self.select.get(fields) else { return };

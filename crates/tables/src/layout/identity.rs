@@ -88,10 +88,9 @@ impl Identity {
         insert(request, self.begin, (begun.end - begun.start) as u32, first_cell);
     }
 
-    /// The scan of whole records, but for its limit: as the statement `read` of the program reads them, in the order of the
+    /// The scan of whole records, but for its limit: as `read` reads them, in the order of the
     /// records' own key, else of their numbers.
-    pub(super) fn scan(&self, program: &Program, read: u16, record_type: &RecordType) -> Select {
-        let Some(Statement::Select(read)) = program.statements.get(usize::from(read)) else { return Select::default() };
+    pub(super) fn scan(&self, read: &Select, record_type: &RecordType) -> Select {
         let key = record_type.key.map(|place| &record_type.identity[place]);
         let mut from_key = match key {
             Some(column) => equals(&self.name, &column.name, column.kind),

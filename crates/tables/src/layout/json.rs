@@ -33,10 +33,12 @@ struct Json {
     /// The start of each member: its name as a JSON string and a colon.
     names: Vec<Vec<u8>>,
     insert: u16,
-    read: u16,
+    /// Reads a whole record.
+    whole_row: Select,
+    read: Option<u16>,
     scan: Option<u16>,
     delete: Option<u16>,
-    select: ByFields<u16>,
+    select: ByFields<Option<u16>>,
     update: ByFields<u16>,
     queried: Queried,
 }
@@ -67,13 +69,12 @@ impl Json {
         let columns = vec![key.clone(), document];
         program.tables.push(table(name, columns.clone(), vec![key.name.clone()]));
         let insert = add(&mut program, Statement::Insert { table: name.to_owned(), columns: columns.clone() });
-        let select = Select {
+        let whole_row = Select {
             columns: columns.iter().map(|column| column_ref(name, &column.name)).collect(),
             from: name.to_owned(),
             conditions: vec![equals(name, &key.name, key.kind)],
             ..Select::default()
         };
-        let read = add(&mut program, Statement::Select(select));
         let start = |column: &Column| {
             let mut start = Vec::new();
             write_string(member(&column.name).as_bytes(), &mut start);
@@ -87,7 +88,8 @@ impl Json {
             whole,
             names,
             insert,
-            read,
+            whole_row,
+            read: None,
             scan: None,
             delete: None,
             select,
@@ -136,10 +138,11 @@ impl Layout for Json {
         };
         let values: Vec<_> = record_type.values.iter().map(value).collect();
         let program = &mut self.program;
+        self.read = access.reads_whole().then(|| add(program, Statement::Select(self.whole_row.clone())));
         self.select = ByFields::new(&access.select, |fields| match chosen(&values, fields) {
             [member] if fields != Fields::All => {
                 let (table, document, key) = (table.clone(), DOCUMENT.to_owned(), key.clone());
-                add(program, Statement::SelectMember { table, document, member: member.clone(), key })
+                Some(add(program, Statement::SelectMember { table, document, member: member.clone(), key }))
             }
             _ => self.read,
         });
@@ -147,7 +150,7 @@ impl Layout for Json {
             let (table, document, key) = (table.clone(), DOCUMENT.to_owned(), key.clone());
             add(program, Statement::UpdateDocument { table, document, set: chosen(&values, fields).to_vec(), key })
         });
-        self.scan = access.scan.then(|| add_scan(program, self.read, &self.whole.key.column));
+        self.scan = access.scan.then(|| add_scan(program, &self.whole_row, &self.whole.key.column));
         self.delete = access.delete.then(|| add(program, Statement::Delete { table, key }));
     }
 
@@ -202,11 +205,12 @@ impl Layout for Json {
                 insert(request, self.insert, records, first_cell);
             }
             Operation::Read { record } => {
+                let Some(statement) = self.read else { return };
                 key.append(record, generator, request);
-                read(request, self.read, first_cell);
+                read(request, statement, first_cell);
             }
             Operation::Select { record, fields } => {
-                let Some(statement) = self.select.get(fields) else { return };
+                let Some(Some(statement)) = self.select.get(fields) else { return };
                 key.append(record, generator, request);
                 read(request, *statement, first_cell);
             }
@@ -249,15 +253,11 @@ fn append_members(record: u64, fields: Fields, generator: &dyn Generator, reques
     }
 }
 
-/// Adds the scan of whole rows in the order of a single key, as the statement `read` of the program reads them.
-pub(super) fn add_scan(program: &mut Program, read: u16, key: &TableColumn) -> u16 {
-    let select = match program.statements.get(usize::from(read)) {
-        Some(Statement::Select(read)) => read.clone(),
-        _ => Select::default(),
-    };
-    let mut from_key = equals(&select.from, &key.name, key.kind);
+/// Adds the scan of whole rows in the order of a single key, as `read` reads them.
+pub(super) fn add_scan(program: &mut Program, read: &Select, key: &TableColumn) -> u16 {
+    let mut from_key = equals(&read.from, &key.name, key.kind);
     from_key.comparison = Comparison::GreaterOrEqual;
     let order = vec![(from_key.column.clone(), false)];
     let limit = Some(Limit::Bound);
-    add(program, Statement::Select(Select { conditions: vec![from_key], order, limit, ..select }))
+    add(program, Statement::Select(Select { conditions: vec![from_key], order, limit, ..read.clone() }))
 }

@@ -32,7 +32,9 @@ struct KeyValue {
     program: Program,
     whole: Whole,
     insert: u16,
-    read: u16,
+    /// Reads a whole record.
+    whole_row: Select,
+    read: Option<u16>,
     select: ByFields<()>,
     update: ByFields<()>,
     read_to_write: Option<u16>,
@@ -50,25 +52,21 @@ impl KeyValue {
         let columns = vec![key.clone(), TableColumn { name: VALUE.to_owned(), kind, nullable: false }];
         program.tables.push(table(name, columns.clone(), vec![key.name.clone()]));
         let insert = add(&mut program, Statement::Insert { table: name.to_owned(), columns: columns.clone() });
-        let select = Select {
+        let whole_row = Select {
             columns: columns.iter().map(|column| column_ref(name, &column.name)).collect(),
             from: name.to_owned(),
             conditions: vec![equals(name, &key.name, key.kind)],
             ..Select::default()
         };
-        let read = add(&mut program, Statement::Select(select));
         let (select, update) = (ByFields::default(), ByFields::default());
-        let (read_to_write, write, scan, delete) = (None, None, None, None);
-        KeyValue { program, whole, insert, read, select, update, read_to_write, write, scan, delete }
+        let (read, read_to_write, write, scan, delete) = (None, None, None, None, None);
+        KeyValue { program, whole, insert, whole_row, read, select, update, read_to_write, write, scan, delete }
     }
 
     /// The statements that read a value to be written again, and write it.
     fn rewriting(&self) -> (Statement, Statement) {
         let table = &self.program.tables[0];
-        let reading = match self.program.statements.get(usize::from(self.read)) {
-            Some(Statement::Select(read)) => Select { for_update: true, ..read.clone() },
-            _ => Select::default(),
-        };
+        let reading = Select { for_update: true, ..self.whole_row.clone() };
         let set = vec![table.columns[1].clone()];
         let writing = Statement::Update { table: table.name.clone(), set, key: self.whole.key_columns() };
         (Statement::Select(reading), writing)
@@ -113,6 +111,9 @@ impl Layout for KeyValue {
         let (reading, writing) = self.rewriting();
         let (table, key) = (self.program.tables[0].name.clone(), self.whole.key_columns());
         let program = &mut self.program;
+        // Who selects one field reads all of them.
+        let reads = access.read || !access.select.is_empty();
+        self.read = reads.then(|| add(program, Statement::Select(self.whole_row.clone())));
         self.select = ByFields::new(&access.select, |_| ());
         self.update = ByFields::new(&access.update, |_| ());
         if access.update.iter().any(|fields| *fields != Fields::All) {
@@ -121,7 +122,7 @@ impl Layout for KeyValue {
         if !access.update.is_empty() {
             self.write = Some(add(program, writing));
         }
-        self.scan = access.scan.then(|| add_scan(program, self.read, &self.whole.key.column));
+        self.scan = access.scan.then(|| add_scan(program, &self.whole_row, &self.whole.key.column));
         self.delete = access.delete.then(|| add(program, Statement::Delete { table, key }));
     }
 
@@ -149,14 +150,14 @@ impl Layout for KeyValue {
                 insert(request, self.insert, records, first_cell);
             }
             Operation::Read { record } => {
+                let Some(statement) = self.read else { return };
                 key.append(record, generator, request);
-                read(request, self.read, first_cell);
+                read(request, statement, first_cell);
             }
             Operation::Select { record, fields } => {
-                if self.select.get(fields).is_some() {
-                    key.append(record, generator, request);
-                    read(request, self.read, first_cell);
-                }
+                let (Some(statement), Some(())) = (self.read, self.select.get(fields)) else { return };
+                key.append(record, generator, request);
+                read(request, statement, first_cell);
             }
             Operation::Update { record, like, fields } => {
                 let (Some(write), Some(())) = (self.write, self.update.get(fields)) else { return };

@@ -37,9 +37,9 @@ pub trait Layout: Send + Sync {
     /// The tables, and the statements that requests refer to.
     fn program(&self) -> &Program;
 
-    /// Adds the statements of [`Operation::Select`], [`Operation::Update`], [`Operation::Scan`] and [`Operation::Delete`], of
-    /// which only those added can be bound; a request for others has no steps. To be called at most once, before tables are
-    /// created: a table may get an index for it.
+    /// Adds the statements of [`Operation::Read`], [`Operation::Select`], [`Operation::Update`], [`Operation::Scan`] and
+    /// [`Operation::Delete`], of which only those added can be bound; a request for others has no steps. To be called at most
+    /// once, before tables are created: a table may get an index for it.
     fn add_access(&mut self, access: &Access, record_type: &RecordType);
 
     /// Adds the statements of [`Operation::Query`], for queries that were checked against the record type. To be called at most
@@ -181,10 +181,12 @@ mod tests {
             Operation::Read { record: 23 },
         ];
         for entry in REGISTRY {
-            let layout = build(entry.name, generator.record_type(), "qos", 20).unwrap();
+            let mut layout = build(entry.name, generator.record_type(), "qos", 20).unwrap();
+            layout.add_access(&Access { read: true, ..Access::default() }, generator.record_type());
             for operation in operations {
                 let mut request = Request::default();
                 layout.bind(&operation, &*generator, &mut request);
+                assert!(!request.steps.is_empty(), "{}: {operation:?}", entry.name);
                 for step in &request.steps {
                     let (width, expect) = match &layout.program().statements[usize::from(step.statement)] {
                         Statement::Insert { columns, .. } => (columns.len(), Expect::Changed(u64::from(step.rows))),

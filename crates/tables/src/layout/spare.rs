@@ -5,7 +5,7 @@
 //! knows the names: they are read from the naming table when it starts, which is no part of what is measured.
 
 use super::access::{Access, Accessed, Shape, TablePart, change};
-use super::columns::{add, column_ref, equals, insert, next_cell, read, table};
+use super::columns::{add, column_ref, equals, insert, next_cell, table};
 use super::evolution::append_value;
 use super::query::{Queried, check_window};
 use super::text::repeat_as_text;
@@ -36,7 +36,8 @@ struct Spare {
     program: Program,
     whole: Whole,
     insert: u16,
-    read: u16,
+    /// Reads a whole record.
+    read: Select,
     accessed: Accessed,
     queried: Queried,
 }
@@ -72,13 +73,12 @@ impl Spare {
         program.tables.push(table(name, columns(used + UNUSED).collect(), vec![key.name.clone()]));
         let into_records =
             add(&mut program, Statement::Insert { table: name.to_owned(), columns: columns(used).collect() });
-        let select = Select {
+        let read = Select {
             columns: columns(used).map(|column| column_ref(name, &column.name)).collect(),
             from: name.to_owned(),
             conditions: vec![equals(name, &key.name, key.kind)],
             ..Select::default()
         };
-        let read = add(&mut program, Statement::Select(select));
         let name_one = add(&mut program, Statement::Insert { table: names, columns: naming });
         for (place, column) in (1..).zip(&whole.columns) {
             program.first.cells.int(place);
@@ -107,16 +107,15 @@ impl Layout for Spare {
 
     fn add_access(&mut self, access: &Access, record_type: &RecordType) {
         let (_, records) = self.tables();
-        let Some(Statement::Select(read)) = self.program.statements.get(usize::from(self.read)) else { return };
         let key = &self.whole.key.column;
-        let mut from_key = equals(&read.from, &key.name, key.kind);
+        let mut from_key = equals(&self.read.from, &key.name, key.kind);
         from_key.comparison = Comparison::GreaterOrEqual;
         let order = vec![(from_key.column.clone(), false)];
-        let scan = Select { conditions: vec![from_key], order, ..read.clone() };
+        let scan = Select { conditions: vec![from_key], order, ..self.read.clone() };
         let values = records.columns[1 + self.whole.identity..].iter().take(record_type.values.len());
         let columns = values.cloned().enumerate().collect();
         let parts = vec![TablePart { table: records.name.clone(), columns }];
-        let shape = Shape { read: self.read, key: &self.whole.key_columns(), parts, scan, as_text: true };
+        let shape = Shape { read: &self.read, key: &self.whole.key_columns(), parts, scan, as_text: true };
         self.accessed = Accessed::add(access, &mut self.program, shape);
     }
 
@@ -182,10 +181,6 @@ impl Layout for Spare {
                     (values..values + width).for_each(|place| repeat_as_text(&mut request.cells, place));
                 }
                 insert(request, self.insert, records, rows);
-            }
-            Operation::Read { record } => {
-                key.append(record, generator, request);
-                read(request, self.read, first_cell);
             }
             Operation::Query { query } => self.queried.bind(query, request),
             _ => {

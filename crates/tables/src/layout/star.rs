@@ -2,7 +2,7 @@
 
 use super::access::{Access, Accessed, Shape, TablePart, value_columns};
 use super::columns::{
-    MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, read, table, table_column,
+    MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, table, table_column,
 };
 use super::evolution::column_evolution;
 use super::identity::Identity;
@@ -25,7 +25,8 @@ struct Star {
     program: Program,
     identity: Identity,
     insert: u16,
-    read: u16,
+    /// Reads a whole record.
+    read: Select,
     accessed: Accessed,
     queried: Queried,
     /// What scans go by.
@@ -45,14 +46,13 @@ impl Star {
         program.tables.push(values);
         let insert = add(&mut program, Statement::Insert { table: name.clone(), columns });
         let value_refs = record_type.values.iter().map(|column| column_ref(&name, &column.name));
-        let select = Select {
+        let read = Select {
             columns: identity.column_refs(record_type).chain(value_refs).collect(),
             joins: vec![identity.join(&name)],
             conditions: vec![equals(&name, RECORD_ID, ColumnKind::Int64)],
             from: name.clone(),
             ..Select::default()
         };
-        let read = add(&mut program, Statement::Select(select));
         let (accessed, queried) = (Accessed::default(), Queried::default());
         Star { program, identity, insert, read, accessed, queried, key: RecordKey::of(record_type) }
     }
@@ -65,9 +65,9 @@ impl Layout for Star {
 
     fn add_access(&mut self, access: &Access, record_type: &RecordType) {
         let name = self.record_table().unwrap_or_default().to_owned();
-        let scan = self.identity.scan(&self.program, self.read, record_type);
+        let scan = self.identity.scan(&self.read, record_type);
         let parts = vec![TablePart { table: name, columns: value_columns(record_type, |_| true) }];
-        let shape = Shape { read: self.read, key: &[number_column(RECORD_ID)], parts, scan, as_text: false };
+        let shape = Shape { read: &self.read, key: &[number_column(RECORD_ID)], parts, scan, as_text: false };
         self.accessed = Accessed::add(access, &mut self.program, shape);
         if access.delete {
             self.identity.add_delete(&mut self.program);
@@ -107,11 +107,6 @@ impl Layout for Star {
                 }
                 insert(request, self.insert, records, first_cell);
                 self.identity.end(&range, generator, request);
-            }
-            Operation::Read { record } => {
-                let first_cell = next_cell(&request.cells);
-                request.cells.int(record as i64);
-                read(request, self.read, first_cell);
             }
             Operation::Query { query } => self.queried.bind(query, request),
             _ => {

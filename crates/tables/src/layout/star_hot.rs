@@ -3,7 +3,7 @@
 
 use super::access::{Access, Accessed, Shape, TablePart, value_columns};
 use super::columns::{
-    MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, read, table, table_column,
+    MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, table, table_column,
 };
 use super::evolution::column_evolution;
 use super::identity::Identity;
@@ -27,7 +27,8 @@ struct StarHot {
     identity: Identity,
     main: Part,
     secondary: Part,
-    read: u16,
+    /// Reads a whole record.
+    read: Select,
     accessed: Accessed,
     queried: Queried,
     /// What scans go by.
@@ -63,14 +64,13 @@ impl StarHot {
             column_ref(table, &column.name)
         });
         let on = vec![(column_ref(&names.1, RECORD_ID), column_ref(&names.0, RECORD_ID))];
-        let select = Select {
+        let read = Select {
             columns: identity.column_refs(record_type).chain(value_refs).collect(),
             from: names.0.clone(),
             joins: vec![identity.join(&names.0), Join { table: names.1.clone(), on }],
             conditions: vec![equals(&names.0, RECORD_ID, ColumnKind::Int64)],
             ..Select::default()
         };
-        let read = add(&mut program, Statement::Select(select));
         Ok(StarHot {
             program,
             identity,
@@ -112,13 +112,13 @@ impl Layout for StarHot {
     }
 
     fn add_access(&mut self, access: &Access, record_type: &RecordType) {
-        let scan = self.identity.scan(&self.program, self.read, record_type);
+        let scan = self.identity.scan(&self.read, record_type);
         let part = |part: &Part| TablePart {
             table: part.name.clone(),
             columns: value_columns(record_type, |place| part.places.contains(&place)),
         };
         let parts = vec![part(&self.main), part(&self.secondary)];
-        let shape = Shape { read: self.read, key: &[number_column(RECORD_ID)], parts, scan, as_text: false };
+        let shape = Shape { read: &self.read, key: &[number_column(RECORD_ID)], parts, scan, as_text: false };
         self.accessed = Accessed::add(access, &mut self.program, shape);
         if access.delete {
             self.identity.add_delete(&mut self.program);
@@ -167,11 +167,6 @@ impl Layout for StarHot {
                 }
                 insert(request, self.secondary.insert, records, first_cell);
                 self.identity.end(&range, generator, request);
-            }
-            Operation::Read { record } => {
-                let first_cell = next_cell(&request.cells);
-                request.cells.int(record as i64);
-                read(request, self.read, first_cell);
             }
             Operation::Query { query } => self.queried.bind(query, request),
             _ => {

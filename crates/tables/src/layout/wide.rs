@@ -8,7 +8,7 @@
 //! over it.
 
 use super::access::{Access, Accessed, Shape, TablePart, value_columns};
-use super::columns::{add, column_ref, equals, insert, next_cell, read, table, table_column};
+use super::columns::{add, column_ref, equals, insert, next_cell, table, table_column};
 use super::evolution::column_evolution;
 use super::key::RecordKey;
 use super::query::{Path, Queried, check_window};
@@ -28,7 +28,8 @@ pub(super) static WIDE: Entry = Entry {
 struct Wide {
     program: Program,
     insert: u16,
-    read: u16,
+    /// Reads a whole record.
+    read: Select,
     accessed: Accessed,
     queried: Queried,
     /// The columns of the primary key; the last is the record's own.
@@ -49,13 +50,12 @@ impl Wide {
         let names = primary_key.iter().map(|column| column.name.clone()).collect();
         program.tables.push(table(name, columns.clone(), names));
         let insert = add(&mut program, Statement::Insert { table: name.to_owned(), columns });
-        let select = Select {
+        let read = Select {
             columns: stored().map(|column| column_ref(name, &column.name)).collect(),
             from: name.to_owned(),
             conditions: primary_key.iter().map(|column| equals(name, &column.name, column.kind)).collect(),
             ..Select::default()
         };
-        let read = add(&mut program, Statement::Select(select));
         Wide { program, insert, read, accessed: Accessed::default(), queried: Queried::default(), primary_key, key }
     }
 
@@ -95,18 +95,17 @@ impl Layout for Wide {
     }
 
     fn add_access(&mut self, access: &Access, record_type: &RecordType) {
-        let Some(Statement::Select(read)) = self.program.statements.get(usize::from(self.read)) else { return };
         let key = &self.key.column;
-        let name = read.from.clone();
+        let name = self.read.from.clone();
         let mut from_key = equals(&name, &key.name, key.kind);
         from_key.comparison = Comparison::GreaterOrEqual;
         let order = vec![(from_key.column.clone(), false)];
-        let scan = Select { conditions: vec![from_key], order, ..read.clone() };
+        let scan = Select { conditions: vec![from_key], order, ..self.read.clone() };
         if access.scan {
             self.index_key();
         }
         let parts = vec![TablePart { table: name, columns: value_columns(record_type, |_| true) }];
-        let shape = Shape { read: self.read, key: &self.primary_key, parts, scan, as_text: false };
+        let shape = Shape { read: &self.read, key: &self.primary_key, parts, scan, as_text: false };
         self.accessed = Accessed::add(access, &mut self.program, shape);
     }
 
@@ -143,11 +142,6 @@ impl Layout for Wide {
                     generator.values(record, &mut request.cells);
                 }
                 insert(request, self.insert, records, first_cell);
-            }
-            Operation::Read { record } => {
-                let first_cell = next_cell(&request.cells);
-                self.append_key(record, generator, request);
-                read(request, self.read, first_cell);
             }
             Operation::Query { query } => self.queried.bind(query, request),
             _ => {

@@ -13,7 +13,7 @@ pub(super) static READ: Entry = Entry {
     summary: "every client reads single records by key, evenly over record.rows",
     needs_tables: true,
     keeps_records: true,
-    access: |_, _| Ok(Access::default()),
+    access: |_, _| Ok(Access { read: true, ..Access::default() }),
     build: |settings, client| Ok(Box::new(Read::new(settings, client)?)),
 };
 

@@ -65,8 +65,21 @@ impl Work {
     /// # Errors
     /// A sentence that names the setting, its value and the remedy.
     pub fn new(settings: &Settings) -> Result<Self, String> {
+        Work::asking(settings, &Access::default())
+    }
+
+    /// The same for who also reads single records, whatever the workload does: [`Operation::Read`] can be bound.
+    ///
+    /// # Errors
+    /// As [`Work::new`].
+    pub fn with_reads(settings: &Settings) -> Result<Self, String> {
+        Work::asking(settings, &Access { read: true, ..Access::default() })
+    }
+
+    /// The work that the settings describe, which can do what `besides` asks for, too.
+    fn asking(settings: &Settings, besides: &Access) -> Result<Self, String> {
         if settings.layout.tables_per_client {
-            return Work::with_tables_of_clients(settings);
+            return Work::with_tables_of_clients(settings, besides);
         }
         let needs_tables = known(settings)?.needs_tables || settings.record.rows > 0;
         build(settings, Client { number: 0, of: 1, seed: 0 })?;
@@ -76,7 +89,7 @@ impl Work {
             build(background, Client { number: 0, of: 1, seed: 0 }).map_err(of_workload)?;
         }
         let needs_tables = needs_tables || background.is_some();
-        let stored = if needs_tables { Some(Stored::new(settings, background.as_ref())?) } else { None };
+        let stored = if needs_tables { Some(Stored::new(settings, background.as_ref(), besides)?) } else { None };
         let mut program = stored.as_ref().map_or_else(Program::default, |stored| stored.layout.program().clone());
         program.rows_max = program.rows_max.max(1);
         if let (true, Some(column)) = (settings.record.existing, settings.layout.indexes.first()) {
@@ -121,12 +134,12 @@ impl Work {
 
     /// The same where each client has tables of its own: those of one trial are as many as its clients, and their statements
     /// differ in nothing but the tables' names, so that a request is one for each of them.
-    fn with_tables_of_clients(settings: &Settings) -> Result<Self, String> {
+    fn with_tables_of_clients(settings: &Settings, besides: &Access) -> Result<Self, String> {
         let of_client = |client: u32| {
             let mut own = settings.clone();
             own.layout.tables_per_client = false;
             own.record.table = format!("{}_{}", settings.record.table, client + 1);
-            Work::new(&own)
+            Work::asking(&own, besides)
         };
         let mut work = of_client(0)?;
         let mut of_clients = Vec::with_capacity(settings.load.clients as usize);
@@ -306,7 +319,7 @@ impl Work {
 }
 
 impl Stored {
-    fn new(settings: &Settings, background: Option<&Settings>) -> Result<Self, String> {
+    fn new(settings: &Settings, background: Option<&Settings>, besides: &Access) -> Result<Self, String> {
         let generator = data::build(&settings.record)?;
         let chunk = chunk_records(generator.record_type());
         let preloaded = settings.record.rows.min(chunk) as usize;
@@ -320,6 +333,7 @@ impl Stored {
             false => layout::build(name, record_type, table, records_max)?,
         };
         let mut access = (known(settings)?.access)(settings, record_type)?;
+        access.merge(besides.clone());
         if let Some(background) = background {
             access.merge((known(background)?.access)(background, record_type)?);
         }

@@ -91,13 +91,14 @@ fn access(settings: &Settings, record_type: &RecordType) -> Result<Access, Strin
     let plan = Plan::new(settings)?;
     let single = || (0..record_type.values.len()).map(|place| Fields::One(place as u16)).collect::<Vec<_>>();
     let rewrites = plan.has("read_modify_write");
-    let select = if !plan.read_all_fields && (plan.has("read") || rewrites) { single() } else { Vec::new() };
+    let reads = plan.has("read") || rewrites;
+    let select = if !plan.read_all_fields && reads { single() } else { Vec::new() };
     let update = match (plan.has("update") || rewrites, plan.write_all_fields) {
         (true, true) => vec![Fields::All],
         (true, false) => single(),
         (false, _) => Vec::new(),
     };
-    Ok(Access { select, update, scan: plan.has("scan"), delete: false })
+    Ok(Access { read: plan.read_all_fields && reads, select, update, scan: plan.has("scan"), delete: false })
 }
 
 /// Inserts records, each number once.

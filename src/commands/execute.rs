@@ -20,6 +20,7 @@ use super::options::{check_options, check_recorded, plans, restrict};
 use super::output::sentence;
 use super::pinned::{self};
 use super::stage::Current;
+use super::table_size::table_size;
 use super::unanswered::{Counted, are_looked_for, unanswered};
 use super::watch::Watch;
 use crate::database::{DatabaseError, Target};
@@ -207,6 +208,9 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         None => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
     };
     let (mut measurement, samples) = measured(trial, &observed, attended, current);
+    let is_asked = front.is_none() && current.server.as_ref().is_none_or(|server| server.is_running());
+    measurement.table_size =
+        is_asked.then(|| table_size(settings, &work, current, stored.map(|(_, found)| found))).flatten();
     let unanswered = if stored.is_some() { unanswered(settings, &observed, current)? } else { None };
     let stored = Happenings { evolved, events }.tell(&mut measurement, &observed, Counted { stored, unanswered });
     (measurement.plans, measurement.connecting_s) = (plans, connecting_s);

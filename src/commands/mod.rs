@@ -64,6 +64,7 @@ mod stage;
 mod staged_link;
 mod stolen;
 mod stored;
+mod table_size;
 mod telling;
 mod unanswered;
 mod watch;

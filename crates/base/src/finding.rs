@@ -85,6 +85,9 @@ pub struct CaseFinding {
     /// Bytes of content of the records written per second; none where records differ in length, or others are not written.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_bytes_per_s: Option<Estimate>,
+    /// Bytes on the disk for each record, tables and indexes, right behind the trials; none where the database does not tell.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub bytes_per_record: Option<Estimate>,
     /// What a writer beside the load wrote to the disk, in bytes per second; none without one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub disk_written_bytes_per_s: Option<Estimate>,

@@ -13,6 +13,7 @@ mod link;
 mod loops;
 mod recorded;
 pub mod starved;
+mod table_size;
 mod timeline;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ pub use link::LinkMeasurement;
 pub use loops::LoopMeasurement;
 pub use recorded::RecordedMeasurement;
 pub use starved::{Starvation, Waited, starvation};
+pub use table_size::TableSize;
 pub use timeline::{MOMENTS_MOST, Moment, Timeline, Told, ToldFigure, ToldHow, ToldUnit};
 
 /// Version of the stored form; raised when a field's meaning would change, which it never does silently.
@@ -121,6 +123,9 @@ pub struct Measurement {
     /// What the link between load and server carried, measured before the trial; none without a link.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub link: Option<LinkMeasurement>,
+    /// What its tables took on the disk behind it; none where the database does not tell, or nobody knows how many records they hold.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub table_size: Option<TableSize>,
     /// Why this trial is not to be trusted; empty when it is valid.
     pub invalid_because: Vec<Reason>,
     /// Where the trial comes from, if another tool measured it.
@@ -366,6 +371,7 @@ impl Measurement {
             freshness: None,
             disk: None,
             link: None,
+            table_size: None,
             recorded: None,
             samples: None,
             invalid_because: Vec::new(),

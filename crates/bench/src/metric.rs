@@ -68,10 +68,11 @@ enum TimeFigure {
 }
 
 /// All metrics of trials, a line each: name, title, unit, whether more is better, and how it is computed.
-pub const METRICS: [Metric; 44] = [
+pub const METRICS: [Metric; 45] = [
     metric("throughput", "operations per second", OPERATIONS_PER_S, true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", RECORDS_PER_S, true, Measurement::known_records_per_s),
     CONTENT_BYTES,
+    BYTES_PER_RECORD,
     metric("stored", "records stored per second", RECORDS_PER_S, true, |trial| stored(trial, |all| all.stored_per_s)),
     metric("buffer", "seconds until all was stored", Seconds, false, |trial| stored(trial, |all| all.buffer_s)),
     metric("intake", "blocks taken in", BitsPerSecond, true, intake),
@@ -132,6 +133,10 @@ const CPUS: Unit = Count(" CPUs");
 /// Bytes of the content of records that are written, per second.
 pub const CONTENT_BYTES: Metric =
     metric("content_bytes", "bytes of record content written per second", BytesPerSecond, true, content_bytes);
+
+/// What tables and indexes take on the disk for each record, right behind the trial.
+pub const BYTES_PER_RECORD: Metric =
+    metric("bytes_per_record", "bytes on disk per record", Bytes, false, |trial| trial.table_size?.bytes_per_record());
 
 /// The load line of a case; no figure of a single trial.
 pub const LOAD_LINE: Metric = metric("load_line", "load line", Count("/s"), true, |_| None);

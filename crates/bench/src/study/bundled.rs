@@ -63,6 +63,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "settings": "which settings of MariaDB pay when measurement data is written and read; five minutes",
     "query-count": "queries per second after a new connection, with and without encrypted files; two minutes on MariaDB",
     "query-count-paper": "the same with up to ten million queries as in the source; two hours",
+    "disk-size": "how many bytes a record takes on the disk, in each database and layout; two to six minutes",
     "disk-write": "how fast the disk writes by size of block, and what a database suffers; five minutes on SQLite",
     "block-intake": "how fast blocks come in over a link, by its rate and its tunnel's cipher; 25 minutes, as root",
     "block-intake-limit": "where intake nears the disk's speed, with and without a limit; five minutes, as root",

@@ -119,6 +119,12 @@ pub trait Dialect: Send + Sync {
         None
     }
 
+    /// Queries for one number, the bytes that these tables take on the disk with their indexes. The first that is answered with a number
+    /// counts; none where the database does not tell.
+    fn table_bytes(&self, _tables: &[&str]) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The statement after which the connection changes nothing any more; none where there is no such thing.
     fn read_only(&self) -> Option<&'static str> {
         None

@@ -36,6 +36,13 @@ pub(super) fn change_schema(
     outcome
 }
 
+/// Bytes of these tables on the disk, with their indexes.
+pub(super) fn table_bytes(session: &mut dyn Session, tables: &[&str]) -> Option<u64> {
+    let queries = session.dialect().table_bytes(tables);
+    // Names of views differ between versions, and some users may not read them.
+    queries.iter().find_map(|query| fact(session, query)?.parse().ok())
+}
+
 /// The last value of the first row of an answer: some name what they were asked for in front of it.
 pub(super) fn fact(session: &mut dyn Session, query: &str) -> Option<String> {
     session.query(query).ok()?.into_iter().next()?.pop().flatten()

@@ -138,6 +138,11 @@ pub trait TargetSession: Send {
         in_sql::count_rows(self.sql().ok_or_else(no_tables)?, table)
     }
 
+    /// Bytes that tables take on the disk, with their indexes; none where it does not tell, or not this user.
+    fn table_bytes(&mut self, tables: &[&str]) -> Option<u64> {
+        in_sql::table_bytes(self.sql()?, tables)
+    }
+
     /// Has it look at what a table holds, so that its plans do not depend on when it does so by itself; nothing where it makes no plans.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::histogram::Histogram;
 use crate::imported::{StatedTimes, TimeKind};
 use crate::measurement::{Environment, Measurement, OperationMeasurement};
 use crate::metric::background_name;
-use crate::metric::{CONTENT_BYTES, event_bytes};
+use crate::metric::{BYTES_PER_RECORD, CONTENT_BYTES, event_bytes};
 use crate::report::answers::ROWS_LEAST;
 use crate::report::case_trials::{CaseTrials, estimate, is_overloaded, time_finding};
 use crate::report::claims::judge_claim;
@@ -142,6 +142,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let throughputs: Vec<f64> = valid.iter().map(|trial| trial.throughput_per_s()).collect();
     let records: Vec<f64> = valid.iter().filter_map(|trial| trial.known_records_per_s()).collect();
     let contents: Vec<f64> = valid.iter().filter_map(|trial| CONTENT_BYTES.of(trial)).collect();
+    let sizes: Vec<f64> = valid.iter().filter_map(|trial| BYTES_PER_RECORD.of(trial)).collect();
     let mut operations: BTreeMap<String, OperationMeasurement> = BTreeMap::new();
     let (mut late, mut errors) = (Histogram::new(), BTreeMap::new());
     for trial in &valid {
@@ -173,6 +174,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         throughput_per_s: estimate(&throughputs),
         records_per_s: estimate(&records),
         content_bytes_per_s: (!contents.is_empty()).then(|| estimate(&contents)),
+        bytes_per_record: (!sizes.is_empty()).then(|| estimate(&sizes)),
         disk_written_bytes_per_s: disk::written(&valid),
         operations: operations
             .iter()

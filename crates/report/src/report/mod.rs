@@ -31,6 +31,7 @@ pub mod samples;
 pub mod score;
 pub mod scored;
 mod statements;
+mod table_sizes;
 pub mod terminal;
 mod uploads;
 pub mod verdicts;

@@ -11,7 +11,7 @@ use crate::report::events;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{LEVEL_LONGEST, in_short, short_setting, show_level, show_levels};
 use crate::report::{durability, freshness};
-use crate::report::{recorded, statements, uploads};
+use crate::report::{recorded, statements, table_sizes, uploads};
 use crate::study::{RepeatRule, Study};
 use crate::units::{show_number, show_seconds};
 
@@ -59,6 +59,7 @@ pub fn terminal_of(findings: &Findings, study: &Study, width: u16) -> String {
     push_table(&mut out, "Events", &events::HEADINGS, events::rows(findings));
     push_freshness(&mut out, findings);
     push_table(&mut out, "Through the recorder", &recorded::HEADINGS, recorded::rows(findings));
+    push_table(&mut out, "On the disk", &table_sizes::HEADINGS, table_sizes::rows(findings));
     push_table(&mut out, "Blocks", &uploads::HEADINGS, uploads::rows(findings));
     // That it is a rehearsal stands above.
     for verdict in findings.verdicts.iter().filter(|verdict| verdict.found != Found::Rehearsal {}) {

@@ -86,6 +86,15 @@ impl Dialect for PostgresDialect {
         Some(format!("ANALYZE {}", self.quote(table)))
     }
 
+    /// With indexes, long values that are stored apart, and the maps of free space.
+    fn table_bytes(&self, tables: &[&str]) -> Vec<String> {
+        let sizes: Vec<String> = tables
+            .iter()
+            .map(|table| format!("pg_total_relation_size(to_regclass({}))", self.literal(&self.quote(table))))
+            .collect();
+        vec![format!("SELECT {}", sizes.join(" + "))]
+    }
+
     fn read_only(&self) -> Option<&'static str> {
         Some("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
     }

@@ -73,6 +73,17 @@ impl Dialect for SqliteDialect {
         Some(format!("ANALYZE {}", self.quote(table)))
     }
 
+    /// The pages in use, of a file that holds nothing else: those of single tables are not known without reading them all.
+    fn table_bytes(&self, tables: &[&str]) -> Vec<String> {
+        let names: Vec<String> = tables.iter().map(|table| self.literal(table)).collect();
+        vec![format!(
+            "SELECT (p.page_count - f.freelist_count) * s.page_size FROM pragma_page_count AS p, pragma_freelist_count AS f, \
+             pragma_page_size AS s WHERE NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND substr(name, 1, 7) \
+             <> 'sqlite_' AND name NOT IN ({}))",
+            names.join(", ")
+        )]
+    }
+
     fn read_only(&self) -> Option<&'static str> {
         Some("PRAGMA query_only = ON")
     }

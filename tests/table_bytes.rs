@@ -161,9 +161,9 @@ fn a_run_says_what_records_take() {
         let case = cases.iter().find(|case| case["levels"]["workload.name"] == workload).unwrap();
         case["bytes_per_record"]["mean"].as_f64()
     };
-    // Statistics of the tables take some pages of their own.
+    // Statistics of the tables take pages of their own, and others are filled otherwise by other batches.
     let read = of("read").unwrap() * ROWS as f64;
-    assert!((bytes..1.01 * bytes).contains(&read), "{read} bytes in the run, {bytes} here");
+    assert!((0.99 * bytes..1.01 * bytes).contains(&read), "{read} bytes in the run, {bytes} here");
     assert_eq!(of("delete"), None, "nobody knows how many records are left");
     assert!(fs::read_to_string(out.join("report.html")).unwrap().contains("Bytes on the disk"));
     fs::remove_dir_all(directory).unwrap();

@@ -208,9 +208,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         None => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
     };
     let (mut measurement, samples) = measured(trial, &observed, attended, current);
-    let is_asked = front.is_none() && current.server.as_ref().is_none_or(|server| server.is_running());
-    measurement.table_size =
-        is_asked.then(|| table_size(settings, &work, current, stored.map(|(_, found)| found))).flatten();
+    measurement.table_size = table_size(settings, &work, current, (is_in_front, stored));
     let unanswered = if stored.is_some() { unanswered(settings, &observed, current)? } else { None };
     let stored = Happenings { evolved, events }.tell(&mut measurement, &observed, Counted { stored, unanswered });
     (measurement.plans, measurement.connecting_s) = (plans, connecting_s);

@@ -2,7 +2,7 @@
 //!
 //! Main function: [`rows`]. Invariant: cases whose databases do not tell are left out, and many cases are left to the page.
 
-use crate::finding::Findings;
+use crate::finding::{CaseFinding, Findings};
 use crate::report::factors::show_levels_short;
 use crate::units::show_bytes;
 
@@ -10,19 +10,14 @@ use crate::units::show_bytes;
 pub const HEADINGS: [&str; 3] = ["Case", "a record", "trials"];
 
 /// More cases than this are drawn on the page only.
-const CASES_MOST: usize = 12;
-
-/// Whether something is known.
-pub fn is_known(findings: &Findings) -> bool {
-    findings.cases.iter().any(|case| case.bytes_per_record.is_some())
-}
+const CASES_MOST: usize = 24;
 
 /// The rows of the table; none where nothing is known, or of too many cases.
 pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
     if findings.cases.len() > CASES_MOST {
         return Vec::new();
     }
-    let row = |case: &crate::finding::CaseFinding| {
+    let row = |case: &CaseFinding| {
         let estimate = case.bytes_per_record.as_ref()?;
         let [mean, n] = [estimate.mean.map(show_bytes)?, estimate.n.to_string()];
         Some(vec![show_levels_short(&case.levels), mean, n])

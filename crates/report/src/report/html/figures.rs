@@ -160,15 +160,6 @@ pub fn throughput(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
     panels(frame, &throughput_quantity(cases))
 }
 
-/// Bytes on the disk for each record; nothing where no database tells.
-pub fn bytes_per_record(frame: &Frame<'_>) -> Markup {
-    let of = |case: &CaseFinding| {
-        let estimate = case.bytes_per_record.as_ref()?;
-        Some((estimate.mean?, estimate.ci95))
-    };
-    panels(frame, &Quantity { title: "Bytes a record".to_owned(), unit: Unit::Bytes, of: Box::new(of) })
-}
-
 /// What a writer beside the load wrote to the disk; nothing without one.
 pub fn disk_written(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
     let of = |case: &CaseFinding| {

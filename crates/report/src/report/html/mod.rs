@@ -6,6 +6,7 @@
 mod arrival;
 mod backlog;
 mod bars;
+mod bytes;
 mod comparing;
 mod drawing;
 mod durability;
@@ -44,7 +45,6 @@ use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::group;
 use crate::report::case_trials::{CaseTrials, time_finding};
 use crate::report::compare::Comparisons;
-use crate::report::table_sizes;
 use crate::report::terminal::{grouped, show_settled};
 use crate::study::{RepeatRule, Study};
 use crate::units::{NS_PER_S, show_number, show_seconds};
@@ -160,7 +160,7 @@ fn contents(
             @if queries::has_plans(groups) { a href="#plans" { "Plans" } }
             a href="#throughput" { "Throughput" }
             @if price::is_shown(&findings.cases) { a href="#price" { "Durability" } }
-            @if table_sizes::is_known(findings) { a href="#bytes" { "Bytes" } }
+            @if bytes::is_shown(findings) { a href="#bytes" { "Bytes" } }
             @if recorded::is_shown(findings) { a href="#recorded" { "Through the recorder" } }
             @if arrival::is_shown(groups) { a href="#arrival-rate" { "Arrival rate" } }
             @if backlog::is_shown(groups) { a href="#backlog" { "Backlog" } }
@@ -218,16 +218,7 @@ fn plots(
             (throughput_table(cases, study.repeat.rule))
         }
         (price::section(cases, &|case| time_finding(&times(case))))
-        @if table_sizes::is_known(findings) {
-            section #bytes {
-                h2 { "Bytes on the disk" }
-                p.about {
-                    "Tables and indexes together, for each record, right behind the trials, as each database states it; " (drawing::WHISKERS)
-                    ". A database may need less once it has put in order what a trial left."
-                }
-                (figures::bytes_per_record(&frame))
-            }
-        }
+        (bytes::section(&frame, findings))
         @if !has_uploads(findings) { (recorded::section(&frame, findings)) }
         (arrival::section(findings, groups))
         (backlog::section(groups))

@@ -171,7 +171,7 @@ fn check_units(path: &str, value: &Value) {
         }
         Value::Array(items) => items.iter().for_each(|item| check_units(path, item)),
         Value::Number(number) => {
-            let units = ["_s", "_bytes", "_s_per_operation", "_share"];
+            let units = ["_s", "_bytes", "_s_per_operation", "bytes_per_record", "_share"];
             // What is said counts whatever it is about: whole numbers are counts there.
             let is_count = number.is_u64() && SAID.iter().any(|said| path.contains(said));
             let has_unit = |name: &str| WITHOUT_UNIT.contains(&name) || units.iter().any(|unit| name.ends_with(unit));

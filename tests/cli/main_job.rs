@@ -114,7 +114,9 @@ fn check_text(text: &Outcome, findings: &Value) {
     let is_row = |line: &str| line.starts_with(' ') && !line.starts_with("  ");
     let row =
         |line: &&&str| is_row(line) && ["wide ", "star"].iter().any(|layout| line.trim_start().starts_with(layout));
-    assert_eq!(lines.iter().filter(row).count(), findings["cases"].as_array().unwrap().len(), "{}", text.stdout);
+    // What the cases take of the disk has a table of its own behind it.
+    let cases = lines.iter().take_while(|line| **line != "On the disk");
+    assert_eq!(cases.filter(row).count(), findings["cases"].as_array().unwrap().len(), "{}", text.stdout);
     assert!(lines.iter().all(|line| line.chars().count() <= 120), "{}", text.stdout);
     let words = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     let texts = |name: &str| findings[name].as_array().unwrap().clone();

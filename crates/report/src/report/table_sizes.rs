@@ -1,26 +1,85 @@
-//! What records take on the disk, tables and indexes together: a line of text for each case.
+//! What records take on the disk, tables and indexes together: a line of text for each way to store them.
 //!
-//! Main function: [`rows`]. Invariant: cases whose databases do not tell are left out, and many cases are left to the page.
+//! Main function: [`rows`]. Invariant: cases that differ in their load alone stand in one line, which has the least and the most of them;
+//! those whose databases do not tell are left out, and more lines than fit are left to the page.
 
-use crate::finding::{CaseFinding, Findings};
+use std::collections::BTreeMap;
+
+use crate::finding::Findings;
 use crate::report::factors::show_levels_short;
+use crate::trial::Levels;
 use crate::units::show_bytes;
 
 /// Headings of [`rows`].
 pub const HEADINGS: [&str; 3] = ["Case", "a record", "trials"];
 
-/// More cases than this are drawn on the page only.
-const CASES_MOST: usize = 24;
+/// More lines than this are drawn on the page only.
+const LINES_MOST: usize = 24;
 
-/// The rows of the table; none where nothing is known, or of too many cases.
+/// How much is sent, and not what: what a record takes hardly hangs on it.
+const OF_LOAD: &str = "load.";
+
+/// What the cases that are stored alike take of a record, in bytes.
+struct Taken {
+    levels: Levels,
+    least: f64,
+    most: f64,
+    trials: u64,
+}
+
+/// The rows of the table; none where nothing is known, or of too many.
 pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
-    if findings.cases.len() > CASES_MOST {
-        return Vec::new();
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut taken: Vec<Taken> = Vec::new();
+    for case in &findings.cases {
+        let Some((bytes, trials)) = case.bytes_per_record.as_ref().and_then(|all| Some((all.mean?, all.n))) else {
+            continue;
+        };
+        let mut levels = case.levels.clone();
+        levels.retain(|setting, _| !setting.starts_with(OF_LOAD));
+        let place = *places.entry(format!("{levels:?}")).or_insert(taken.len());
+        match taken.get_mut(place) {
+            Some(known) => {
+                (known.least, known.most) = (known.least.min(bytes), known.most.max(bytes));
+                known.trials += trials;
+            }
+            None => taken.push(Taken { levels, least: bytes, most: bytes, trials }),
+        }
     }
-    let row = |case: &CaseFinding| {
-        let estimate = case.bytes_per_record.as_ref()?;
-        let [mean, n] = [estimate.mean.map(show_bytes)?, estimate.n.to_string()];
-        Some(vec![show_levels_short(&case.levels), mean, n])
+    let row = |taken: &Taken| {
+        let [least, most] = [taken.least, taken.most].map(show_bytes);
+        let bytes = if least == most { least } else { format!("{least} to {most}") };
+        vec![show_levels_short(&taken.levels), bytes, taken.trials.to_string()]
     };
-    findings.cases.iter().filter_map(row).collect()
+    if taken.len() > LINES_MOST { Vec::new() } else { taken.iter().map(row).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::{CaseFinding, Estimate};
+
+    fn case(layout: &str, clients: u64, bytes: Option<f64>) -> CaseFinding {
+        let levels = [("layout.name", layout.into()), ("load.clients", clients.into())];
+        CaseFinding {
+            levels: levels.map(|(setting, level): (&str, serde_json::Value)| (setting.to_owned(), level)).into(),
+            bytes_per_record: bytes.map(|bytes| Estimate { mean: Some(bytes), n: 3, ..Estimate::default() }),
+            ..CaseFinding::default()
+        }
+    }
+
+    #[test]
+    fn cases_that_differ_in_their_load_stand_in_one_line() {
+        let cases = vec![
+            case("wide", 1, Some(400.0)),
+            case("star", 1, Some(300.0)),
+            case("wide", 8, Some(410.0)),
+            case("star", 8, Some(300.04)),
+            case("json", 8, None),
+        ];
+        let findings = Findings { cases, ..Findings::default() };
+        assert_eq!(rows(&findings), [["wide", "400 B to 410 B", "6"], ["star", "300 B", "6"]]);
+        let many = (0..25).map(|number| case(&format!("layout {number}"), 1, Some(9.0))).collect();
+        assert_eq!(rows(&Findings { cases: many, ..Findings::default() }), Vec::<Vec<String>>::new());
+    }
 }

@@ -208,7 +208,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         None => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
     };
     let (mut measurement, samples) = measured(trial, &observed, attended, current);
-    measurement.table_size = table_size(settings, &work, current, (is_in_front, stored));
+    measurement.table_size = table_size(settings, &work, current, stored.map(|(_, found)| found));
     let unanswered = if stored.is_some() { unanswered(settings, &observed, current)? } else { None };
     let stored = Happenings { evolved, events }.tell(&mut measurement, &observed, Counted { stored, unanswered });
     (measurement.plans, measurement.connecting_s) = (plans, connecting_s);

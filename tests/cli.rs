@@ -25,6 +25,8 @@ mod invalid;
 mod main_job;
 #[path = "cli/place.rs"]
 mod place;
+#[path = "server/port.rs"]
+mod port;
 #[path = "cli/program.rs"]
 mod program;
 #[path = "cli/querying.rs"]

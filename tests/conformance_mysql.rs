@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose server cannot be set up has failed")]
 
+#[path = "server/port.rs"]
+mod port;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -68,7 +71,7 @@ impl Server {
         let temporary = format!("--tmpdir={}", directory.0.display());
         let install = install(&data).arg(&temporary).args(user).output().expect("install the package mariadb-server");
         assert!(install.status.success(), "{}", String::from_utf8_lossy(&[install.stdout, install.stderr].concat()));
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = port::free();
         let process = Command::new(binary)
             .args(["--no-defaults", &data, &temporary, "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=64M"])
             .arg(format!("--port={port}"))

@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may panic")]
 
-use std::net::TcpListener;
+#[path = "server/port.rs"]
+mod port;
+
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -36,7 +38,7 @@ host all postgres all trust
 
 impl Server {
     fn start() -> Server {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = port::free();
         let directory = std::env::temp_dir().join(format!("loadline-postgres-{}-{port}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();
         let owner = owner();

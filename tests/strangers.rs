@@ -25,6 +25,8 @@ mod lines;
 mod names;
 #[path = "strangers/older.rs"]
 mod older;
+#[path = "server/port.rs"]
+mod port;
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/process.rs"]
 mod process;

@@ -204,7 +204,7 @@ fn whoever_names_no_study_is_told_what_there_is() {
 fn a_server_that_does_not_let_us_in_is_refused() {
     let scratch = Scratch::new();
     scratch.write("study.toml", &small_study("[database]\nname = \"mariadb\""));
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = crate::port::free();
     for (database, scheme) in [("mariadb", "mysql"), ("postgres", "postgres")] {
         let name = format!("database.name={database}");
         let nobody = format!("database.url={scheme}://ann:secret@127.0.0.1:{port}/db");

@@ -1,8 +1,11 @@
 //! A private NATS server for tests.
 
-use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
+use std::net::TcpStream;
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
+
+#[path = "../server/port.rs"]
+mod port;
 
 /// Certificate and key for localhost.
 pub const TLS_FILES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorder/tls");
@@ -16,8 +19,7 @@ pub struct Nats {
 
 impl Nats {
     pub fn start(store: String) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self::start_at(port, store)
+        Self::start_at(port::free(), store)
     }
 
     pub fn start_at(port: u16, store: String) -> Self {
@@ -26,25 +28,27 @@ impl Nats {
 
     /// One that speaks TLS only, with a client's certificate, and knows a token.
     pub fn start_with_tls(store: String) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| format!("{TLS_FILES}/{name}"));
         let tls = ["--tls", "--tlscert", &certificate, "--tlskey", &key, "--tlsverify", "--tlscacert", &certificate];
-        Self::start_with(port, store, &[&tls[..], &["--auth", "secret"]].concat())
+        Self::start_with(port::free(), store, &[&tls[..], &["--auth", "secret"]].concat())
     }
 
     fn start_with(port: u16, store: String, more: &[&str]) -> Self {
         let installed = std::path::Path::new("/usr/sbin/nats-server");
         let program = if installed.exists() { installed.display().to_string() } else { "nats-server".to_owned() };
         let port_text = port.to_string();
-        let child = Command::new(program)
+        let log = format!("{store}.log");
+        let mut child = Command::new(program)
             .args(["-js", "-a", "127.0.0.1", "-p", &port_text, "-sd", &store])
             .args(more)
-            .stderr(Stdio::null())
+            .stderr(std::fs::File::create(&log).unwrap())
             .spawn()
             .expect("nats-server is installed; ./check does that");
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(begun.elapsed() < Duration::from_secs(240), "nats-server does not answer");
+            let log = || std::fs::read_to_string(&log).unwrap();
+            assert!(child.try_wait().unwrap().is_none(), "nats-server ended: {}", log());
+            assert!(begun.elapsed() < Duration::from_secs(240), "nats-server does not answer: {}", log());
             std::thread::sleep(Duration::from_millis(20));
         }
         Nats { child, port, store }

@@ -45,7 +45,7 @@ pub fn a_spool_that_is_restored_from_a_copy_loses_nothing_new(target: &Target) {
     copy_spool(&old, &spool);
     // Nobody listens on this port.
     let mut elsewhere = target.endpoint.clone().unwrap();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let free = crate::port::free();
     elsewhere.unix = None;
     elsewhere.tcp = Some(("127.0.0.1".to_owned(), free));
     let config = target.config(&directory, LAYOUT, SETTINGS);

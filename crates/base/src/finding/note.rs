@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::measurement::Waited;
+use crate::measurement::{Standstill, Waited};
 use crate::reason::Reason;
 use crate::said::{said, with_says};
 use crate::trial::{Levels, show_levels};
@@ -205,6 +205,24 @@ pub enum Note {
         all: usize,
         /// How it waited in the first of them.
         first: Waited,
+    },
+    /// Nothing was completed for a while.
+    #[error(
+        "in {trials} of {all} trials nothing was completed for a while, although clients waited for answers: at the longest, in round {round} of {}, {longest}. \
+         Throughput is lower for it, and the quantiles do not show it: look at the server's log, and at what the machine did meanwhile",
+        show_levels(levels)
+    )]
+    StoodStill {
+        /// Trials in which that was so.
+        trials: usize,
+        /// All valid trials.
+        all: usize,
+        /// The round of the longest one.
+        round: u32,
+        /// Levels of its case.
+        levels: Levels,
+        /// How long it was.
+        longest: Standstill,
     },
     /// Queries are executed in the same way in all layouts.
     #[error("the database's plans of {queries} queries are the same in all layouts")]

@@ -1,10 +1,12 @@
-//! What a reader should know of the client: how it sent transactions, and whether it was kept from running. Notes.
+//! What a reader should know of the client: how it sent transactions, whether it was kept from running, and whether it waited for answers that did not come.
+//! Notes.
 //!
 //! Main function: [`notes`]. Invariant: a note is given once, whatever the number of trials, and says of how many it is true.
 
 use crate::finding::Note;
-use crate::measurement::{Environment, Measurement, Starvation, Waited, starvation};
+use crate::measurement::{Environment, Measurement, Standstill, Starvation, Waited, standstill, starvation};
 use crate::report::case_trials::CaseTrials;
+use crate::trial::Levels;
 
 /// Notes on the client of the trials.
 pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>]) -> Vec<Note> {
@@ -13,6 +15,7 @@ pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>]) -> Vec<Note> 
         .chain(left_out(groups))
         .chain(unwatched(groups))
         .chain(kept_from_running(environment, groups))
+        .chain(stood_still(groups))
         .collect()
 }
 
@@ -38,6 +41,18 @@ fn unwatched(groups: &[CaseTrials<'_>]) -> Option<Note> {
     );
     let is_asked = groups.iter().any(|group| group.case.settings.database.watch.is_some());
     (unknown > 0).then_some(Note::ServerUnwatched { unknown, all, is_asked })
+}
+
+/// The longest while in which nothing was completed, and in how many trials there was one.
+fn stood_still(groups: &[CaseTrials<'_>]) -> Option<Note> {
+    let of_group = |group: &CaseTrials<'_>| -> Vec<(Levels, u32, Standstill)> {
+        let found = |trial: &Measurement| Some((group.case.levels.clone(), trial.trial.round, standstill(trial)?));
+        group.valid().filter_map(found).collect()
+    };
+    let found: Vec<(Levels, u32, Standstill)> = groups.iter().flat_map(of_group).collect();
+    let (trials, all) = (found.len(), groups.iter().flat_map(CaseTrials::valid).count());
+    let (levels, round, longest) = found.into_iter().max_by(|a, b| a.2.lasted_s.total_cmp(&b.2.lasted_s))?;
+    Some(Note::StoodStill { trials, all, round, levels, longest })
 }
 
 /// The worst of what is said of trials whose client had to wait for a CPU, and of how many trials something is said.

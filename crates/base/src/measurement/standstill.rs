@@ -1,0 +1,144 @@
+//! Whiles in which nothing was completed, although clients waited for it, and of which no quantile tells.
+//!
+//! Main function: [`standstill`]. Invariant: what the 99 % quantile of response time shows is no standstill.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{IntervalMeasurement, Measurement};
+use crate::imported::TimeKind;
+use crate::units::show_seconds;
+
+/// Shorter whiles are not told.
+const LEAST_S: f64 = 0.5;
+/// Share of the quantile of response time that a standstill has at least: below, that quantile says enough.
+const BEYOND_QUANTILE: f64 = 10.0;
+/// Operations that are expected within a standstill, at the throughput of the whole trial. With fewer it may be chance.
+const EXPECTED_LEAST: f64 = 50.0;
+/// The quantile that does not show it.
+const QUANTILE: f64 = 0.99;
+
+/// The longest while of a trial in which nothing was completed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Standstill {
+    /// How long it lasted within the measured phase, in seconds, to within an interval of the series.
+    pub lasted_s: f64,
+    /// Length of the measured phase, in seconds.
+    pub measured_s: f64,
+    /// The 99 % quantile of response time in that trial, in seconds; of its slowest kind of operation.
+    pub response_time_p99_s: f64,
+    /// The slowest response time, in seconds; an answer that came after the measured phase counts too.
+    pub response_time_max_s: f64,
+}
+
+impl std::fmt::Display for Standstill {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            out,
+            "for {} of {}, while p99 of response time is {} and the slowest answer took {}",
+            show_seconds(self.lasted_s),
+            show_seconds(self.measured_s),
+            show_seconds(self.response_time_p99_s),
+            show_seconds(self.response_time_max_s)
+        )
+    }
+}
+
+/// The longest while in which nothing was completed although something was asked; none where the quantiles say enough of it, and where it was
+/// done on purpose.
+pub fn standstill(measurement: &Measurement) -> Option<Standstill> {
+    // Both tell how long nothing was completed.
+    if measurement.events.is_some() || measurement.evolution.is_some() {
+        return None;
+    }
+    let lasted_s = longest_s(&measurement.series, measurement.carried.is_some());
+    let over_kinds = |pick: &dyn Fn(&super::OperationMeasurement) -> Option<f64>| {
+        measurement.operations.values().filter_map(|operation| pick(operation)).max_by(f64::total_cmp)
+    };
+    let response_time_p99_s = over_kinds(&|operation| operation.quantile_s(TimeKind::ResponseTime, QUANTILE))?;
+    let response_time_max_s = over_kinds(&|operation| operation.quantile_s(TimeKind::ResponseTime, 1.0))?;
+    let expected = measurement.completed() as f64 * lasted_s / measurement.measured_s.max(f64::MIN_POSITIVE);
+    let is_told =
+        lasted_s >= LEAST_S && lasted_s >= BEYOND_QUANTILE * response_time_p99_s && expected >= EXPECTED_LEAST;
+    let measured_s = measurement.measured_s;
+    is_told.then_some(Standstill { lasted_s, measured_s, response_time_p99_s, response_time_max_s })
+}
+
+/// The longest row of intervals in which nothing was completed, in seconds. In an open loop something must have arrived in each of them; in a closed
+/// loop the clients wait, and nothing arrives.
+fn longest_s(series: &[IntervalMeasurement], is_open: bool) -> f64 {
+    let (mut longest_s, mut begun_s, mut last_s) = (0.0_f64, 0.0, 0.0);
+    for interval in series {
+        let is_still = interval.completed + interval.failed == 0 && (!is_open || interval.scheduled > 0);
+        if !is_still {
+            begun_s = interval.end_s;
+        }
+        last_s = interval.end_s;
+        longest_s = longest_s.max(last_s - begun_s);
+    }
+    longest_s.min(last_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::OperationMeasurement;
+    use crate::trial::{Case, Trial};
+
+    /// A trial of ten intervals of 0.2 s, with so many completed operations in each, each of which took so long.
+    fn trial(completed: [u64; 10], took_ns: u64, slowest_ns: u64) -> Measurement {
+        let series = (1..).zip(completed).map(|(place, completed)| IntervalMeasurement {
+            end_s: f64::from(place) * 0.2,
+            completed,
+            scheduled: completed,
+            ..Default::default()
+        });
+        let mut read = OperationMeasurement { completed: completed.iter().sum(), ..Default::default() };
+        (1..read.completed).for_each(|_| read.response_time.record(took_ns));
+        read.response_time.record(slowest_ns);
+        let case = Case::new(Default::default(), Default::default());
+        Measurement {
+            measured_s: 2.0,
+            series: series.collect(),
+            operations: [("read".to_owned(), Box::new(read))].into(),
+            ..Measurement::unmeasured(&Trial::new(case, 0, 0))
+        }
+    }
+
+    #[test]
+    fn the_longest_while_in_which_nothing_was_completed_is_told_wherever_it_is() {
+        for (completed, lasted_s) in [
+            ([90, 90, 0, 0, 0, 90, 90, 0, 90, 90], 0.6),
+            ([0, 0, 0, 0, 90, 90, 90, 90, 90, 90], 0.8),
+            ([90, 90, 90, 90, 90, 0, 0, 0, 0, 0], 1.0),
+        ] {
+            let found = standstill(&trial(completed, 1_000_000, 20_000_000_000)).unwrap();
+            assert!((found.lasted_s - lasted_s).abs() < 1e-9, "{found:?}");
+            assert!((found.response_time_max_s / 20.0 - 1.0).abs() < 0.02, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn what_quantiles_show_and_what_is_chance_is_no_standstill() {
+        let short = trial([90, 90, 0, 0, 90, 90, 90, 90, 90, 90], 1_000_000, 400_000_000);
+        let seldom = trial([9, 9, 0, 0, 0, 9, 9, 9, 9, 9], 1_000_000, 600_000_000);
+        let shown = trial([90, 90, 0, 0, 0, 90, 90, 90, 90, 90], 100_000_000, 600_000_000);
+        assert_eq!([short, seldom, shown].map(|trial| standstill(&trial)), [None; 3]);
+    }
+
+    #[test]
+    fn a_pause_of_the_arrivals_is_no_standstill_of_the_database() {
+        let mut open = trial([90, 90, 0, 0, 0, 90, 90, 90, 90, 90], 1_000_000, 600_000_000);
+        open.carried = Some(630);
+        assert_eq!(standstill(&open), None);
+        open.series.iter_mut().for_each(|interval| interval.scheduled = 90);
+        assert!(standstill(&open).is_some());
+    }
+
+    #[test]
+    fn a_server_that_is_stopped_on_purpose_is_told_elsewhere() {
+        let mut stopped = trial([90, 90, 0, 0, 0, 90, 90, 90, 90, 90], 1_000_000, 600_000_000);
+        stopped.events = Some(Default::default());
+        assert_eq!(standstill(&stopped), None);
+    }
+}

@@ -1,5 +1,6 @@
 //! A private NATS server for tests.
 
+use std::io::Read;
 use std::net::TcpStream;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -45,13 +46,18 @@ impl Nats {
             .spawn()
             .expect("nats-server is installed; ./check does that");
         let begun = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        while !greets(port) {
             let log = || std::fs::read_to_string(&log).unwrap();
             assert!(child.try_wait().unwrap().is_none(), "nats-server ended: {}", log());
             assert!(begun.elapsed() < Duration::from_secs(240), "nats-server does not answer: {}", log());
             std::thread::sleep(Duration::from_millis(20));
         }
         Nats { child, port, store }
+    }
+
+    /// What it says of itself.
+    fn log(&self) -> String {
+        std::fs::read_to_string(format!("{}.log", self.store)).unwrap_or_default()
     }
 
     pub fn url(&self) -> String {
@@ -74,8 +80,19 @@ impl Nats {
     }
 }
 
+/// Whether a NATS server says who it is, as it does to whoever connects.
+fn greets(port: u16) -> bool {
+    let Ok(mut connection) = TcpStream::connect(("127.0.0.1", port)) else { return false };
+    let mut greeting = [0; 5];
+    connection.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    connection.read_exact(&mut greeting).is_ok() && greeting == *b"INFO "
+}
+
 impl Drop for Nats {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("nats-server, which ended: {:?}: {}", self.child.try_wait(), self.log());
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

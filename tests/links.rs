@@ -72,7 +72,7 @@ fn a_link_carries_its_rate_in_both_directions_and_no_more() {
     for rate in [384e3, 5.76e6, 100e6] {
         let network = Network::open(&wanted(link(rate, 0.0, None))).unwrap();
         let near = |carried: f64| (0.85 * rate..=1.1 * rate).contains(&carried);
-        // A machine that has something else to do carries less now and then: each direction has ten tries of its own.
+        // A link saves up what it may send for 10 ms, and a machine that stands still for longer loses the rest: each direction has ten tries.
         let (mut is_near, mut all) = ([false; 2], Vec::new());
         while is_near != [true; 2] && all.len() < 10 {
             let seen = best_of_three(&network, |seen| near(seen.up_bits_per_s) && near(seen.down_bits_per_s));

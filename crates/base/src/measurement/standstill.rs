@@ -11,7 +11,7 @@ use crate::units::show_seconds;
 
 /// Shorter whiles are not told.
 const LEAST_S: f64 = 0.5;
-/// Share of the quantile of response time that a standstill has at least: below, that quantile says enough.
+/// How many times the quantile of response time a standstill lasts at least: below, that quantile says enough.
 const BEYOND_QUANTILE: f64 = 10.0;
 /// Operations that are expected within a standstill, at the throughput of the whole trial. With fewer it may be chance.
 const EXPECTED_LEAST: f64 = 50.0;
@@ -51,32 +51,34 @@ pub fn standstill(measurement: &Measurement) -> Option<Standstill> {
     if measurement.events.is_some() || measurement.evolution.is_some() {
         return None;
     }
-    let lasted_s = longest_s(&measurement.series, measurement.carried.is_some());
-    let over_kinds = |pick: &dyn Fn(&super::OperationMeasurement) -> Option<f64>| {
-        measurement.operations.values().filter_map(|operation| pick(operation)).max_by(f64::total_cmp)
+    let (lasted_s, measured_s) =
+        (longest_s(&measurement.series, measurement.carried.is_some()), measurement.measured_s);
+    let expected = measurement.completed() as f64 * lasted_s / measured_s.max(f64::MIN_POSITIVE);
+    // Before quantiles are looked for: of most trials nothing is to be told.
+    if lasted_s < LEAST_S || expected < EXPECTED_LEAST {
+        return None;
+    }
+    let slowest_s = |quantile| {
+        let of_kinds = measurement.operations.values();
+        of_kinds.filter_map(|kind| kind.quantile_s(TimeKind::ResponseTime, quantile)).max_by(f64::total_cmp)
     };
-    let response_time_p99_s = over_kinds(&|operation| operation.quantile_s(TimeKind::ResponseTime, QUANTILE))?;
-    let response_time_max_s = over_kinds(&|operation| operation.quantile_s(TimeKind::ResponseTime, 1.0))?;
-    let expected = measurement.completed() as f64 * lasted_s / measurement.measured_s.max(f64::MIN_POSITIVE);
-    let is_told =
-        lasted_s >= LEAST_S && lasted_s >= BEYOND_QUANTILE * response_time_p99_s && expected >= EXPECTED_LEAST;
-    let measured_s = measurement.measured_s;
-    is_told.then_some(Standstill { lasted_s, measured_s, response_time_p99_s, response_time_max_s })
+    let (response_time_p99_s, response_time_max_s) = (slowest_s(QUANTILE)?, slowest_s(1.0)?);
+    let is_hidden = lasted_s >= BEYOND_QUANTILE * response_time_p99_s;
+    is_hidden.then_some(Standstill { lasted_s, measured_s, response_time_p99_s, response_time_max_s })
 }
 
 /// The longest row of intervals in which nothing was completed, in seconds. In an open loop something must have arrived in each of them; in a closed
 /// loop the clients wait, and nothing arrives.
 fn longest_s(series: &[IntervalMeasurement], is_open: bool) -> f64 {
-    let (mut longest_s, mut begun_s, mut last_s) = (0.0_f64, 0.0, 0.0);
+    let (mut longest_s, mut begun_s) = (0.0_f64, 0.0);
     for interval in series {
         let is_still = interval.completed + interval.failed == 0 && (!is_open || interval.scheduled > 0);
         if !is_still {
             begun_s = interval.end_s;
         }
-        last_s = interval.end_s;
-        longest_s = longest_s.max(last_s - begun_s);
+        longest_s = longest_s.max(interval.end_s - begun_s);
     }
-    longest_s.min(last_s)
+    longest_s
 }
 
 #[cfg(test)]

@@ -294,6 +294,16 @@ impl Cells {
         }
     }
 
+    /// Puts a copy of a value that belongs to `other` in the place of another; nothing behind the end.
+    pub fn replace_from(&mut self, index: usize, other: &Cells, cell: Cell) {
+        let cell = match cell {
+            Cell::Text(span) => Cell::Text(self.keep(other.bytes_of(span))),
+            Cell::Blob(span) => Cell::Blob(self.keep(other.bytes_of(span))),
+            plain => plain,
+        };
+        self.replace(index, cell);
+    }
+
     /// Forgets the value at a place; those behind it move up. Nothing happens behind the end.
     #[inline]
     pub fn remove(&mut self, index: usize) {

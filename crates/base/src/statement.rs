@@ -291,8 +291,21 @@ pub struct Request {
     pub steps: Vec<Step>,
     /// The values of all steps.
     pub cells: Cells,
+    /// Values that an answer brings.
+    pub carries: Vec<Carry>,
     /// Which client sends it, from 0.
     pub client: u32,
+}
+
+/// A value of a later step that the answer to an earlier one brings: of the first row that it reads, or none where it reads no row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Carry {
+    /// Place among [`Request::steps`] of the step whose answer has it.
+    pub step: u16,
+    /// Place of the value in the row, from 0.
+    pub column: u16,
+    /// Place among [`Request::cells`] that it is put in before its own step is executed.
+    pub cell: u32,
 }
 
 /// The execution of one statement.
@@ -402,6 +415,7 @@ impl Request {
     pub fn clear(&mut self) {
         self.steps.clear();
         self.cells.clear();
+        self.carries.clear();
     }
 }
 

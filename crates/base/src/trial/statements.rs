@@ -106,6 +106,8 @@ pub enum Fill {
     TextOf(u32, Box<Fill>),
     /// One of the rows of a CSV file, behind its first, which names the columns: its first value.
     FromCsv(String),
+    /// What an earlier statement of the same transaction answered: that statement's number, and which value of its first row, from 1.
+    AnswerOf(u32, u32),
 }
 
 /// Times that count up.

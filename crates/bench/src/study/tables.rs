@@ -8,7 +8,7 @@ use super::names::Names;
 use super::reading::LARGE;
 use crate::data::Parameters;
 use crate::fault::{Fault, fault};
-use crate::trial::{Asked, ColumnFill, Settings, TableSettings};
+use crate::trial::{Asked, ColumnFill, Fill, Settings, TableSettings};
 use crate::workload::has_foreign_statements;
 use crate::written::place::{Errors, Place};
 use crate::written::section::Section;
@@ -178,6 +178,11 @@ fn read_column(node: &Node, errors: &mut Errors) -> Option<ColumnFill> {
         errors.push(entry.node.place, fault!("tables.columns.name is empty"; "name the column"));
     }
     let fill = section.get("fill").and_then(|entry| read_fill(&entry.node, "tables.columns.fill", true, errors));
+    if let (Some(Fill::AnswerOf(..)), Some(entry)) = (&fill, section.get("fill")) {
+        let remedy = "a query that gives values is { from = \"SELECT ...\" }";
+        errors
+            .push(entry.place, fault!("tables.columns.fill.answer_of is for statements of a transaction"; "{remedy}"));
+    }
     Some(ColumnFill { name: name?.to_owned(), fill: fill? })
 }
 

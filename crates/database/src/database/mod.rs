@@ -8,6 +8,7 @@
 
 pub mod address;
 mod capability;
+mod carrying;
 pub mod channel;
 pub mod conformance;
 pub mod dialect;

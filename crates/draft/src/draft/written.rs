@@ -71,6 +71,7 @@ pub fn fill_text(fill: &Fill) -> String {
         }
         Fill::Cycle(first, step, count) => format!("{{ cycle = [{first}, {step}, {count}] }}"),
         Fill::TextOf(letters, number) => format!("{{ text_of = [{letters}, {}] }}", fill_text(number)),
+        Fill::AnswerOf(statement, value) => format!("{{ answer_of = [{statement}, {value}] }}"),
         Fill::FromCsv(path) => format!("{{ from_csv = {} }}", text(path)),
     }
 }

@@ -186,13 +186,14 @@ fn kind_of(fill: &Fill) -> Result<Option<ColumnKind>, String> {
         | Fill::From(_)
         | Fill::FromCsv(_)
         | Fill::RowOf(..)
+        | Fill::AnswerOf(..)
         | Fill::SequenceFrom(..)
         | Fill::Array(..)
         | Fill::TextOf(..)
         | Fill::Blocks(..)
         | Fill::TimeBlocks(_)
         | Fill::Cycle(..) => {
-            let what = "same, plus, from, from_csv, row_of, array, text_of, blocks, cycle and a sequence from a query";
+            let what = "same, plus, from, from_csv, row_of, answer_of, array, text_of, blocks, cycle and a sequence from a query";
             return Err(format!("{what} are for parameters of statements, and for columns of [[tables]]"));
         }
     }))

@@ -26,6 +26,8 @@ enum Parameter {
         column: usize,
         drawn_by: usize,
     },
+    /// What an answer brings; no value until then.
+    Answer,
     /// First and step.
     Sequence(i64, i64),
     /// How many, and what each is.
@@ -54,6 +56,20 @@ impl Parameters {
         (0..fills.len()).map(of_place).collect::<Result<_, _>>().map(Parameters)
     }
 
+    /// What an answer brings, for a parameter of these: the number of the statement, and which value of its first row, both from 1. None of one that is known
+    /// before.
+    pub fn answer_of(fills: &[&Fill], place: usize) -> Option<(u32, u32)> {
+        match fills.get(place)? {
+            Fill::AnswerOf(statement, value) => Some((*statement, *value)),
+            // Only what stands before it is meant, so that this ends.
+            Fill::Same(number) => {
+                let earlier = (*number as usize).checked_sub(1).filter(|earlier| *earlier < place)?;
+                Parameters::answer_of(fills, earlier)
+            }
+            _ => None,
+        }
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.0.len()
@@ -73,7 +89,7 @@ impl Parameters {
                 parameter => (parameter, None),
             };
             match parameter {
-                Parameter::TextOf(..) => out.null(),
+                Parameter::TextOf(..) | Parameter::Answer => out.null(),
                 Parameter::Array(count, element) => array(*count, element, (seed, index, lane | place as u64), out),
                 Parameter::Own(filler) => filler.fill(seed, index, lane | place as u64, out),
                 Parameter::Same(earlier) => out.again(first + earlier),
@@ -177,6 +193,7 @@ fn parameter(fills: &[&Fill], place: usize, asked: &Asked) -> Result<Parameter, 
     };
     match fills[place] {
         Fill::Same(number) => earlier(*number).map(Parameter::Same),
+        Fill::AnswerOf(..) => Ok(Parameter::Answer),
         Fill::Plus(number, more) => {
             let filler = Filler::for_parameter(more)?;
             if filler.is_text() {
@@ -256,6 +273,9 @@ fn check_sum(base: &Fill, asked: &Asked) -> Result<(), String> {
     let is_addable = |text: &str| text.parse::<f64>().is_ok() || parse_time(text).is_some();
     let refused = match base {
         Fill::RandomBytes(_) | Fill::RandomText(_) | Fill::Text(_) | Fill::OneOf(_) | Fill::TextOf(..) => true,
+        Fill::AnswerOf(..) => {
+            return Err("plus cannot add to what a statement answers; add in the SQL, as in \"? + 1\"".to_owned());
+        }
         Fill::From(_) | Fill::FromCsv(_) => asked
             .rows(&base.source().unwrap_or_default())
             .is_some_and(|rows| rows.iter().filter_map(|row| row.first()?.as_deref()).any(|text| !is_addable(text))),

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::work::OwnSteps;
 use super::{Client, Entry, Workload};
 use crate::layout::Access;
 use crate::operation::Operation;
@@ -23,13 +24,13 @@ pub(super) static REPLAY: Entry = Entry {
 };
 
 /// Adds the statements of the trace to those that connections prepare, and how each is executed.
-pub(super) fn add_statements(settings: &Settings, program: &mut Program, how: &mut Vec<Vec<(u16, Expect, u32)>>) {
+pub(super) fn add_statements(settings: &Settings, program: &mut Program, how: &mut Vec<OwnSteps>) {
     let Some(replay) = &settings.workload.replayed.0 else { return };
     for (statement, is_prepared) in replay.trace.statements.iter().zip(&replay.is_prepared) {
         let place = program.statements.len() as u16;
         let (sql, form) = (statement.sql.clone(), if *is_prepared { SqlForm::Either } else { SqlForm::Text });
         program.statements.push(Statement::Sql { sql, allow_empty: true, form });
-        how.push(vec![(place, Expect::Anything, statement.parameters)]);
+        how.push(OwnSteps { steps: vec![(place, Expect::Anything, statement.parameters)], carries: Vec::new() });
     }
 }
 

@@ -7,7 +7,7 @@ use crate::layout::Access;
 use crate::operation::Operation;
 use crate::random::Stream;
 use crate::record::Cells;
-use crate::statement::{Expect, SqlForm, Statement, parameters_of};
+use crate::statement::{Carry, Expect, SqlForm, Statement, parameters_of};
 use crate::trial::{Fill, Settings, SqlPart, SqlStatement};
 
 /// Registry entry.
@@ -49,6 +49,7 @@ impl Sql {
     fn new(settings: &Settings, client: Client) -> Result<Self, String> {
         let statements = &settings.workload.statements;
         check(statements)?;
+        check_answers(settings)?;
         let total: f64 = statements.iter().map(|statement| statement.weight).sum();
         let mut sum = 0.0;
         let mut prepared = Vec::with_capacity(statements.len());
@@ -83,24 +84,75 @@ impl Workload for Sql {
     }
 }
 
-/// Statements of one operation: what is prepared, what answer is right, and how many parameters each has.
-pub(super) type Transaction = Vec<(Statement, Expect, usize)>;
+/// One operation of a study's own as databases prepare it.
+pub(super) struct OwnOperation {
+    /// Of each statement what is prepared, what answer is right, and how many parameters it has.
+    pub(super) statements: Vec<(Statement, Expect, usize)>,
+    /// Which parameters of all of them answers bring.
+    pub(super) carries: Vec<Carry>,
+}
 
 /// The operations as databases prepare them. Statements that are no queries may change nothing.
-pub(super) fn program(statements: &[SqlStatement]) -> impl Iterator<Item = Transaction> {
+pub(super) fn program(statements: &[SqlStatement]) -> impl Iterator<Item = OwnOperation> {
     statements.iter().map(|statement| {
-        parts(statement)
-            .map(|Part { sql, params, allow_empty, rows }| {
-                let expect = match rows {
-                    Some(rows) if is_query(sql) => Expect::RowCount(rows),
-                    Some(rows) => Expect::Changed(rows),
-                    None if !allow_empty && is_query(sql) => Expect::Rows,
-                    None => Expect::Anything,
-                };
-                (Statement::Sql { sql: sql.to_owned(), allow_empty, form: SqlForm::Prepared }, expect, params.len())
-            })
-            .collect()
+        let carries = carries(statement);
+        let is_carried_from = |step: usize| carries.iter().any(|carry| usize::from(carry.step) == step);
+        let prepared = |(step, Part { sql, params, allow_empty, rows }): (usize, Part<'_>)| {
+            let expect = match rows {
+                Some(rows) if is_query(sql) => Expect::RowCount(rows),
+                Some(rows) => Expect::Changed(rows),
+                // What a later statement needs has to be there.
+                None if !allow_empty && is_carried_from(step) => Expect::RowsAtLeast(1),
+                None if !allow_empty && is_query(sql) => Expect::Rows,
+                None => Expect::Anything,
+            };
+            (Statement::Sql { sql: sql.to_owned(), allow_empty, form: SqlForm::Prepared }, expect, params.len())
+        };
+        let statements = parts(statement).enumerate().map(prepared).collect();
+        OwnOperation { statements, carries }
     })
+}
+
+/// The parameters that answers bring.
+fn carries(statement: &SqlStatement) -> Vec<Carry> {
+    let fills: Vec<&Fill> = statement.fills().collect();
+    let carry = |cell: usize| {
+        let (step, value) = Parameters::answer_of(&fills, cell)?;
+        let from_zero = |number: u32| u16::try_from(number.saturating_sub(1)).unwrap_or(u16::MAX);
+        Some(Carry { step: from_zero(step), column: from_zero(value), cell: cell as u32 })
+    };
+    (0..fills.len()).filter_map(carry).collect()
+}
+
+/// Whether what answers bring is there when it is needed.
+fn check_answers(settings: &Settings) -> Result<(), String> {
+    for (number, statement) in settings.workload.statements.iter().enumerate() {
+        let carries = carries(statement);
+        let ends = parts(statement).scan(0, |end, part| {
+            *end += part.params.len();
+            Some(*end)
+        });
+        let ends: Vec<usize> = ends.collect();
+        for carry in &carries {
+            let (at, named) = (format!("{}: params, number {}", place(number), carry.cell + 1), carry.step + 1);
+            let own = ends.partition_point(|end| *end <= carry.cell as usize);
+            if usize::from(carry.step) >= own {
+                let remedy = "name an earlier one of its transaction, from 1";
+                return Err(format!(
+                    "{at}: answer_of names statement {named}, which is not answered before statement {}; {remedy}",
+                    own + 1
+                ));
+            }
+            if settings.load.pipeline {
+                let remedy = "leave load.pipeline out";
+                return Err(format!(
+                    "{at}: answer_of needs the answer to statement {named}, and with load.pipeline = true all statements leave before \
+                     anything is answered; {remedy}"
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A statement, alone or of a transaction.
@@ -246,6 +298,56 @@ mod tests {
         assert!(refusal(vec![statement(" ", 1.0, Vec::new())]).contains("sql is empty"));
         let wrong = statement("SELECT ?", 1.0, vec![Fill::Uniform(2.0, 1.0)]);
         assert!(refusal(vec![wrong]).starts_with("workload.statements, number 1: params, number 1: uniform"));
+    }
+
+    fn transaction(parts: Vec<(&str, Vec<Fill>)>) -> SqlStatement {
+        let mut parts = parts.into_iter();
+        let (sql, params) = parts.next().unwrap();
+        let then = parts.map(|(sql, params)| SqlPart { sql: sql.to_owned(), params, allow_empty: false, rows: None });
+        SqlStatement { then: then.collect(), ..statement(sql, 1.0, params) }
+    }
+
+    #[test]
+    fn what_answers_bring_is_carried_to_its_place() {
+        let parts = vec![
+            ("SELECT a, b FROM t WHERE id = ?", vec![Fill::Uniform(1.0, 9.0)]),
+            ("UPDATE t SET a = ?, b = ?, c = ?", vec![Fill::AnswerOf(1, 2), Fill::Number(1.0), Fill::Same(2)]),
+            ("INSERT INTO u VALUES (?) RETURNING id", vec![Fill::AnswerOf(1, 1)]),
+            ("UPDATE u SET x = ? WHERE id = ?", vec![Fill::Same(1), Fill::AnswerOf(3, 1)]),
+        ];
+        let whole = transaction(parts);
+        let made: Vec<OwnOperation> = program(std::slice::from_ref(&whole)).collect();
+        let carry = |step, column, cell| Carry { step, column, cell };
+        assert_eq!(made[0].carries, [carry(0, 1, 1), carry(0, 1, 3), carry(0, 0, 4), carry(2, 0, 6)]);
+        let expected: Vec<Expect> = made[0].statements.iter().map(|(_, expect, _)| *expect).collect();
+        let least = Expect::RowsAtLeast(1);
+        assert_eq!(expected, [least, Expect::Anything, least, Expect::Anything], "what is needed has to be there");
+        let mut cells = Cells::new();
+        sql(vec![whole], 0).unwrap().next(&mut cells);
+        let given: Vec<bool> = cells.as_slice().iter().map(|cell| *cell != Cell::Null).collect();
+        assert_eq!(given, [true, false, true, false, false, true, false]);
+    }
+
+    #[test]
+    fn answers_that_are_not_there_in_time_are_refused() {
+        let refusal = |parts| sql(vec![transaction(parts)], 0).err().unwrap();
+        let own = refusal(vec![("SELECT ?", vec![Fill::AnswerOf(1, 1)])]);
+        assert_eq!(
+            own,
+            "workload.statements, number 1: params, number 1: answer_of names statement 1, which is not answered before \
+             statement 1; name an earlier one of its transaction, from 1"
+        );
+        let later = refusal(vec![("SELECT 1", vec![]), ("SELECT ?", vec![Fill::AnswerOf(3, 1)]), ("SELECT 2", vec![])]);
+        assert!(later.contains("answer_of names statement 3, which is not answered before statement 2"), "{later}");
+        let plus = vec![Fill::AnswerOf(1, 1), Fill::Plus(1, Box::new(Fill::Number(1.0)))];
+        let added = refusal(vec![("SELECT 1", vec![]), ("SELECT ?, ?", plus)]);
+        assert!(added.contains("params, number 2: plus cannot add to what a statement answers"), "{added}");
+        let mut settings = Settings::default();
+        settings.workload.statements =
+            vec![transaction(vec![("SELECT 1", vec![]), ("SELECT ?", vec![Fill::AnswerOf(1, 1)])])];
+        settings.load.pipeline = true;
+        let together = Sql::new(&settings, Client { number: 0, of: 1, seed: 5 }).err().unwrap();
+        assert!(together.contains("with load.pipeline = true all statements leave before"), "{together}");
     }
 
     #[test]

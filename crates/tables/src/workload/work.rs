@@ -15,7 +15,7 @@ use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
 use crate::query::count_found;
 use crate::record::{Column, Generator};
-use crate::statement::{Evolution, Expect, Program, Request, SqlForm, Statement, Step, Table};
+use crate::statement::{Carry, Evolution, Expect, Program, Request, SqlForm, Statement, Step, Table};
 use crate::trial::Settings;
 
 /// The tables, statements and data of a trial, and how its operations become requests.
@@ -31,8 +31,8 @@ pub struct Work {
     program: Program,
     /// What the connections of the clients prepare, where that is not the program as it is; one for all, or one for each.
     of_clients: Vec<Program>,
-    /// The study's own operations: of each the statements in the program, what answer is right, and how many parameters it has.
-    sql: Vec<Vec<(u16, Expect, u32)>>,
+    /// The study's own operations.
+    sql: Vec<OwnSteps>,
     /// How many rows each query must give.
     found: OnceLock<Vec<u64>>,
     /// Whether records may be added during the trial, so that queries may give more.
@@ -49,6 +49,14 @@ fn leave_out_inserts(program: &mut Program, settings: &Settings) {
         let inserts = |statement: &&mut Statement| matches!(statement, Statement::Insert { .. });
         program.statements.iter_mut().filter(inserts).for_each(|statement| *statement = nothing.clone());
     }
+}
+
+/// An operation of the study's own: of each of its steps the statement in the program, what answer is right, and how many parameters it has; and
+/// which of the parameters answers bring.
+#[derive(Default)]
+pub(super) struct OwnSteps {
+    pub(super) steps: Vec<(u16, Expect, u32)>,
+    pub(super) carries: Vec<Carry>,
 }
 
 /// Records in tables of loadline's own.
@@ -108,13 +116,13 @@ impl Work {
         }
         let mut sql = Vec::new();
         let transactions = sql::program(&settings.workload.statements);
-        for transaction in transactions.take(if has_statements(settings) { usize::MAX } else { 0 }) {
-            let mut steps = Vec::with_capacity(transaction.len());
-            for (statement, expect, parameters) in transaction {
+        for own in transactions.take(if has_statements(settings) { usize::MAX } else { 0 }) {
+            let mut steps = Vec::with_capacity(own.statements.len());
+            for (statement, expect, parameters) in own.statements {
                 steps.push((program.statements.len() as u16, expect, parameters as u32));
                 program.statements.push(statement);
             }
-            sql.push(steps);
+            sql.push(OwnSteps { steps, carries: own.carries });
         }
         replay::add_statements(settings, &mut program, &mut sql);
         let is_events = settings.workload.name == freshness::FRESHNESS.name;
@@ -278,11 +286,13 @@ impl Work {
     pub fn bind(&self, operation: &Operation, request: &mut Request) {
         match *operation {
             Operation::Statement { statement } | Operation::Replayed { statement, .. } => {
+                let Some(own) = self.sql.get(usize::from(statement)) else { return };
                 let mut first_cell = 0;
-                for (statement, expect, parameters) in self.sql.get(usize::from(statement)).into_iter().flatten() {
+                for (statement, expect, parameters) in &own.steps {
                     request.steps.push(Step { statement: *statement, rows: 1, first_cell, expect: *expect });
                     first_cell += parameters;
                 }
+                request.carries.extend_from_slice(&own.carries);
             }
             Operation::Query { query } => {
                 if let Some(stored) = &self.stored {

@@ -26,7 +26,8 @@ pub static FILL: Form = Form {
 /// The form of `params`.
 pub static FILLS_OF_PARAMS: Form = Form {
     says: "list of fills, as of a column, or `{ from = \"SELECT id, day FROM t LIMIT 1000\" }` (a row of what the database answers before each trial: its first value), `{ row_of = [1, \
-           2] }` (of the row that parameter 1 has its value from, the second value), `{ sequence = [\"SELECT max(id) + 1 FROM t\", step] }`, `{ same = 1 }` (the value of parameter \
+           2] }` (of the row that parameter 1 has its value from, the second value), `{ answer_of = [1, 2] }` (in a transaction: of the first row that its first statement answered, the \
+           second value), `{ sequence = [\"SELECT max(id) + 1 FROM t\", step] }`, `{ same = 1 }` (the value of parameter \
            1), `{ plus = [1, 99] }` (parameter 1 and so much more: a number, a fill, or for times a duration as in `\"1h\"`), `{ now = [\"-1h\", \"0s\"] }` (a time around the present \
            one; a third text, as in `\"+00:00\"`, is the zone that it is written in), `{ array = [3, { uniform = [1, 9] }] }` (three values as PostgreSQL's arrays are written), \
            `{ from_csv = \"ids.csv\" }` (a row of a CSV file whose first line names its columns: its first value), `{ blocks = [1, 1, 3] }` (1, 1, 1, 2, 2, 2, \
@@ -229,6 +230,16 @@ const WAYS: &[Way] = &[
         schema: || json!({ "type": "array", "minItems": 2, "maxItems": 2 }),
     },
     Way {
+        key: "answer_of",
+        is_of_params: true,
+        must: "the number of an earlier statement of the same transaction, and which value of the first row that it answers is meant, both from 1",
+        read: |node| match items(node) {
+            [number, column] => Some(Fill::AnswerOf(place(number)?, place(column)?)),
+            _ => None,
+        },
+        schema: || json!({ "type": "array", "items": { "type": "integer", "minimum": 1 }, "minItems": 2, "maxItems": 2 }),
+    },
+    Way {
         key: "row_of",
         is_of_params: true,
         must: "the number of an earlier parameter that is filled by from, and which value of its row is meant, both from 1",
@@ -319,6 +330,7 @@ fn is_of_column(fill: &Fill) -> bool {
             | Fill::Plus(..)
             | Fill::From(_)
             | Fill::RowOf(..)
+            | Fill::AnswerOf(..)
             | Fill::Array(..)
             | Fill::SequenceFrom(..)
             | Fill::TextOf(..)

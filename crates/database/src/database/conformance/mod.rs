@@ -12,7 +12,8 @@ mod undoing;
 use super::{Answer, Capabilities, Capability, DatabaseError, Session, Target, TargetSession};
 use crate::record::{Cell, Cells, ColumnKind};
 use crate::statement::{
-    ColumnRef, Comparison, Condition, Expect, Miscount, Program, Request, Select, Statement, Step, Table, TableColumn,
+    Carry, ColumnRef, Comparison, Condition, Expect, Miscount, Program, Request, Select, Statement, Step, Table,
+    TableColumn,
 };
 
 /// What a check found; the text says what was expected.

@@ -17,6 +17,11 @@ pub const CHECKS: &[Check] = &[
     ("thousands of requests on one connection", &[], many_requests_are_answered),
     ("a connection sees at once what another has committed", &[], commits_are_seen),
     ("rows that are read are appended to those kept", &[], kept_rows_are_appended),
+    (
+        "a later step has what an earlier one read",
+        &[Capability::Sql, Capability::Updates],
+        answers_are_carried_to_later_steps,
+    ),
     ("what was deleted is gone, and is not deleted again", &[Capability::Deletes], deletes_are_counted),
 ];
 
@@ -35,6 +40,52 @@ fn deletes_are_counted(bench: &Bench<'_>) -> Outcome {
     ensure(matches!(again, Err(DatabaseError::Miscounted(_))), || format!("deleted twice: {again:?}"))?;
     answered(&mut *session, &read(1), Answer { empty: 1, ..Answer::default() })?;
     answered(&mut *session, &read(2), Answer { rows: 1, ..Answer::default() })
+}
+
+fn answers_are_carried_to_later_steps(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    let carried = |from: i64, to: i64, expect: Expect| {
+        let mut request = Request::default();
+        step(&mut request, READ_SAMPLE, 1, expect, |cells| cells.int(from));
+        step(&mut request, UPDATE_SAMPLE, 1, Expect::Changed(1), |cells| {
+            cells.null();
+            cells.int(to);
+        });
+        request.carries = vec![Carry { step: 0, column: 1, cell: 1 }];
+        request
+    };
+    session.execute(&insert(100), None)?;
+    for case in 0..sample::EDGES {
+        session.execute(&one(INSERT_SAMPLE, 1, Expect::Changed(1), |cells| sample::edge(case, case, cells)), None)?;
+        // The database may not count a row that has the value already.
+        let other = one(UPDATE_SAMPLE, 1, Expect::Anything, |cells| {
+            cells.int(77);
+            cells.int(100);
+        });
+        session.execute(&other, None)?;
+        let request = carried(case, 100, Expect::Rows);
+        answered(&mut *session, &request, Answer { rows: 1, changed: 1, ..Answer::default() })?;
+        let (mut right, mut found) = (Cells::new(), Cells::new());
+        session.execute(&read(case), Some(&mut right))?;
+        session.execute(&read(100), Some(&mut found))?;
+        for cells in [&mut right, &mut found] {
+            cells.keep_one(0, 1);
+        }
+        same(&found, &right).map_err(|Failure(text)| Failure(format!("sample {case}: {text}")))?;
+    }
+    // None where no row is read; and what must be there and is not undoes the whole.
+    session.execute(&insert(101), None)?;
+    answered(&mut *session, &carried(99, 101, Expect::Anything), Answer { changed: 1, ..Answer::default() })?;
+    let mut found = Cells::new();
+    session.execute(&read(101), Some(&mut found))?;
+    ensure(found.get(1) == Cell::Null, || format!("nothing was read, and {:?} was carried", found.get(1)))?;
+    let (_, message) = refused(&mut *session, &carried(99, 100, Expect::RowsAtLeast(1)))?;
+    ensure(message.contains("at least 1"), || format!("a row that must be there is missing, and it says: {message}"))?;
+    let mut beyond = carried(1, 100, Expect::Rows);
+    beyond.carries[0].column = 40;
+    let (_, message) = refused(&mut *session, &beyond)?;
+    ensure(message.contains("number 41 is asked for"), || format!("a value that no row has is told so: {message}"))?;
+    answered(&mut *session, &read(100), Answer { rows: 1, ..Answer::default() })
 }
 
 fn text_queries_are_answered(bench: &Bench<'_>) -> Outcome {

@@ -14,6 +14,7 @@ use super::handshake::Abilities;
 use super::packet::{self, Message};
 use super::program::Prepared;
 use super::response::{Event, Response, error, out_of_step};
+use crate::database::carrying::Carrying;
 use crate::database::session::{Attempt, Before};
 use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Progress, Wire};
@@ -34,6 +35,7 @@ pub struct MySqlWire {
     command_bytes_max: usize,
     pub(super) statements: Vec<Prepared>,
     kept: Option<Cells>,
+    carrying: Carrying,
     /// Whether BEGIN leaves together with the first command.
     pub(super) pipelines: bool,
     /// The part of a dry run that a request is.
@@ -86,6 +88,7 @@ impl MySqlWire {
             command_bytes_max,
             statements,
             kept,
+            carrying: Carrying::default(),
             pipelines,
             dry_run: None,
             held,
@@ -101,7 +104,7 @@ impl MySqlWire {
     /// Appends the command for the next rows of the step. Whether the step's rows are all sent.
     #[inline]
     fn send_rows(&mut self, request: &Request, out: &mut Vec<u8>) -> bool {
-        let run = &mut self.run;
+        let (run, values) = (&mut self.run, self.carrying.values(request));
         let step = &request.steps[run.step];
         let statement = &mut self.statements[usize::from(step.statement)];
         let left = step.rows.saturating_sub(run.sent).max(1);
@@ -110,18 +113,17 @@ impl MySqlWire {
             self.send_text(request, out);
         } else if statement.bulk && left > 1 {
             run.size = statement.sizes.len() - 1;
-            run.sent +=
-                statement.sizes[run.size].execute_bulk(&request.cells, first, left, self.command_bytes_max, out);
+            run.sent += statement.sizes[run.size].execute_bulk(values, first, left, self.command_bytes_max, out);
         } else {
             let at = out.len();
             run.size = statement.size_for(left, None);
-            statement.sizes[run.size].execute(&request.cells, first, out);
+            statement.sizes[run.size].execute(values, first, out);
             while out.len() - at > self.command_bytes_max && run.size + 1 < statement.sizes.len() {
                 // What was written may have told the types, and is not sent.
                 statement.sizes[run.size].forget_types();
                 out.truncate(at);
                 run.size = statement.size_for(left, Some(run.size));
-                statement.sizes[run.size].execute(&request.cells, first, out);
+                statement.sizes[run.size].execute(values, first, out);
             }
             run.sent += statement.sizes[run.size].rows;
         }
@@ -131,7 +133,7 @@ impl MySqlWire {
 
     /// Appends the text for the next rows of the step.
     fn send_text(&mut self, request: &Request, out: &mut Vec<u8>) {
-        let run = &mut self.run;
+        let (run, values) = (&mut self.run, self.carrying.values(request));
         let step = &request.steps[run.step];
         let statement = &self.statements[usize::from(step.statement)];
         let Some(text) = &statement.text else { return };
@@ -140,7 +142,7 @@ impl MySqlWire {
         let at = packet::begin(out);
         out.push(QUERY);
         // Every value can be written, so that at least one row is.
-        let taken = text.append::<MySqlLiterals>(&request.cells, first, left, self.command_bytes_max, out);
+        let taken = text.append::<MySqlLiterals>(values, first, left, self.command_bytes_max, out);
         packet::end(out, at, 0);
         run.size = 0;
         run.sent += taken.unwrap_or(left);
@@ -151,7 +153,7 @@ impl MySqlWire {
         match self.run.response.take(message.first(), message.is_long()) {
             Event::Row => {
                 self.run.rows += 1;
-                if self.kept.is_some() { self.keep(request, message) } else { None }
+                if self.kept.is_some() || self.needs_row(request) { self.keep(request, message) } else { None }
             }
             Event::KnownTable | Event::Nothing | Event::EndedWithMore => None,
             Event::Ended => self.ended(request, out),
@@ -159,7 +161,7 @@ impl MySqlWire {
                 self.columns(request).map(Vec::clear);
                 None
             }
-            Event::Column if self.kept.is_some() => self.define(request, message),
+            Event::Column if self.kept.is_some() || self.needs_row(request) => self.define(request, message),
             Event::Column if self.abilities.caches_metadata && !self.is_text(request) => self.define(request, message),
             Event::Column => None,
             Event::Failed => self.failed(request, error(message.first()), out),
@@ -175,6 +177,12 @@ impl MySqlWire {
             _ => return Some(Err(out_of_step("a cut-off column"))),
         }
         None
+    }
+
+    /// Whether a later step needs what the statement that is running reads.
+    #[inline]
+    fn needs_row(&self, request: &Request) -> bool {
+        self.run.awaiting == Awaiting::Statement && Carrying::is_needed(request, self.run.step)
     }
 
     /// Whether the statement that is running travelled as text.
@@ -194,11 +202,23 @@ impl MySqlWire {
     }
 
     fn keep(&mut self, request: &Request, message: Message<'_>) -> Option<Outcome> {
-        let mut kept = self.kept.take()?;
         let read_row = if self.is_text(request) { decode::text_row } else { decode::row };
-        let read = self.columns(request).and_then(|columns| read_row(&message.payload(), columns, &mut kept));
-        self.kept = Some(kept);
-        if read.is_none() { Some(Err(out_of_step("a row that does not fit its columns"))) } else { None }
+        let payload = message.payload();
+        let mut is_read = true;
+        if let Some(mut kept) = self.kept.take() {
+            is_read = self.columns(request).and_then(|columns| read_row(&payload, columns, &mut kept)).is_some();
+            self.kept = Some(kept);
+        }
+        if self.needs_row(request) {
+            let columns = self.columns(request).map(std::mem::take).unwrap_or_default();
+            if let Some(row) = self.carrying.first_row(request, self.run.step) {
+                is_read &= read_row(&payload, &columns, row).is_some();
+            }
+            if let Some(own) = self.columns(request) {
+                *own = columns;
+            }
+        }
+        if is_read { None } else { Some(Err(out_of_step("a row that does not fit its columns"))) }
     }
 
     /// A command was answered well.
@@ -235,6 +255,9 @@ impl MySqlWire {
         if let Some(miscount) = step.expect.miscount(run.rows, run.changed) {
             let statement = Some(self.statements[usize::from(step.statement)].name.to_string());
             return self.undo(DatabaseError::Miscounted(Box::new(Miscount { statement, ..miscount })), out);
+        }
+        if let Err(error) = self.carrying.hand_on(request, run.step) {
+            return self.undo(error, out);
         }
         (run.step, run.sent, run.rows, run.changed) = (run.step + 1, 0, 0, 0);
         if run.step < request.steps.len() {
@@ -292,6 +315,7 @@ impl Wire for MySqlWire {
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
         self.run.begin(self.abilities);
+        self.carrying.begin(request);
         self.held.clear();
         if request.steps.is_empty() {
             // Nothing to do still takes a round trip, as any request does.

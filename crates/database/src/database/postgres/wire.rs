@@ -18,6 +18,7 @@ use super::decode::{append_row, append_text_row};
 use super::encode::Encoding;
 use super::message::{self, COPY_FAIL_AND_SYNC, EXECUTE, FLUSH, Message, SYNC, ServerError, broken, column_types};
 use super::prepared::Prepared;
+use crate::database::carrying::Carrying;
 use crate::database::session::{Attempt, Before};
 use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Progress, Unasked, Wire};
@@ -34,6 +35,7 @@ pub struct PostgresWire {
     /// The part of a dry run that a request is.
     pub(super) dry_run: Option<Attempt>,
     rows: Option<Cells>,
+    carrying: Carrying,
     /// The columns of a statement that travelled as text, where its rows are kept.
     described: Vec<Encoding>,
     running: Running,
@@ -87,6 +89,7 @@ impl PostgresWire {
             pipelines: false,
             dry_run: None,
             rows: None,
+            carrying: Carrying::default(),
             described: Vec::new(),
             running: Running::default(),
             notices: 0,
@@ -115,7 +118,7 @@ impl PostgresWire {
                 let prepared = self.statements.len();
                 DatabaseError::refused("26000", format!("statement {} of {prepared} is not prepared", step.statement))
             })?;
-            statement.append(step.rows as usize, step.first_cell as usize, &request.cells, out)?;
+            statement.append(step.rows as usize, step.first_cell as usize, self.carrying.values(request), out)?;
         }
         Ok(())
     }
@@ -172,7 +175,7 @@ impl PostgresWire {
                 out.extend_from_slice(&COPY_FAIL_AND_SYNC);
             }
             b'A' => self.notices += 1,
-            b'T' | b'n' if self.is_text(request) => return self.describe(message).err().map(Err),
+            b'T' | b'n' if self.is_text(request) => return self.describe(request, message).err().map(Err),
             // Parse or Bind is done; a COPY begins, in or out; a COPY out goes on and ends; or something unasked.
             b'1' | b'2' | b'G' | b'H' | b'd' | b'c' | b'N' | b'S' => {}
             tag => return Some(Err(broken(&format!("it answers an execution with {tag:#04x}")))),
@@ -241,9 +244,10 @@ impl PostgresWire {
     }
 
     /// Takes in the columns of a statement that travelled as text.
-    fn describe(&mut self, message: Message<'_>) -> Result<(), DatabaseError> {
+    fn describe(&mut self, request: &Request, message: Message<'_>) -> Result<(), DatabaseError> {
         self.described.clear();
-        if self.rows.is_some() && message.tag == b'T' {
+        let is_read = self.rows.is_some() || Carrying::is_needed(request, self.running.step);
+        if is_read && message.tag == b'T' {
             let types = column_types(message.body).ok_or_else(|| broken("a description of columns is malformed"))?;
             self.described.extend(types.into_iter().map(Encoding::of));
         }
@@ -253,17 +257,21 @@ impl PostgresWire {
     #[inline]
     fn take_row(&mut self, request: &Request, body: &[u8]) -> Result<(), DatabaseError> {
         self.running.rows += 1;
-        let Some(cells) = &mut self.rows else {
+        let carried = self.carrying.first_row(request, self.running.step);
+        if self.rows.is_none() && carried.is_none() {
             return Ok(());
-        };
+        }
         let step = request.steps.get(self.running.step);
         let statement = step.map(|step| &self.statements[usize::from(step.statement)]);
-        let appended = if statement.is_some_and(Prepared::is_text) {
-            append_text_row(&self.described, body, cells)
-        } else {
-            append_row(statement.map_or(&[][..], Prepared::columns), body, cells)
-        };
-        appended.ok_or_else(|| broken("a row has another shape than was announced"))
+        for cells in self.rows.as_mut().into_iter().chain(carried) {
+            let appended = if statement.is_some_and(Prepared::is_text) {
+                append_text_row(&self.described, body, cells)
+            } else {
+                append_row(statement.map_or(&[][..], Prepared::columns), body, cells)
+            };
+            appended.ok_or_else(|| broken("a row has another shape than was announced"))?;
+        }
+        Ok(())
     }
 
     /// One execution is complete.
@@ -283,6 +291,9 @@ impl PostgresWire {
             return Ok(());
         }
         self.judge(step.expect, request);
+        if let Err(error) = self.carrying.hand_on(request, self.running.step) {
+            self.running.failure.get_or_insert(error);
+        }
         self.running.step += 1;
         self.await_step(request);
         if self.running.step == request.steps.len() && self.running.is_withheld {
@@ -372,11 +383,14 @@ impl Wire for PostgresWire {
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
         self.running = Running::default();
+        self.carrying.begin(request);
         if let Some(part) = self.dry_run {
             self.start_attempt(part, out);
         }
         let start = out.len();
-        if request.steps.len() > 1 && !self.pipelines && self.dry_run.is_none() {
+        // What an answer brings cannot leave before it.
+        let is_stepwise = !self.pipelines || !request.carries.is_empty();
+        if request.steps.len() > 1 && is_stepwise && self.dry_run.is_none() {
             message::write(out, b'Q', |out| message::write_text(out, "BEGIN"));
             self.running.awaiting = Awaiting::Begin;
             return self.await_step(request);

@@ -25,6 +25,14 @@ pub(super) struct Prepared {
 // that owns both lets one thread at a time use them.
 unsafe impl Send for Prepared {}
 
+/// Where rows go that are read; else they are only counted.
+pub(super) struct Kept<'k> {
+    /// All of them.
+    pub(super) all: Option<&'k mut Cells>,
+    /// The first one, besides.
+    pub(super) first: Option<&'k mut Cells>,
+}
+
 impl Prepared {
     /// Prepares a statement to be executed many times.
     ///
@@ -90,6 +98,20 @@ impl Prepared {
         first: usize,
         rows: Option<&mut Cells>,
     ) -> Result<u64, DatabaseError> {
+        self.execute_keeping(cells, first, &mut Kept { all: rows, first: None })
+    }
+
+    /// The same, which also keeps the first row apart.
+    ///
+    /// # Errors
+    /// As [`Prepared::execute`].
+    #[inline]
+    pub(super) fn execute_keeping(
+        &mut self,
+        cells: &Cells,
+        first: usize,
+        kept: &mut Kept<'_>,
+    ) -> Result<u64, DatabaseError> {
         let end = (first + self.parameters).min(cells.len());
         let values = cells.as_slice().get(first..end).unwrap_or_default();
         if values.len() < self.parameters {
@@ -100,7 +122,7 @@ impl Prepared {
         for (place, cell) in (1..).zip(values) {
             code |= self.bind(place, *cell, cells);
         }
-        let outcome = if code == ffi::SQLITE_OK { self.step(rows) } else { Err(self.error()) };
+        let outcome = if code == ffi::SQLITE_OK { self.step(kept) } else { Err(self.error()) };
         // SAFETY: the statement is alive; its answer was taken in above, so that the code of the reset says nothing new.
         unsafe {
             ffi::sqlite3_reset(self.statement.as_ptr());
@@ -148,7 +170,7 @@ impl Prepared {
     }
 
     #[inline]
-    fn step(&mut self, mut rows: Option<&mut Cells>) -> Result<u64, DatabaseError> {
+    fn step(&mut self, kept: &mut Kept<'_>) -> Result<u64, DatabaseError> {
         let mut read = 0;
         loop {
             // SAFETY: the statement is alive, and everything bound to it is too.
@@ -156,7 +178,7 @@ impl Prepared {
                 ffi::SQLITE_DONE => return Ok(read),
                 ffi::SQLITE_ROW => {
                     read += 1;
-                    if let Some(rows) = rows.as_deref_mut() {
+                    for rows in kept.all.as_deref_mut().into_iter().chain(kept.first.take()) {
                         (0..self.columns).for_each(|column| self.read(column as c_int, rows));
                     }
                 }

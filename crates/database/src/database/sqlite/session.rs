@@ -5,8 +5,9 @@ use rusqlite::{Connection, ffi};
 
 use super::checkpoints::Checkpoints;
 use super::dialect::{SqliteDialect, SqliteLiterals};
-use super::prepared::Prepared;
+use super::prepared::{Kept, Prepared};
 use super::refusal;
+use crate::database::carrying::Carrying;
 use crate::database::dialect::statement_text;
 use crate::database::literal::TextStatement;
 use crate::database::{Answer, DatabaseError, Dialect, Session, TargetSession, Wire};
@@ -31,6 +32,9 @@ pub(super) struct SqliteSession {
     savepoint: Prepared,
     release: Prepared,
     go_back: Prepared,
+    carrying: Carrying,
+    /// The first row of the step that is running; its memory stays.
+    first: Cells,
     connection: Connection,
     checkpoints: Option<Checkpoints>,
 }
@@ -50,6 +54,8 @@ impl SqliteSession {
             savepoint: prepare("SAVEPOINT attempt")?,
             release: prepare("RELEASE attempt")?,
             go_back: prepare("ROLLBACK TO attempt")?,
+            carrying: Carrying::default(),
+            first: Cells::new(),
             connection,
             checkpoints: None,
         })
@@ -81,26 +87,49 @@ impl SqliteSession {
     /// Executes the steps; the caller looks after the transaction.
     fn steps(&mut self, request: &Request, mut rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
         let mut answer = Answer::default();
-        for step in &request.steps {
-            if let Some(text) = self.texts.get(usize::from(step.statement)) {
-                let before = total_changes(&self.connection);
-                let (read, is_query) = execute_text(&self.connection, text, step, &request.cells, rows.as_deref_mut())?;
-                let changed = total_changes(&self.connection) - before;
-                judge(step, (read, changed), is_query, &mut answer)?;
-                continue;
+        self.carrying.begin(request);
+        for (place, step) in request.steps.iter().enumerate() {
+            let is_needed = Carrying::is_needed(request, place);
+            let mut first = std::mem::take(&mut self.first);
+            first.clear();
+            let kept = Kept { all: rows.as_deref_mut(), first: is_needed.then_some(&mut first) };
+            let read = self.step(request, step, kept, &mut answer)?;
+            if is_needed {
+                if let Some(row) = (read > 0).then(|| self.carrying.first_row(request, place)).flatten() {
+                    row.append(&first);
+                }
+                self.carrying.hand_on(request, place)?;
             }
+            self.first = first;
+        }
+        Ok(answer)
+    }
+
+    /// Executes a step, and adds it to the answer: the rows that it read.
+    #[inline]
+    fn step(
+        &mut self,
+        request: &Request,
+        step: &Step,
+        kept: Kept<'_>,
+        answer: &mut Answer,
+    ) -> Result<u64, DatabaseError> {
+        let values = self.carrying.values(request);
+        let before = total_changes(&self.connection);
+        let (read, is_query) = if let Some(text) = self.texts.get(usize::from(step.statement)) {
+            execute_text(&self.connection, text, step, values, kept)?
+        } else {
             let Some(statement) = self.statements.get_mut(usize::from(step.statement)) else {
                 let message = format!("statement {} was never prepared", step.statement);
                 return Err(DatabaseError::refused("SQLITE_MISUSE", message));
             };
-            let before = total_changes(&self.connection);
-            let outcome = repeat(statement, step, &request.cells, rows.as_deref_mut());
+            let outcome = repeat(statement, step, values, kept);
             statement.release();
-            let read = outcome?;
-            let changed = total_changes(&self.connection) - before;
-            judge(step, (read, changed), statement.is_query(), &mut answer)?;
-        }
-        Ok(answer)
+            (outcome?, statement.is_query())
+        };
+        let changed = total_changes(&self.connection) - before;
+        judge(step, (read, changed), is_query, answer)?;
+        Ok(read)
     }
 }
 
@@ -124,7 +153,7 @@ fn execute_text(
     text: &TextStatement,
     step: &Step,
     cells: &Cells,
-    mut rows: Option<&mut Cells>,
+    mut kept: Kept<'_>,
 ) -> Result<(u64, bool), DatabaseError> {
     let (mut read, mut is_query, mut done) = (0, false, 0);
     let none = Cells::new();
@@ -135,23 +164,18 @@ fn execute_text(
         done += taken.map_err(|why| DatabaseError::refused("SQLITE_MISUSE", why))?;
         // SAFETY: the statement is dropped at the end of this turn, and the connection is borrowed for longer.
         let mut statement = unsafe { Prepared::new(connection, &String::from_utf8_lossy(&sql)) }?;
-        read += statement.execute(&none, 0, rows.as_deref_mut())?;
+        read += statement.execute_keeping(&none, 0, &mut kept)?;
         is_query = statement.is_query();
     }
     Ok((read, is_query))
 }
 
 /// Executes a step once for each of its rows.
-fn repeat(
-    statement: &mut Prepared,
-    step: &Step,
-    cells: &Cells,
-    mut rows: Option<&mut Cells>,
-) -> Result<u64, DatabaseError> {
+fn repeat(statement: &mut Prepared, step: &Step, cells: &Cells, mut kept: Kept<'_>) -> Result<u64, DatabaseError> {
     let mut read = 0;
     let mut first = step.first_cell as usize;
     for _ in 0..step.rows {
-        read += statement.execute(cells, first, rows.as_deref_mut())?;
+        read += statement.execute_keeping(cells, first, &mut kept)?;
         first += statement.parameters();
     }
     Ok(read)

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::work::OwnSteps;
+use super::sql::OwnSteps;
 use super::{Client, Entry, Workload};
 use crate::layout::Access;
 use crate::operation::Operation;

@@ -92,6 +92,14 @@ pub(super) struct OwnOperation {
     pub(super) carries: Vec<Carry>,
 }
 
+/// An operation of the study's own: of each of its steps the statement in the program, what answer is right, and how many parameters it has; and
+/// which of the parameters answers bring.
+#[derive(Default)]
+pub(super) struct OwnSteps {
+    pub(super) steps: Vec<(u16, Expect, u32)>,
+    pub(super) carries: Vec<Carry>,
+}
+
 /// The operations as databases prepare them. Statements that are no queries may change nothing.
 pub(super) fn program(statements: &[SqlStatement]) -> impl Iterator<Item = OwnOperation> {
     statements.iter().map(|statement| {

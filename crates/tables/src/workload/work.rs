@@ -15,7 +15,7 @@ use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
 use crate::query::count_found;
 use crate::record::{Column, Generator};
-use crate::statement::{Carry, Evolution, Expect, Program, Request, SqlForm, Statement, Step, Table};
+use crate::statement::{Evolution, Expect, Program, Request, SqlForm, Statement, Step, Table};
 use crate::trial::Settings;
 
 /// The tables, statements and data of a trial, and how its operations become requests.
@@ -32,7 +32,7 @@ pub struct Work {
     /// What the connections of the clients prepare, where that is not the program as it is; one for all, or one for each.
     of_clients: Vec<Program>,
     /// The study's own operations.
-    sql: Vec<OwnSteps>,
+    sql: Vec<sql::OwnSteps>,
     /// How many rows each query must give.
     found: OnceLock<Vec<u64>>,
     /// Whether records may be added during the trial, so that queries may give more.
@@ -49,14 +49,6 @@ fn leave_out_inserts(program: &mut Program, settings: &Settings) {
         let inserts = |statement: &&mut Statement| matches!(statement, Statement::Insert { .. });
         program.statements.iter_mut().filter(inserts).for_each(|statement| *statement = nothing.clone());
     }
-}
-
-/// An operation of the study's own: of each of its steps the statement in the program, what answer is right, and how many parameters it has; and
-/// which of the parameters answers bring.
-#[derive(Default)]
-pub(super) struct OwnSteps {
-    pub(super) steps: Vec<(u16, Expect, u32)>,
-    pub(super) carries: Vec<Carry>,
 }
 
 /// Records in tables of loadline's own.
@@ -122,7 +114,7 @@ impl Work {
                 steps.push((program.statements.len() as u16, expect, parameters as u32));
                 program.statements.push(statement);
             }
-            sql.push(OwnSteps { steps, carries: own.carries });
+            sql.push(sql::OwnSteps { steps, carries: own.carries });
         }
         replay::add_statements(settings, &mut program, &mut sql);
         let is_events = settings.workload.name == freshness::FRESHNESS.name;

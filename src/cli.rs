@@ -25,7 +25,7 @@ pub use watch::WatchArguments;
 
 /// Finds the load line of a database that records measurement data, and holds the load there.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "loadline", version, max_term_width = 110)]
+#[command(name = "loadline", version, max_term_width = 110, disable_help_subcommand = true)]
 pub struct Cli {
     /// Prints one JSON document to standard output instead of text
     #[arg(long, global = true)]
@@ -107,6 +107,12 @@ pub enum Command {
     Schema {
         /// What to describe
         what: Described,
+    },
+    /// Prints the help of a command, or what a setting means: loadline help load.clients
+    Help {
+        /// A command, a setting, or a table of settings such as load
+        #[arg(value_name = "COMMAND|SETTING")]
+        what: Vec<String>,
     },
     /// Do a part of a trial, as another loadline says on the standard input
     #[command(hide = true)]

@@ -40,6 +40,8 @@ fn every_command_of_the_contract_is_read() {
         "loadline record recorder.toml --quarantine list",
         "loadline password GDA-017 --stdin",
         "loadline schema study",
+        "loadline help run",
+        "loadline help load.clients --json",
         "loadline schema results",
         "loadline agent --nats nats://127.0.0.1:4222",
     ] {

@@ -32,6 +32,7 @@ mod fixture;
 mod freshness;
 mod front;
 mod happening;
+mod help;
 mod import;
 mod init;
 pub mod list;
@@ -163,6 +164,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Record(arguments) => record::run(&arguments, cli.json),
         Command::Block { action } => block::run(&action, cli.json),
         Command::Schema { what } => schema::run(what),
+        Command::Help { what } => help::run(&what, cli.json),
         Command::Password(arguments) => password::run(&arguments, cli.json),
         Command::Export { run, format, out } => export::run(&run, format, &out, cli.json),
         Command::Data(arguments) => {

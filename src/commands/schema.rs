@@ -79,6 +79,7 @@ This page is made from the tables that loadline reads files by.
 - A setting of a study that can be a factor takes several levels in `[factors]`, as in `\"load.clients\" = [1, 4, 16]`, or by `--set 'load.clients=[1,4,16]'`. \
 Every setting of a study can be changed by `--set`.
 
+`loadline help load.clients` prints what stands here of a setting, `loadline help load` of a table. \
 `loadline schema study` and `loadline schema recorder` print the same as JSON Schema, for editors: write `#:schema study.schema.json` into the first line of a file, \
 beside `study.schema.json` with what was printed.
 ";

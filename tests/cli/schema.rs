@@ -72,3 +72,49 @@ fn what_has_no_schema_is_refused_with_what_has_one() {
     assert_eq!(outcome.status, Some(2));
     assert!(outcome.stderr.contains("study, recorder, results"), "{}", outcome.stderr);
 }
+
+#[test]
+fn help_tells_of_commands_and_of_settings_what_their_rows_say() {
+    let scratch = Scratch::new();
+    let told = |words: &[&str]| {
+        let outcome = scratch.run(words);
+        assert_eq!((outcome.status, outcome.stderr.as_str()), (Some(0), ""), "{words:?}");
+        outcome.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let clients = told(&["help", "load.clients"]);
+    for part in ["clients in [load], of a study file", "whole number from 1 to 100,000", "\"load.clients\" = ["] {
+        assert!(clients.contains(part), "{clients}");
+    }
+    assert_eq!(told(&["help", "database.config.fsync"]), told(&["help", "database.config"]));
+    // The end of a name is enough, and what both files have is told of both.
+    let listen = told(&["help", "listen"]);
+    assert!(listen.contains("intake.http.listen") && listen.contains("of a recorder's file"), "{listen}");
+    let load = told(&["help", "load"]);
+    assert!(load.contains("[load], of a study file") && load.contains("think"), "{load}");
+    let run = told(&["help", "run"]);
+    assert!(run.contains("Usage: loadline run") && run.contains("--resume"), "{run}");
+    assert_eq!(run, told(&["run", "--help"]));
+    assert!(told(&["help"]).contains("Commands:") && told(&["help", "block", "make"]).contains("loadline block make"));
+    scratch.run(&["help", "load.cleints"]).refused(&["\"load.cleints\"", "did you mean \"load.clients\"?"]);
+    scratch.run(&["help", "rnu"]).refused(&["did you mean \"run\"?"]);
+    let json: Value = serde_json::from_str(&scratch.run(&["help", "load.clients", "--json"]).stdout).unwrap();
+    assert_eq!(
+        (&json["settings"][0]["setting"], &json["settings"][0]["can_be_factor"]),
+        (&"load.clients".into(), &true.into())
+    );
+}
+
+#[test]
+fn every_setting_has_help() {
+    let scratch = Scratch::new();
+    let page =
+        std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference.md")).unwrap();
+    let keys: std::collections::BTreeSet<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    assert!(keys.len() > 150, "{keys:?}");
+    // Each process takes some milliseconds: a part of them is enough.
+    for key in keys.into_iter().step_by(7) {
+        let outcome = scratch.run(&["help", key]);
+        assert_eq!(outcome.status, Some(0), "{key}: {}", outcome.stderr);
+    }
+}

@@ -1,6 +1,7 @@
 //! The reference page of a file's settings, made of their tables.
 //!
-//! Main function: [`chapter`]. Invariant: every setting has a line, and nothing stands there that its row does not say.
+//! Main functions: [`chapter`], and [`described`] for those who ask for single ones. Invariant: every setting has a line, and nothing stands there that its
+//! row does not say.
 
 use super::section::show_bound;
 use super::setting::{Absent, Kind, Part, Setting, Span};
@@ -26,17 +27,59 @@ fn section(part: &'static Part, top: &'static Part) -> String {
         false => "\n| setting | value | default | what it says |\n|---|---|---|---|\n",
     };
     for setting in part.settings {
-        let factor = match (any_factor, setting.factor.is_some()) {
+        let Described { key, value, default, can_be_factor, says, .. } = Described::of(part, setting);
+        let factor = match (any_factor, can_be_factor) {
             (false, _) => "",
             (true, true) => " yes |",
             (true, false) => " no |",
         };
-        let only = if setting.only.is_empty() { String::new() } else { format!(" Only for {}.", setting.only) };
-        let what = format!("{}{only}", setting.help);
-        let (value, default) = (value(setting.kind), default(setting));
-        text += &format!("| `{}` | {} | {default} |{factor} {} |\n", setting.key, cell(&value), cell(&what));
+        text += &format!("| `{key}` | {} | {default} |{factor} {} |\n", cell(&value), cell(&says));
     }
     text
+}
+
+/// What there is to say of a setting.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// Its table, as a file writes it: `[load]`; empty for the top of the file.
+    pub table: String,
+    /// Its key.
+    pub key: &'static str,
+    /// Its dotted name.
+    pub path: String,
+    /// What its value must be.
+    pub value: String,
+    /// What holds where it is not written.
+    pub default: String,
+    /// Whether it can be a factor.
+    pub can_be_factor: bool,
+    /// What it says, and what it is for.
+    pub says: String,
+}
+
+impl Described {
+    fn of(part: &'static Part, setting: &'static Setting) -> Self {
+        let only = if setting.only.is_empty() { String::new() } else { format!(" Only for {}.", setting.only) };
+        Described {
+            table: String::new(),
+            key: setting.key,
+            path: part.path(setting.key),
+            value: value(setting.kind),
+            default: default(setting),
+            can_be_factor: setting.factor.is_some(),
+            says: format!("{}{only}", setting.help),
+        }
+    }
+}
+
+/// All settings of a file whose top is this part, in the order of the file, with what each of its tables is about.
+pub fn described(top: &'static Part) -> Vec<(String, &'static str, Vec<Described>)> {
+    let of_part = |part: &'static Part| {
+        let table = if std::ptr::eq(part, top) { String::new() } else { heading(part, top).replace('`', "") };
+        let with_table = |setting| Described { table: table.clone(), ..Described::of(part, setting) };
+        (part.name.to_owned(), part.help, part.settings.iter().map(with_table).collect())
+    };
+    top.all().into_iter().map(of_part).collect()
 }
 
 /// `[load]`, `[[claims]]`, or what a table inside a value is called.

@@ -11,6 +11,8 @@ mod program;
 #[path = "draft/shop.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod shop;
+#[path = "draft/views.rs"]
+mod views;
 
 use std::fmt::Write;
 

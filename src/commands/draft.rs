@@ -488,8 +488,10 @@ fn tell(
         );
         out += &listed(&told);
     }
-    for Described { table, remarks } in described.unwrap_or_default() {
-        out += &format!("{:>12} rows  {}\n", show_number(table.rows as f64), table.name);
+    for Described { table, remarks, .. } in described.unwrap_or_default() {
+        let is_view = table.create.last().is_some_and(|sql| sql.starts_with("CREATE VIEW"));
+        let rows = if is_view { "a view".to_owned() } else { format!("{} rows", show_number(table.rows as f64)) };
+        out += &format!("{rows:>17}  {}\n", table.name);
         remarks.iter().for_each(|remark| out += &listed(&format!("{}: {remark}", table.name)));
     }
     out += &format!("\n{file} is written. Read it, and run it with: loadline run {file}\n");

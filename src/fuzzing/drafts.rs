@@ -139,6 +139,7 @@ fn catalogue() -> Catalogue {
         name,
         quoted,
         is_view: false,
+        definition: None,
         rows: 100.0,
         bytes: None,
         columns,

@@ -115,7 +115,14 @@ pub fn study_text(
                 let _ = writeln!(out, "config = {{ journal_mode = {} }}", text(journal));
             }
         }
-        (Some(_), false) => settings(&mut out, origin.settings),
+        (Some(described), false) => {
+            let path = search_path(described);
+            if let Some(path) = &path {
+                let _ = writeln!(out, "config = {{ search_path = {} }}", text(path));
+            }
+            let path = path.map(|path| ("search_path".to_owned(), path));
+            settings(&mut out, &path.into_iter().chain(origin.settings.iter().cloned()).collect::<Vec<_>>());
+        }
         (None, true) => {
             let _ = writeln!(out, "path = {}", text(origin.address));
         }
@@ -133,6 +140,14 @@ pub fn study_text(
     out
 }
 
+/// Where a private server finds the tables by their names, where some are in schemas of their own.
+fn search_path(described: &[Described]) -> Option<String> {
+    let mut schemas: Vec<&str> = described.iter().filter_map(|one| one.schema.as_deref()).collect();
+    schemas.sort_unstable();
+    schemas.dedup();
+    (!schemas.is_empty()).then(|| format!("public, {}", schemas.join(", ")))
+}
+
 /// What the original is set to, for whoever has a machine for it.
 fn settings(out: &mut String, settings: &[(String, String)]) {
     comment(out, "A private server with its own defaults. What the original is set to:");
@@ -141,9 +156,9 @@ fn settings(out: &mut String, settings: &[(String, String)]) {
 }
 
 /// A table that is made for the study.
-fn described_table(out: &mut String, Described { table, remarks }: &Described) {
+fn described_table(out: &mut String, Described { table, remarks, .. }: &Described) {
     remarks.iter().for_each(|remark| comment(out, remark));
-    let TableSettings { name, create, rows, columns, then, .. } = table;
+    let TableSettings { name, create, rows, columns, then, drop } = table;
     let _ = writeln!(out, "[[tables]]\nname = {}", text(name));
     let list = |texts: &[String]| texts.iter().map(|one| format!("  {},\n", text(one))).collect::<String>();
     let _ = writeln!(out, "create = [\n{}]", list(create));
@@ -155,6 +170,9 @@ fn described_table(out: &mut String, Described { table, remarks }: &Described) {
     }
     if !then.is_empty() {
         let _ = writeln!(out, "then = [\n{}]", list(then));
+    }
+    if !drop.is_empty() {
+        let _ = writeln!(out, "drop = [\n{}]", list(drop));
     }
     out.push('\n');
 }

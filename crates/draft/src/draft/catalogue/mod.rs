@@ -76,6 +76,8 @@ pub struct Table {
     pub quoted: String,
     /// Whether it is a view, or a table of another server, which is not looked at.
     pub is_view: bool,
+    /// What a view shows, as the SQL that it stands for; none of a table, and where it is not told.
+    pub definition: Option<String>,
     /// About how many rows it has.
     pub rows: f64,
     /// Bytes, with its indexes; none where nothing tells.
@@ -230,7 +232,7 @@ pub fn settings_of(server: Server, session: &mut dyn Session) -> Result<Vec<(Str
     let mut found = Vec::new();
     for name in names {
         let sql = match server {
-            Server::Postgres => format!("SELECT current_setting('{name}')"),
+            Server::Postgres => format!("SELECT current_setting('{name}') AS {MARK}"),
             _ => format!("SELECT @@GLOBAL.{name} AS {MARK}"),
         };
         match session.query(&sql) {

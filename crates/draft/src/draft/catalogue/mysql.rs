@@ -13,8 +13,9 @@ type Row = Vec<Option<String>>;
 /// by their places.
 pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogue, DatabaseError> {
     let found = session.query(&format!(
-        "SELECT table_name, table_rows, data_length + index_length, engine FROM information_schema.tables \
-         WHERE table_schema = DATABASE() ORDER BY table_name LIMIT {}",
+        "SELECT t.table_name, t.table_rows, t.data_length + t.index_length, t.engine, REPLACE(v.view_definition, CONCAT('`', DATABASE(), '`.'), '') FROM information_schema.tables t \
+         LEFT JOIN information_schema.views v ON v.table_schema = t.table_schema AND v.table_name = t.table_name \
+         WHERE t.table_schema = DATABASE() ORDER BY t.table_name LIMIT {}",
         TABLES_MOST + 1
     ))?;
     let columns = session.query(
@@ -67,6 +68,7 @@ fn table(row: &Row, (columns, indexes, references): (&[&Row], &[&Row], &[&Row]),
         quoted: (writer.quote)(&name),
         name,
         is_view: number(row, 1).is_none(),
+        definition: row.get(4).cloned().flatten().filter(|sql| !sql.is_empty()),
         rows: number(row, 1).unwrap_or(-1.0),
         bytes: number(row, 2),
         suffix: row.get(3).cloned().flatten().map(|engine| format!("ENGINE={engine}")),

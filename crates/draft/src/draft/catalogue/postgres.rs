@@ -22,7 +22,8 @@ const ROWS: &str = "CASE WHEN c.reltuples > 0 AND c.relpages > 0 AND pg_relation
 /// The tables and views that the session may read.
 pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogue, DatabaseError> {
     let found = session.query(&format!(
-        "SELECT c.oid, n.nspname, c.relname, {ROWS}, pg_total_relation_size(c.oid), pg_table_is_visible(c.oid), c.relkind \
+        "SELECT c.oid, n.nspname, c.relname, {ROWS}, pg_total_relation_size(c.oid), pg_table_is_visible(c.oid), c.relkind, \
+         CASE WHEN c.relkind = 'v' THEN rtrim(pg_get_viewdef(c.oid), '; ') END \
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE {OWN} ORDER BY 2, 3 LIMIT {}",
         TABLES_MOST + 1
     ))?;
@@ -121,6 +122,7 @@ impl Answers<'_> {
             name,
             quoted,
             is_view,
+            definition: row.get(7).cloned().flatten(),
             rows,
             bytes,
             columns,

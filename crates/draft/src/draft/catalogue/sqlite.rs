@@ -2,6 +2,7 @@
 
 use super::{Catalogue, Column, Holds, Reference, Spread, TABLES_MOST, Table, Writer, is_true, number, text};
 use crate::database::{DatabaseError, Session};
+use crate::draft::sql::{Grammar, tokens_of};
 
 /// The tables and views of the file.
 pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogue, DatabaseError> {
@@ -80,6 +81,7 @@ fn table(session: &mut dyn Session, writer: &Writer<'_>, row: &[Option<String>])
         name,
         quoted,
         is_view: !is_table,
+        definition: row.get(2).cloned().flatten().filter(|_| !is_table).and_then(|sql| shown_by(&sql)),
         rows,
         bytes: None,
         columns,
@@ -91,6 +93,16 @@ fn table(session: &mut dyn Session, writer: &Writer<'_>, row: &[Option<String>])
         is_analysed: is_analysed(session, &literal),
         is_visible: true,
     })
+}
+
+/// What a view shows: the query behind `CREATE VIEW name AS`.
+fn shown_by(sql: &str) -> Option<String> {
+    let tokens = tokens_of(sql, Grammar::SQLITE);
+    let behind = tokens.iter().position(|token| token.is("as")).and_then(|word| tokens.get(word + 1))?;
+    // Names of its columns stand before that, where it gives them other ones than the query.
+    let has_names = tokens.iter().take_while(|token| !token.is("as")).any(|token| token.is_mark("("));
+    let at = behind.text.as_ptr() as usize - sql.as_ptr() as usize;
+    (!has_names).then(|| sql[at..].to_owned())
 }
 
 /// Whether ANALYZE has looked at a table; where it never ran there is no table to ask.
@@ -136,6 +148,17 @@ fn holds(declared: &str) -> Holds {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_view_shows_what_stands_behind_its_name() {
+        let shown = |sql| shown_by(sql);
+        assert_eq!(shown("CREATE VIEW \"as\" AS SELECT a AS b FROM t"), Some("SELECT a AS b FROM t".to_owned()));
+        assert_eq!(
+            shown("create temp view v\nas\nwith q as (select 1) select * from q"),
+            Some("with q as (select 1) select * from q".to_owned())
+        );
+        assert_eq!((shown("CREATE VIEW v(a, b) AS SELECT 1, 2"), shown("CREATE VIEW v")), (None, None));
+    }
 
     #[test]
     fn types_hold_what_their_names_say() {

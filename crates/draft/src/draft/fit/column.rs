@@ -46,9 +46,7 @@ pub fn found(place: &Place<'_>, table: &Table, column: usize, rows: Option<f64>)
     if let Some((low, high)) = range.filter(|(low, high)| table.rows >= DENSE_SHARE * (high - low + 1.0)) {
         return Ok(Fill::Uniform(low, high));
     }
-    if table.rows < 1.0 {
-        return Err(format!("{} has no rows to find", table.name));
-    }
+    has_rows(table, &[column])?;
     let name = (place.writer.quote)(&own.name);
     if place.server != Server::Postgres && is_lead(table, column) {
         return Ok(Fill::From(leading(place.server, table, column, place.writer)));
@@ -57,6 +55,19 @@ pub fn found(place: &Place<'_>, table: &Table, column: usize, rows: Option<f64>)
     let is_once = is_each_as_often(table, own, rows) || (table.is_unique(column) && place.server != Server::Postgres);
     let distinct = if is_once { "DISTINCT " } else { "" };
     Ok(Fill::From(format!("SELECT {distinct}{name} FROM ({drawn}) AS {MARK} WHERE {name} IS NOT NULL")))
+}
+
+/// Whether there are rows whose values can be asked for.
+fn has_rows(table: &Table, columns: &[usize]) -> Result<(), String> {
+    if table.is_view {
+        let names: Vec<&str> = columns.iter().map(|column| table.columns[*column].name.as_str()).collect();
+        let names = names.join(" and ");
+        return Err(format!(
+            "{} is a view, and {names} of it is no column of a table, so that no values are known; a log would tell them",
+            table.name
+        ));
+    }
+    if table.rows < 1.0 { Err(format!("{} has no rows to find", table.name)) } else { Ok(()) }
 }
 
 /// Whether all values of a column are found by an index, and no other key leads to rows from all over the table.
@@ -78,9 +89,7 @@ fn is_each_as_often(table: &Table, column: &Column, rows: Option<f64>) -> bool {
 
 /// A row that is there: fills for several columns of it at once.
 pub fn row(place: &Place<'_>, table: &Table, columns: &[usize]) -> Result<String, String> {
-    if table.rows < 1.0 {
-        return Err(format!("{} has no rows to find", table.name));
-    }
+    has_rows(table, columns)?;
     let names: Vec<String> = columns.iter().map(|column| (place.writer.quote)(&table.columns[*column].name)).collect();
     let drawn = sampling(place.server, table, place.writer, (&names.join(", "), columns), DRAWN_MOST);
     let are_there: Vec<String> = names.iter().map(|name| format!("{name} IS NOT NULL")).collect();

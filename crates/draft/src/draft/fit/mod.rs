@@ -4,6 +4,7 @@
 
 mod column;
 mod numbers;
+mod origin;
 mod range;
 mod statement;
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use super::column::{self, Place};
 use super::numbers::{VALUES_LEAST, fit_numbers};
+use super::origin::{TOKENS_MOST, VIEWS_MOST, Views, with_origins};
 use crate::draft::catalogue::{Catalogue, Holds, Table};
 use crate::draft::seen::Ran;
 use crate::draft::sql::{
@@ -14,8 +15,6 @@ use crate::draft::sql::{
 use crate::statement::parameters_of;
 use crate::trial::Fill;
 
-/// Words and marks of a statement, at most.
-const TOKENS_MOST: usize = 10_000;
 /// Parameters of a statement, at most.
 const PARAMETERS_MOST: usize = 1_000;
 /// Values that all have to be the same for a constant, at least.
@@ -144,7 +143,9 @@ impl Fitter<'_> {
         if ran.literals.len() > PARAMETERS_MOST {
             return Err(format!("it has {} values, and {PARAMETERS_MOST} are understood at most", ran.literals.len()));
         }
-        let roles = roles_of(&tokens, &scope, self.known);
+        let views = Views { catalogue: self.catalogue, known: self.known, grammar: self.grammar };
+        let written = roles_of(&tokens, &scope, self.known);
+        let roles = with_origins(views, &written);
         if roles.len() != ran.literals.len() {
             return Err("its values could not be told apart".to_owned());
         }
@@ -170,7 +171,7 @@ impl Fitter<'_> {
             }
         }
         let mut fitted = Fitted {
-            name: self.name_of(verb, &scope, &roles),
+            name: self.name_of(verb, &scope, &written),
             sql: ran.text.clone(),
             fills: work.fills.into_iter().flatten().collect(),
             writes: verb != "select" || locks(&tokens),
@@ -198,6 +199,27 @@ impl Fitter<'_> {
     pub fn tables_of(&self, sql: &str) -> Vec<usize> {
         let tokens = tokens_of(sql, Grammar { has_question_marks: true, ..self.grammar });
         Scope::of(&tokens, self.known).tables()
+    }
+
+    /// The same, and the tables that views among them stand on, each before what stands on it.
+    pub fn tables_below(&self, sql: &str) -> Vec<usize> {
+        let mut found = Vec::new();
+        self.add_below(sql, VIEWS_MOST, &mut found);
+        found
+    }
+
+    fn add_below(&self, sql: &str, depth: u32, found: &mut Vec<usize>) {
+        for table in self.tables_of(sql) {
+            if found.contains(&table) {
+                continue;
+            }
+            if let Some(definition) = self.catalogue.tables[table].definition.as_deref().filter(|_| depth > 0) {
+                self.add_below(definition, depth - 1, found);
+            }
+            if !found.contains(&table) {
+                found.push(table);
+            }
+        }
     }
 
     pub(super) fn table(&self, column: ColumnPlace) -> &Table {

@@ -30,6 +30,7 @@ fn catalogue() -> Catalogue {
         name: "orders".to_owned(),
         quoted: "\"orders\"".to_owned(),
         is_view: false,
+        definition: None,
         rows: 10_000.0,
         bytes: None,
         columns: vec![

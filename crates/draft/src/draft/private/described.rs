@@ -10,6 +10,8 @@ use crate::trial::{Fill, TableSettings};
 pub struct Described {
     /// The table.
     pub table: TableSettings,
+    /// The schema that it is in, as statements write it; none for the one that names lead to.
+    pub schema: Option<String>,
     /// What is not as in the original.
     pub remarks: Vec<String>,
 }

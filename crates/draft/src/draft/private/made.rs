@@ -29,6 +29,10 @@ impl Maker<'_> {
     /// A table of the study.
     pub fn describe(&self, number: usize) -> Described {
         let table = &self.tables[number];
+        if let Some(definition) = &table.definition {
+            let create = vec![format!("CREATE VIEW {} AS {definition}", table.quoted)];
+            return self.described(table, create, format!("DROP VIEW {}", table.quoted), Vec::new());
+        }
         let rows = table.rows.round().max(0.0) as u64;
         let mut keys = keys_of(self.place, table, rows);
         let mut remarks = Vec::new();
@@ -53,11 +57,31 @@ impl Maker<'_> {
         for key in table.keys.iter().zip(&keys.holds).filter(|(_, holds)| !**holds).map(|(key, _)| key) {
             remarks.push(format!("the rows here may have the same {}: its key is an index", names(table, key)));
         }
-        let (name, create) = (table.name.clone(), vec![self.create(table, &keys)]);
+        let create = vec![self.create(table, &keys)];
         let columns = if rows == 0 { Vec::new() } else { columns };
         let rows = if columns.is_empty() { 0 } else { rows };
         let then = self.then(table, &keys);
-        Described { table: TableSettings { name, create, rows, columns, then, drop: Vec::new() }, remarks }
+        let mut described = self.described(table, create, format!("DROP TABLE {}", table.quoted), remarks);
+        if described.schema.is_none() {
+            described.table.drop.clear();
+        }
+        let made = described.table;
+        Described { table: TableSettings { rows, columns, then, ..made }, ..described }
+    }
+
+    /// A table or view that this makes, in its schema.
+    fn described(&self, table: &Table, create: Vec<String>, drop: String, remarks: Vec<String>) -> Described {
+        let schema = (!table.is_visible).then(|| (self.place.writer.quote)(&table.schema));
+        let made = schema.iter().map(|schema| format!("CREATE SCHEMA IF NOT EXISTS {schema}"));
+        let settings = TableSettings {
+            name: table.name.clone(),
+            create: made.chain(create).collect(),
+            rows: 0,
+            columns: Vec::new(),
+            then: Vec::new(),
+            drop: vec![drop],
+        };
+        Described { table: settings, schema, remarks }
     }
 
     /// Columns that hold keys of other tables hold such as are there.
@@ -115,7 +139,7 @@ impl Maker<'_> {
         // SQLite stores rows by their key where they have one.
         let suffix = table.suffix.as_deref().filter(|_| self.place.server != Server::Sqlite || primary.is_some());
         let suffix = suffix.map_or(String::new(), |suffix| format!(" {suffix}"));
-        format!("CREATE TABLE {} (\n  {}\n){suffix}", quote(&table.name), parts.join(",\n  "))
+        format!("CREATE TABLE {} (\n  {}\n){suffix}", table.quoted, parts.join(",\n  "))
     }
 
     /// The key that is the primary one here.
@@ -142,7 +166,7 @@ impl Maker<'_> {
     fn then(&self, table: &Table, keys: &Keys) -> Vec<String> {
         let (quote, literal) = (self.place.writer.quote, self.place.writer.literal);
         let primary = self.primary(table, keys);
-        let own = quote(&table.name);
+        let own = table.quoted.as_str();
         let mut then = Vec::new();
         if let (Server::Postgres, Some([column])) = (self.place.server, primary) {
             let column = &table.columns[*column];
@@ -150,7 +174,7 @@ impl Maker<'_> {
                 let (name, of) = (quote(&column.name), literal(&column.name));
                 then.push(format!(
                     "SELECT setval(pg_get_serial_sequence({}, {of}), coalesce(max({name}), 0) + 1, false) FROM {own}",
-                    literal(&own)
+                    literal(own)
                 ));
             }
         }

@@ -15,6 +15,7 @@ mod tests;
 use super::Drafted;
 use super::catalogue::Table;
 use super::fit::Fitter;
+use super::sql::{Kind, tokens_of};
 use super::{DraftedStatement, LeftOut};
 use described::referred;
 use made::Maker;
@@ -39,7 +40,7 @@ pub fn describe(fitter: &Fitter<'_>, drafted: &mut Drafted) -> Vec<Described> {
     drafted.statements = kept;
     let mut included: Vec<usize> = Vec::new();
     for statement in &mut drafted.statements {
-        for table in fitter.tables_of(&statement.fitted.sql) {
+        for table in fitter.tables_below(&statement.fitted.sql) {
             include(tables, table, &mut included);
         }
         if !fitter.place.keeps_values {
@@ -48,29 +49,45 @@ pub fn describe(fitter: &Fitter<'_>, drafted: &mut Drafted) -> Vec<Described> {
         }
     }
     // Tables that refer to each other come in the order in which they were met.
-    let wanted = included.clone();
+    let (views, wanted): (Vec<usize>, Vec<usize>) = included.into_iter().partition(|table| tables[*table].is_view);
     let mut ordered = Vec::new();
-    included.iter().for_each(|table| put_in_order(tables, *table, &wanted, &mut Vec::new(), &mut ordered));
+    wanted.iter().for_each(|table| put_in_order(tables, *table, &wanted, &mut Vec::new(), &mut ordered));
+    ordered.extend(views);
     let maker = Maker { place: &fitter.place, tables, included: &ordered };
     ordered.iter().map(|table| maker.describe(*table)).collect()
 }
 
 /// Why a statement cannot be executed on tables that are described.
 fn hindrance(fitter: &Fitter<'_>, sql: &str) -> Option<String> {
+    let tables = &fitter.catalogue.tables;
     let of_table = |table: usize| {
-        let Table { name, is_view, is_visible, .. } = &fitter.catalogue.tables[table];
+        let Table { name, is_view, schema, definition, .. } = &tables[table];
+        // Tables are found by their names alone where they are made.
+        let is_one_of_several =
+            tables.iter().any(|other| other.name.eq_ignore_ascii_case(name) && other.schema != *schema);
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         let is_named = name.len() <= NAME_MOST
             && name.chars().all(is_plain)
             && name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
-        match (is_view, is_visible, is_named) {
-            (true, ..) => Some(format!("{name} is a view, or a table of another server, and is not described")),
-            (_, false, _) => Some(format!("{name} is in a schema of its own, and tables are made without one")),
-            (.., false) => Some(format!("{name} has a name of other letters than tables of a study take")),
+        match (is_one_of_several, is_named) {
+            (true, _) => Some(format!("there are tables {name} in several schemas, and one of each name is described")),
+            (_, false) => Some(format!("{name} has a name of other letters than tables of a study take")),
+            _ if *is_view => of_view(fitter, name, definition.as_deref()),
             _ => None,
         }
     };
-    fitter.tables_of(sql).into_iter().find_map(of_table)
+    fitter.tables_below(sql).into_iter().find_map(of_table)
+}
+
+/// Why a view cannot be described.
+fn of_view(fitter: &Fitter<'_>, name: &str, definition: Option<&str>) -> Option<String> {
+    let Some(definition) = definition else {
+        return Some(format!("{name} is a table of another server, or a view whose SQL is not told"));
+    };
+    let has_texts = tokens_of(definition, fitter.grammar).iter().any(|token| token.kind == Kind::Text);
+    (has_texts && !fitter.place.keeps_values).then(|| {
+        format!("{name} is a view with texts of its own in its SQL, which leave the database with --values alone")
+    })
 }
 
 fn include(tables: &[Table], table: usize, included: &mut Vec<usize>) {

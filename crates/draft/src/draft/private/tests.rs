@@ -24,6 +24,7 @@ fn table(columns: Vec<Column>, keys: Vec<Vec<usize>>) -> Table {
         name: "t".to_owned(),
         quoted: "\"t\"".to_owned(),
         is_view: false,
+        definition: None,
         rows: 10_000.0,
         bytes: None,
         columns,

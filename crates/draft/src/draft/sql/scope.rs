@@ -61,7 +61,9 @@ impl Scope {
     /// Reads tables with commas between them; where it ends.
     fn take(&mut self, tokens: &[Token<'_>], mut place: usize, known: &[Known], own: &[String]) -> usize {
         loop {
-            while tokens.get(place).is_some_and(|token| token.is("only") || token.is("ignore") || token.is("lateral")) {
+            while tokens.get(place).is_some_and(|token| {
+                token.is("only") || token.is("ignore") || token.is("lateral") || begins_joined(tokens, place)
+            }) {
                 place += 1;
             }
             let Some((schema, name, behind)) = dotted(tokens, place) else { return place };
@@ -145,6 +147,12 @@ fn introduces_table(tokens: &[Token<'_>], place: usize, seats: &Seats) -> bool {
     token.is("join") || token.is("into") || token.is("straight_join") || (token.is("update") && is_first)
 }
 
+/// Whether this bracket is around tables that are joined, as in `FROM (a JOIN b ON ...)`, and around no query.
+fn begins_joined(tokens: &[Token<'_>], place: usize) -> bool {
+    let is_query = |token: &Token<'_>| ["select", "with", "values", "table"].iter().any(|word| token.is(word));
+    tokens[place].is_mark("(") && tokens.get(place + 1).is_some_and(|inner| !is_query(inner))
+}
+
 /// Whether a FROM stands within a function, as in `EXTRACT(hour FROM a)`: what is in the bracket begins no query.
 fn is_in_call(tokens: &[Token<'_>], seat: Seat) -> bool {
     let Some(open) = seat.open else { return false };
@@ -206,6 +214,8 @@ mod tests {
         );
         assert_eq!(scope("SELECT * FROM pg_catalog.pg_class"), (vec![], vec!["pg_catalog.pg_class".to_owned()]));
         assert_eq!(scope("SELECT id FROM orders FOR UPDATE"), (vec![0], none.clone()));
+        assert_eq!(scope("SELECT 1 FROM ((orders o JOIN customers c ON o.id = c.id))"), (vec![0, 1], none.clone()));
+        assert_eq!(scope("SELECT 1 FROM (SELECT id FROM customers) AS a"), (vec![1], none.clone()));
         assert_eq!(scope("SELECT a IS DISTINCT FROM b FROM orders"), (vec![0], none));
     }
 

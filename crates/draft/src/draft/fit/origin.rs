@@ -1,0 +1,123 @@
+//! Where the columns of views come from.
+//!
+//! Main function: [`with_origins`]. Invariant: a view is never asked for its rows, since that may go through whole tables: values for its columns are those of the
+//! tables' columns that it shows.
+
+use crate::draft::catalogue::Catalogue;
+use crate::draft::sql::{ColumnPlace, Grammar, Kind, Known, Role, Scope, Token, tokens_of};
+
+/// Words and marks of a statement, and of what a view stands for, at most.
+pub const TOKENS_MOST: usize = 10_000;
+/// Views of views that are looked into, at most.
+pub const VIEWS_MOST: u32 = 8;
+
+/// What there is, as it is and as names, and how statements are written.
+#[derive(Clone, Copy)]
+pub struct Views<'v> {
+    pub catalogue: &'v Catalogue,
+    pub known: &'v [Known],
+    pub grammar: Grammar,
+}
+
+/// The roles of parameters, with the tables' columns in the place of those that views show of them.
+pub fn with_origins(views: Views<'_>, roles: &[Role]) -> Vec<Role> {
+    let of = |role: &Role| match role {
+        Role::Compared { column, how, is_plain } => {
+            Role::Compared { column: origin(views, *column, VIEWS_MOST), how: *how, is_plain: *is_plain }
+        }
+        Role::Stored(column) => Role::Stored(origin(views, *column, VIEWS_MOST)),
+        other => other.clone(),
+    };
+    roles.iter().map(of).collect()
+}
+
+/// The column that a view shows as this one; the same where it is none of a view, or is computed.
+fn origin(views: Views<'_>, column: ColumnPlace, depth: u32) -> ColumnPlace {
+    let table = &views.catalogue.tables[column.table];
+    let Some(definition) = table.definition.as_deref().filter(|_| depth > 0) else { return column };
+    let tokens = tokens_of(definition, views.grammar);
+    if tokens.len() > TOKENS_MOST {
+        return column;
+    }
+    let Some(select) = tokens.iter().position(|token| token.is("select")) else { return column };
+    let tokens = &tokens[select..];
+    let scope = Scope::of(tokens, views.known);
+    let shown = shown_as(tokens, &table.columns[column.column].name);
+    let found = match shown {
+        Shown::Column(qualifier, name) => scope.column(qualifier.as_deref(), &name, tokens[0].depth, views.known),
+        Shown::Computed => None,
+    };
+    match found.filter(|found| *found != column) {
+        Some(found) => origin(views, found, depth - 1),
+        None => column,
+    }
+}
+
+/// What a view shows under a name.
+#[derive(Debug, PartialEq)]
+enum Shown {
+    /// A column, by the name or alias of its table, where that is said, and its own.
+    Column(Option<String>, String),
+    /// Something else.
+    Computed,
+}
+
+/// What stands in the list of a SELECT for the column of this name.
+fn shown_as(tokens: &[Token<'_>], name: &str) -> Shown {
+    let depth = tokens[0].depth;
+    let end = tokens.iter().position(|token| token.is("from") && token.depth == depth).unwrap_or(tokens.len());
+    let list = tokens.get(1..end).unwrap_or_default();
+    for part in list.split(|token| token.is_mark(",") && token.depth == depth) {
+        let part = if part.first().is_some_and(|word| word.is("all")) { &part[1..] } else { part };
+        let is_named = |token: &Token<'_>| token.name().is_some_and(|own| own.eq_ignore_ascii_case(name));
+        let (value, is_it) = match part {
+            [value @ .., word, alias] if word.is("as") => (value, is_named(alias)),
+            [value @ .., last] => (if is_dotted(part) { part } else { value }, is_named(last)),
+            [] => continue,
+        };
+        if !is_it {
+            continue;
+        }
+        return match (is_dotted(value), value) {
+            (true, [.., table, _, column]) => {
+                column.name().map_or(Shown::Computed, |own| Shown::Column(table.name(), own))
+            }
+            (true, [column]) => column.name().map_or(Shown::Computed, |own| Shown::Column(None, own)),
+            _ => Shown::Computed,
+        };
+    }
+    // `SELECT *` names none of its columns.
+    Shown::Column(None, name.to_owned())
+}
+
+/// Whether this is a name alone, or names with dots between them.
+fn is_dotted(tokens: &[Token<'_>]) -> bool {
+    tokens.len() % 2 == 1
+        && tokens.iter().enumerate().all(|(place, token)| match place % 2 {
+            0 => matches!(token.kind, Kind::Word | Kind::Name),
+            _ => token.is_mark("."),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(sql: &str, name: &str) -> Shown {
+        shown_as(&tokens_of(sql, Grammar::POSTGRES), name)
+    }
+
+    #[test]
+    fn a_view_shows_columns_under_names_of_its_own() {
+        let sql = " SELECT c.country, o.customer AS buyer, sum(o.total) AS total, plain, lower(c.name), o.a + 1 AS b, s.o.d AS e FROM t AS o";
+        let column = |table: Option<&str>, name: &str| Shown::Column(table.map(str::to_owned), name.to_owned());
+        assert_eq!(shown(sql, "country"), column(Some("c"), "country"));
+        assert_eq!(shown(sql, "BUYER"), column(Some("o"), "customer"));
+        assert_eq!(shown(sql, "total"), Shown::Computed);
+        assert_eq!(shown(sql, "plain"), column(None, "plain"));
+        assert_eq!(shown(sql, "b"), Shown::Computed);
+        assert_eq!(shown(sql, "e"), column(Some("o"), "d"));
+        assert_eq!(shown("SELECT * FROM t WHERE a IN (SELECT b FROM u)", "id"), column(None, "id"));
+        assert_eq!(shown("SELECT a FROM t", "other"), column(None, "other"));
+    }
+}

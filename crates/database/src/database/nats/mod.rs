@@ -12,6 +12,7 @@
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
 mod message;
+mod protect;
 mod subscriber;
 mod wire;
 
@@ -21,6 +22,7 @@ use super::{DatabaseError, Endpoint, Target, TargetSession};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::NATS as FUZZED;
 pub use message::{decode, encode};
+pub(in crate::database) use protect::protect;
 pub use subscriber::Subscriber;
 
 use wire::NatsWire;

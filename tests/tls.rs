@@ -241,3 +241,30 @@ fn tls_on_the_way_to_a_recorder_is_refused_where_there_is_none_or_another() {
         scratch.run(&["plan", "study.toml"]).expect(0);
     }
 }
+
+#[test]
+fn tls_is_a_factor_where_events_are_published() {
+    let scratch = Scratch::new();
+    // Readers that are threads, and such that are a process, over both ways; what is asked is whether all arrives, and not when.
+    let study = "[record]\ntype = \"sensor\"\n[layout]\nname = \"wide\"\n[workload]\nname = \"freshness\"\n\
+        [load]\narrivals = \"constant\"\nrate = 20\nclients = 2\nduration = \"1s\"\nwarmup = \"200ms\"\n\
+        [freshness]\npath = \"subscribe\"\ngroups = 1\n\
+        [factors]\n\"freshness.tls\" = [\"none\", \"verify\"]\n\"freshness.run_as\" = [\"threads\", \"processes\"]";
+    scratch.write("study.toml", &small_study(study));
+    outcome(scratch.command(&["run", "study.toml", "--out", "run", "--json"]).env("LOADLINE_STOLEN", "1"));
+    let trials = scratch.stored("run");
+    assert!(trials.len() >= 8);
+    for trial in &trials {
+        let told = format!("{:?}: {:?}", trial.trial.case.levels, trial.invalid_because);
+        let seen = trial.freshness.as_ref().expect(&told);
+        let is_protected = trial.trial.case.levels["freshness.tls"] == "verify";
+        let proven = seen.protection.as_deref().map(|said| said.contains("; the server has proven who it is"));
+        assert_eq!(proven, is_protected.then_some(true), "{told}");
+        let group = &seen.groups["1 subscribing"];
+        assert!(group.expected > 0 && (group.lost, group.duplicates) == (0, 0), "{told}");
+        assert_eq!(seen.stored.as_ref().map(|stored| stored.lost), Some(0), "{told}");
+    }
+    scratch.write("polled.toml", &small_study(&study.replace("\"subscribe\"", "\"database\"")));
+    let says = "freshness.tls is for the paths subscribe and both; leave it out";
+    scratch.run(&["plan", "polled.toml"]).refused(&[says]);
+}

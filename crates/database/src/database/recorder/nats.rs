@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::check;
 use super::lines::Lines;
-use crate::database::nats::protect;
-use crate::database::session::{Channel, Prepare, dial};
+use crate::database::nats::connect;
+use crate::database::session::{Channel, Prepare};
 use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Endpoint, Progress, Unasked, Wire};
 use crate::record::Cells;
@@ -52,22 +52,21 @@ enum Said<'a> {
 impl NatsWire {
     /// Introduces the connection and subscribes to the answers.
     pub(super) fn connect(endpoint: &Endpoint, subject: &str, lines: Arc<Lines>) -> Result<Self, DatabaseError> {
-        let mut socket = Socket::from(dial(endpoint)?);
         let inbox = format!("_INBOX.loadline{}x{}", std::process::id(), INBOXES.fetch_add(1, Ordering::Relaxed));
-        let version = greet(&mut socket, endpoint, &inbox)?;
+        let (socket, version) = greeted(endpoint, &inbox)?;
         let subject = subject.to_owned();
         Ok(NatsWire { socket, lines, subject, version, inbox, message: 0, body: Vec::new(), records: 0 })
     }
 }
 
-/// Says hello, over TLS where the endpoint asks for it, and waits until the server has taken it in; its version.
-fn greet(socket: &mut Socket, endpoint: &Endpoint, inbox: &str) -> Result<String, DatabaseError> {
+/// Connects, over TLS where the endpoint asks for it, says hello and waits until the server has taken it in; the server's version besides.
+fn greeted(endpoint: &Endpoint, inbox: &str) -> Result<(Socket, String), DatabaseError> {
     let unavailable = |error: DatabaseError| DatabaseError::Unavailable(format!("the NATS server: {error}"));
     let version_of = |greeting: &serde_json::Value| greeting["version"].as_str().unwrap_or_default().to_owned();
-    let mut channel = Channel::new(socket.as_raw_fd());
-    channel.set_timeout(Some(GREETING_WITHIN));
-    let greeting = protect(socket, &mut channel, endpoint).map_err(unavailable)?;
+    let (socket, greeting) = connect(endpoint)?;
     let mut version = greeting.as_ref().map(version_of).unwrap_or_default();
+    let mut channel = Channel::over(socket.as_raw_fd(), socket.secure());
+    channel.set_timeout(Some(GREETING_WITHIN));
     let hello = format!(
         "CONNECT {{\"verbose\":false,\"pedantic\":false,\"headers\":true,\"no_responders\":true,\"lang\":\"rust\",\"version\":\"{}\",\
          \"protocol\":1}}\r\nSUB {inbox}.* 1\r\nPING\r\n",
@@ -84,7 +83,7 @@ fn greet(socket: &mut Socket, endpoint: &Endpoint, inbox: &str) -> Result<String
         if let Some(json) = line.strip_prefix("INFO ") {
             version = version_of(&serde_json::from_str(json).unwrap_or_default());
         } else if line == "PONG" {
-            return Ok(version);
+            return Ok((socket, version));
         } else if let Some(error) = line.strip_prefix("-ERR ") {
             return Err(DatabaseError::Unavailable(format!("the NATS server: {error}")));
         }
@@ -212,9 +211,8 @@ impl Prepare for NatsWire {
 /// # Errors
 /// [`DatabaseError::Unavailable`] with what the server says.
 pub fn create_stream(endpoint: &Endpoint, stream: &str, subject: &str) -> Result<String, DatabaseError> {
-    let mut socket = Socket::from(dial(endpoint)?);
     let inbox = format!("_INBOX.loadline{}x{}", std::process::id(), INBOXES.fetch_add(1, Ordering::Relaxed));
-    let version = greet(&mut socket, endpoint, &inbox)?;
+    let (socket, version) = greeted(endpoint, &inbox)?;
     let settings = serde_json::json!({
         "name": stream, "subjects": [format!("{subject}.>")], "storage": "file", "retention": "limits", "num_replicas": 1,
     });

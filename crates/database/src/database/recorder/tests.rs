@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -19,6 +20,8 @@ use crate::statement::{Expect, Request, Step};
 
 const GREETING: &str = "INFO {\"version\":\"2.9.10\",\"tls_required\":true}\r\n";
 
+/// Takes a connection, and gives it sealed.
+type Sealing = Box<dyn FnOnce(TcpStream) -> Sealed + Send>;
 type Sealed = BufReader<StreamOwned<ServerConnection, TcpStream>>;
 
 /// A certificate as those of private servers, in a directory of its own.
@@ -37,14 +40,29 @@ impl Own {
     }
 
     /// What seals a connection with it.
-    fn over(&self) -> impl FnOnce(TcpStream) -> Sealed + Send + use<> {
+    fn over(&self) -> Sealing {
         let certificate = CertificateDer::from_pem_file(self.0.join(CERTIFICATE_FILE)).unwrap();
-        let key = PrivateKeyDer::from_pem_file(self.0.join(KEY_FILE)).unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-        let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
-        let config = Arc::new(config.with_single_cert(vec![certificate], key).unwrap());
-        |stream| BufReader::new(StreamOwned::new(ServerConnection::new(config).unwrap(), stream))
+        sealing(certificate, PrivateKeyDer::from_pem_file(self.0.join(KEY_FILE)).unwrap())
     }
+}
+
+/// What seals a connection with a certificate for the same address that an authority of its own has signed.
+fn by_a_stranger() -> Sealing {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.distinguished_name.push(DnType::CommonName, "stranger");
+    let stranger = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec![Ipv4Addr::LOCALHOST.to_string()]).unwrap();
+    let certificate = certificate.signed_by(&key, &stranger).unwrap();
+    sealing(certificate.der().clone(), PrivateKeyDer::try_from(key.serialize_der()).unwrap())
+}
+
+fn sealing(certificate: CertificateDer<'static>, key: PrivateKeyDer<'static>) -> Sealing {
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+    let config = config.with_safe_default_protocol_versions().unwrap().with_no_client_auth();
+    let config = Arc::new(config.with_single_cert(vec![certificate], key).unwrap());
+    Box::new(|stream| BufReader::new(StreamOwned::new(ServerConnection::new(config).unwrap(), stream)))
 }
 
 impl Drop for Own {
@@ -168,26 +186,28 @@ fn records_go_to_a_nats_server_over_tls_which_begins_behind_its_greeting() {
 #[test]
 fn a_certificate_of_somebody_else_is_refused_and_named() {
     let (own, other) = (Own::new(), Own::new());
-    let over = other.over();
-    let (endpoint, server) = served(&own, |stream| over(stream).read(&mut [0]).map(drop));
-    let why = why_not(&endpoint, Way::Http);
-    let (_, port) = endpoint.tcp.unwrap();
-    assert!(why.contains(&format!("over TLS to the recorder at 127.0.0.1:{port}: ")), "{why}");
-    assert!(why.contains("the server's certificate"), "{why}");
-    assert!(server.join().unwrap().is_err(), "it learns that it is not trusted");
-
-    let over = other.over();
-    let (endpoint, server) = served(&own, |mut stream| {
-        stream.write_all(GREETING.as_bytes()).unwrap();
-        over(stream).read(&mut [0]).map(drop)
-    });
-    let why = why_not(&endpoint, nats());
-    assert!(
-        why.starts_with("no connection over TLS to the NATS server at 127.0.0.1:")
-            && why.contains("the server's certificate"),
-        "{why}"
-    );
-    assert!(server.join().unwrap().is_err(), "it is told nothing but that it is not trusted");
+    let trusted_by_none = "nobody who is trusted has signed the server's certificate";
+    // All certificates of private servers have the same name.
+    let by_another = "the server's certificate names somebody who is trusted, and somebody else has signed it";
+    for (over, says) in [(other.over(), by_another), (by_a_stranger(), trusted_by_none)] {
+        let (endpoint, server) = served(&own, |stream| over(stream).read(&mut [0]).map(drop));
+        let why = why_not(&endpoint, Way::Http);
+        let (_, port) = endpoint.tcp.unwrap();
+        let right = format!("no connection over TLS to the recorder at 127.0.0.1:{port}: {says}");
+        assert!(why.starts_with(&right), "{why}");
+        assert!(server.join().unwrap().is_err(), "it learns that it is not trusted");
+    }
+    for (over, says) in [(other.over(), by_another), (by_a_stranger(), trusted_by_none)] {
+        let (endpoint, server) = served(&own, |mut stream| {
+            stream.write_all(GREETING.as_bytes()).unwrap();
+            over(stream).read(&mut [0]).map(drop)
+        });
+        let why = why_not(&endpoint, nats());
+        let (_, port) = endpoint.tcp.unwrap();
+        let right = format!("no connection over TLS to the NATS server at 127.0.0.1:{port}: {says}");
+        assert!(why.starts_with(&right), "{why}");
+        assert!(server.join().unwrap().is_err(), "it is told nothing but that it is not trusted");
+    }
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Databases behind TLS, as a user reaches them: at an address of their own, as private servers of a study, and from a recorder.
+//! Databases behind TLS, as a user reaches them: at an address of their own, as private servers of a study, and from a recorder. Recorders and NATS servers
+//! behind TLS in studies.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
@@ -9,14 +10,14 @@ mod harness;
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use harness::{Directory, Started, Target, write};
 use loadline::database::conformance::conformance;
 use loadline::database::{self, Endpoint};
 use loadline::server::Server;
 use loadline::trial::DatabaseSettings;
-use program::{Scratch, small_study};
+use program::{Scratch, outcome, small_study};
 
 const FAST: &str = "[load]\noperations = 200\nclients = 3\nwarmup = \"0s\"";
 
@@ -184,4 +185,86 @@ fn a_recorder_writes_over_tls() {
         assert_eq!(started.stop().counts.committed, 10_000);
         assert_eq!(target.query("SELECT COUNT(DISTINCT n) FROM tls"), ["10000"], "{name}");
     }
+}
+
+/// Nothing is taken in by whoever takes TLS only, and nothing is stored that the recorder was not given, over TLS too where a NATS server is in front of it.
+#[test]
+fn tls_is_a_factor_on_the_way_to_a_recorder() {
+    for path in ["http", "nats"] {
+        let scratch = Scratch::new();
+        // Three connections are driven by epoll, ten by io_uring.
+        let factors = "[factors]\n\"recorder.tls\" = [\"none\", \"verify\"]\n\"load.clients\" = [3, 10]";
+        let recorder = format!("[workload]\nname = \"write\"\nbatch = 5\n[recorder]\npath = \"{path}\"");
+        scratch.write("study.toml", &small_study(&format!("{recorder}\n{FAST}\n{factors}")));
+        outcome(scratch.command(&["run", "study.toml", "--out", "run"]).env("LOADLINE_STOLEN", "1")).expect(0);
+        let trials = scratch.stored("run");
+        let (mut drivers, mut told) = (BTreeSet::new(), BTreeMap::new());
+        for trial in &trials {
+            let levels = &trial.trial.case.levels;
+            let recorded = trial.recorded.as_ref().unwrap();
+            assert_eq!(
+                (recorded.acknowledged, recorded.found, recorded.committed),
+                (1_000, 1_000, 1_000),
+                "{levels:?}"
+            );
+            let is_protected = levels["recorder.tls"] == "verify";
+            let proven = recorded.protection.as_deref().map(|said| said.contains("; the server has proven who it is"));
+            assert_eq!(proven, is_protected.then_some(true), "{levels:?}");
+            // Studies without it keep the ids of their trials.
+            let stored = serde_json::to_value(&trial.trial.case.settings.recorder).unwrap();
+            assert_eq!(stored.get("tls").is_some(), is_protected, "{stored}");
+            *told.entry(is_protected).or_insert(0) += 1;
+            drivers.extend(trial.loops.iter().map(|each| each.driver.clone()));
+        }
+        assert_eq!(told[&false], told[&true]);
+        assert!(drivers.contains("epoll"), "{drivers:?}");
+        let report = std::fs::read_to_string(scratch.path("run").join("report.html")).unwrap();
+        assert!(report.contains("recorder.tls"), "{path}");
+    }
+}
+
+#[test]
+fn tls_on_the_way_to_a_recorder_is_refused_where_there_is_none_or_another() {
+    for (path, remedy) in [
+        ("direct", "leave it out: nothing is between clients and database, whose connections database.tls protects"),
+        ("ftp", "take path = \"ftps\", which is the same with TLS"),
+        ("ftps", "it has TLS by itself; leave recorder.tls out"),
+        ("put", "studies upload over HTTP PUT without it; take path = \"ftps\", or leave recorder.tls out"),
+    ] {
+        let scratch = Scratch::new();
+        let record = if path == "direct" { "" } else { "[record]\ntype = \"violation\"\n" };
+        let study = |tls: &str| small_study(&format!("{record}[recorder]\npath = \"{path}\"\ntls = \"{tls}\"\n{FAST}"));
+        scratch.write("study.toml", &study("verify"));
+        let says = format!("recorder.tls is for the paths http and nats, and recorder.path is \"{path}\"; {remedy}");
+        scratch.run(&["plan", "study.toml"]).refused(&["study.toml:", &says]);
+        scratch.write("study.toml", &study("none"));
+        scratch.run(&["plan", "study.toml"]).expect(0);
+    }
+}
+
+#[test]
+fn tls_is_a_factor_where_events_are_published() {
+    let scratch = Scratch::new();
+    // Readers that are threads, and such that are a process, over both ways; what is asked is whether all arrives, and not when.
+    let study = "[record]\ntype = \"sensor\"\n[layout]\nname = \"wide\"\n[workload]\nname = \"freshness\"\n\
+        [load]\narrivals = \"constant\"\nrate = 20\nclients = 2\nduration = \"1s\"\nwarmup = \"200ms\"\n\
+        [freshness]\npath = \"subscribe\"\ngroups = 1\n\
+        [factors]\n\"freshness.tls\" = [\"none\", \"verify\"]\n\"freshness.run_as\" = [\"threads\", \"processes\"]";
+    scratch.write("study.toml", &small_study(study));
+    outcome(scratch.command(&["run", "study.toml", "--out", "run", "--json"]).env("LOADLINE_STOLEN", "1"));
+    let trials = scratch.stored("run");
+    assert!(trials.len() >= 8);
+    for trial in &trials {
+        let told = format!("{:?}: {:?}", trial.trial.case.levels, trial.invalid_because);
+        let seen = trial.freshness.as_ref().expect(&told);
+        let is_protected = trial.trial.case.levels["freshness.tls"] == "verify";
+        let proven = seen.protection.as_deref().map(|said| said.contains("; the server has proven who it is"));
+        assert_eq!(proven, is_protected.then_some(true), "{told}");
+        let group = &seen.groups["1 subscribing"];
+        assert!(group.expected > 0 && (group.lost, group.duplicates) == (0, 0), "{told}");
+        assert_eq!(seen.stored.as_ref().map(|stored| stored.lost), Some(0), "{told}");
+    }
+    scratch.write("polled.toml", &small_study(&study.replace("\"subscribe\"", "\"database\"")));
+    let says = "freshness.tls is for the paths subscribe and both; leave it out";
+    scratch.run(&["plan", "polled.toml"]).refused(&[says]);
 }

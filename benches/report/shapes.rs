@@ -160,5 +160,6 @@ fn seen(random: &mut Random) -> FreshnessMeasurement {
         record_bytes: 200.0,
         stored: Some(group(4e7)),
         cpus: [("reader".to_owned(), 0.4)].into(),
+        protection: None,
     }
 }

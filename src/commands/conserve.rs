@@ -60,6 +60,7 @@ pub fn recorded(
         recorded.is_kept_waiting = waits;
         recorded.answer_max_s = Some(looks.answers.longest.as_secs_f64());
         recorded.unanswered = looks.answers.unanswered;
+        recorded.protection = front.opened.as_ref().and_then(|session| session.protection());
         let measured = Duration::from_secs_f64(observed.measured_s);
         recorded.committed = looks.last.committed;
         recorded.spooled = looks.last.spooled;

@@ -19,7 +19,7 @@ fn every_record_of_every_source_is_found_once_and_in_order_whatever_path_it_take
         assert!(!trials.is_empty());
         for trial in &trials {
             let told = format!("{database} {:?}: {:?}", trial.trial.case.levels, trial.invalid_because);
-            let recorded = trial.recorded.expect(&told);
+            let recorded = trial.recorded.as_ref().expect(&told);
             // Each of six sources sends 20 results a second for 0.9 s, most of them while all are active.
             assert_eq!((recorded.acknowledged, recorded.unknown), (108, 0), "{told}");
             assert_eq!(recorded.reasons(), [], "{told}");

@@ -80,9 +80,12 @@ fn a_recorder_on_a_link_takes_lines_from_whoever_has_its_token() {
     if !super::is_root() {
         return;
     }
-    let line = ["record.type=qos", "recorder.path=[\"http\",\"nats\"]", "link.hosts=1", "blocks.size="];
+    let ways = ["recorder.path=[\"http\",\"nats\"]", "recorder.tls=[\"none\",\"verify\"]"];
+    let line = [&ways[..], &["record.type=qos", "link.hosts=1", "blocks.size="]].concat();
     for trial in trials("lines", &line) {
         let recorded = &trial["recorded"];
+        let is_protected = trial["trial"]["case"]["levels"]["recorder.tls"] == "verify";
+        assert_eq!(recorded["protection"].is_string(), is_protected, "{recorded}");
         assert!(recorded["acknowledged"].as_u64().unwrap() > 0, "{recorded}");
         assert_eq!((&recorded["missing"], &recorded["surplus"]), (&Value::from(0), &Value::from(0)), "{recorded}");
     }

@@ -139,6 +139,8 @@ const OWN_TABLE: &str = "[workload]\nname = \"sql\"\nstatements = [ { sql = \"SE
     [[tables]]\nname = \"t\"\ncreate = [\"CREATE TABLE t (a INT)\"]\nrows = 1\ncolumns = [ { name = \"a\", fill = 1 } ]\n";
 const FRESHNESS: &str = "[workload]\nname = \"freshness\"\n[layout]\nname = \"wide\"\n\
     [load]\narrivals = \"poisson\"\nrate = 1\n[freshness]\n";
+const PUBLISHED: &str = "[workload]\nname = \"freshness\"\n[layout]\nname = \"wide\"\n\
+    [load]\narrivals = \"poisson\"\nrate = 1\n[freshness]\npath = \"subscribe\"\n";
 
 /// What a study says besides, so that a setting of this table means something.
 fn around_study(part: &str, key: &str) -> &'static str {
@@ -181,6 +183,7 @@ fn around_study(part: &str, key: &str) -> &'static str {
             "[workload]\nname = \"freshness\"\n[layout]\nname = \"wide\"\n[load]\narrivals = \"poisson\"\nrate = 1\n\
              [freshness]\npoll = \"window\"\n"
         }
+        ("freshness", "tls") => PUBLISHED,
         ("freshness", _) => FRESHNESS,
         ("link", _) => VIOLATIONS,
         ("recorder", _) => "[database]\nname = \"mariadb\"\n[recorder]\n",

@@ -483,7 +483,7 @@ impl Measurement {
         let told = self.imported.as_ref().and_then(|from| from.operations);
         let took_s = self.measured_s + self.connecting_s.unwrap_or(0.0);
         let counted = || per_second(self.carried.or(told).unwrap_or_else(|| self.completed()) as f64, took_s);
-        self.recorded.and_then(|recorded| recorded.blocks_per_s).unwrap_or_else(counted)
+        self.recorded.as_ref().and_then(|recorded| recorded.blocks_per_s).unwrap_or_else(counted)
     }
 
     /// Records written or read per second; 0 when nothing was measured.

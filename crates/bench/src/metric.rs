@@ -78,7 +78,7 @@ pub const METRICS: [Metric; 45] = [
     metric("intake", "blocks taken in", BitsPerSecond, true, intake),
     metric("carried_share", "share of what is offered that is taken in", Share, true, carried_share),
     metric("disk_share", "share of the disk's write speed taken in", Share, true, disk_share),
-    metric("answer", "longest answer of the recorder", Seconds, false, |trial| trial.recorded?.answer_max_s),
+    metric("answer", "longest answer of the recorder", Seconds, false, |trial| trial.recorded.as_ref()?.answer_max_s),
     metric("execution_time", "execution time per client", Seconds, false, execution_time),
     times("response_time_mean", "mean response time", ResponseTime, Mean),
     times("response_time_p50", "median response time", ResponseTime, Quantile(0.5)),
@@ -330,7 +330,7 @@ fn execution_time(trial: &Measurement) -> Option<f64> {
 
 /// Bytes of blocks that were acknowledged per second; none where nothing was uploaded.
 pub fn intake(trial: &Measurement) -> Option<f64> {
-    let block_bytes = trial.recorded.map(|recorded| recorded.block_bytes).filter(|bytes| *bytes > 0.0)?;
+    let block_bytes = trial.recorded.as_ref().map(|recorded| recorded.block_bytes).filter(|bytes| *bytes > 0.0)?;
     Some(trial.throughput_per_s() * block_bytes)
 }
 
@@ -343,12 +343,12 @@ fn stored(trial: &Measurement, figure: fn(&RecordedMeasurement) -> f64) -> Optio
 fn carried_share(trial: &Measurement) -> Option<f64> {
     let is_open = trial.trial.case.settings.load.arrivals != Arrivals::Closed;
     let offered_per_s = Some(trial.offered_per_s()).filter(|offered| is_open && *offered > 0.0)?;
-    Some(intake(trial)? / trial.recorded?.block_bytes / offered_per_s)
+    Some(intake(trial)? / trial.recorded.as_ref()?.block_bytes / offered_per_s)
 }
 
 /// The intake as a share of what the disk took right before the trial.
 pub fn disk_share(trial: &Measurement) -> Option<f64> {
-    Some(intake(trial)? / trial.recorded?.disk_bytes_per_s?)
+    Some(intake(trial)? / trial.recorded.as_ref()?.disk_bytes_per_s?)
 }
 
 /// A server whose processes are not known, or which is no process of its own, has used nothing that was counted.

@@ -18,7 +18,7 @@ use crate::load::sightings::{Control, Sightings, SubscriberTask, store_messages}
 use crate::monitor::cpu_s_of;
 use crate::server::{Server, Worker};
 use crate::statement::Request;
-use crate::trial::{DatabaseSettings, Settings};
+use crate::trial::{DatabaseSettings, FreshnessSettings, Settings};
 use crate::workload::Work;
 use crate::workload::freshness::STORED_ROWS;
 
@@ -29,16 +29,23 @@ const BROKER: NatsRecipe = NatsRecipe { syncs: false };
 pub struct Broker {
     server: Server,
     historian: Option<Worker>,
+    /// How connections to it are protected, where they are.
+    pub protection: Option<String>,
 }
 
 impl Broker {
-    /// Starts a NATS server.
+    /// Starts a NATS server, with a certificate where connections are to be protected.
     ///
     /// # Errors
     /// When it does not start.
-    pub fn start() -> anyhow::Result<Broker> {
-        let server = Server::start(&BROKER, &DatabaseSettings::default(), None).context("the NATS server")?;
-        Ok(Broker { server, historian: None })
+    pub fn start(freshness: &FreshnessSettings) -> anyhow::Result<Broker> {
+        let settings = DatabaseSettings { tls: freshness.tls.clone(), ..DatabaseSettings::default() };
+        let server = Server::start(&BROKER, &settings, None).context("the NATS server")?;
+        let mut broker = Broker { server, historian: None, protection: None };
+        if settings.tls.is_some() {
+            broker.protection = broker.database().open()?.protection();
+        }
+        Ok(broker)
     }
 
     /// Where it listens.

@@ -93,7 +93,7 @@ fn start_broker(current: &Current, freshness: &FreshnessSettings) -> anyhow::Res
         let remedy = "take another database.name";
         bail!("freshness.path and freshness.run_as need a database that other processes can open; {remedy}");
     }
-    publishes.then(Broker::start).transpose()
+    publishes.then(|| Broker::start(freshness)).transpose()
 }
 
 /// The historian, where there is one, and all groups of readers, ready to begin.
@@ -141,7 +141,7 @@ fn collect(
         let (stored, errors) = gather(&broker.stored()?, &acknowledged);
         let ended = |error| Reason::HistorianEnded { error };
         measurement.invalid_because.extend(errors.into_iter().map(ended));
-        seen.stored = Some(stored);
+        (seen.stored, seen.protection) = (Some(stored), broker.protection);
     }
     let load_cpu_s: f64 = observed.loops.iter().map(|each| each.cpu_s).sum();
     seen.cpus.insert("writers".to_owned(), load_cpu_s / measured_s);

@@ -29,11 +29,20 @@ pub(super) fn configuration(
     if let Some(batch) = recorder.batch {
         let _ = writeln!(text, "batch = {batch}");
     }
-    if let Some((host, port)) = broker.and_then(|endpoint| endpoint.tcp.as_ref()) {
-        let url = quoted(&format!("nats://{host}:{port}"));
-        let _ = write!(text, "[intake.nats]\nurl = {url}\nstream = \"{STREAM}\"\nconsumer = \"loadline\"\n");
-    }
+    text += &broker.map(nats_section).unwrap_or_default();
     Ok((text, password))
+}
+
+/// The section about the NATS server that messages are taken from. A file of authorities makes the recorder ask for TLS.
+fn nats_section(broker: &Endpoint) -> String {
+    let Some((host, port)) = &broker.tcp else { return String::new() };
+    let url = quoted(&format!("nats://{host}:{port}"));
+    let authority = broker.tls.authorities.as_ref();
+    let authority = authority.map(|file| format!("authority = {}\n", quoted(&file.display().to_string())));
+    format!(
+        "[intake.nats]\nurl = {url}\nstream = \"{STREAM}\"\nconsumer = \"loadline\"\n{}",
+        authority.unwrap_or_default()
+    )
 }
 
 fn quoted(text: &str) -> String {

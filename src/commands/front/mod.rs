@@ -4,6 +4,7 @@
 //! Main type: [`Front`]. Invariant: both are gone, and the tables that the recorder made are known to the stage, when it is dropped.
 
 mod configuration;
+mod port;
 mod uploads;
 
 use anyhow::{Context, bail};
@@ -16,6 +17,7 @@ use crate::database::recipe::{Reach, Recipe};
 use crate::database::recorder::recipe::{NatsRecipe, RecorderRecipe, Takes, knows_sync};
 use crate::database::recorder::{RecorderDatabase, Way, create_stream};
 use crate::database::station::StationDatabase;
+use crate::database::tls::private;
 use crate::database::{DatabaseError, Endpoint, Target, TargetSession};
 use crate::monitor::PidSource;
 use crate::reason::Reason;
@@ -23,6 +25,7 @@ use crate::recorder::upload::random_password;
 use crate::recorder::writer::{Shape, StoredTables, stored_tables};
 use crate::server::{Server, ServerError};
 use crate::trial::{DatabaseSettings, RecorderPath, RecorderSettings, Settings};
+use port::port_of;
 
 /// Name of the stream and of the subject that messages are published below.
 const STREAM: &str = "measurements";
@@ -77,7 +80,7 @@ impl Front {
         current.fixture = Some(Fixture { tables: tables.all.clone(), ..Fixture::empty() });
         let reach = current.reach_of_front();
         let broker = match recorder.path {
-            RecorderPath::Nats => Some(start_broker(&reach)?),
+            RecorderPath::Nats => Some(start_broker(&reach, recorder)?),
             _ => None,
         };
         let hot: Vec<String> = hot.collect();
@@ -86,12 +89,15 @@ impl Front {
         // Whoever is on the link can reach it.
         let token = if reach.address.is_loopback() { Ok(String::new()) } else { random_password() };
         let token = token.map_err(anyhow::Error::msg)?;
-        let recipe = RecorderRecipe { config, password, takes: Takes::Lines(token.clone()), files: Vec::new() };
-        let server = Server::start_at(&reach, &recipe, &DatabaseSettings::default(), Some(current.directory()), None)
+        // Behind a NATS server it takes lines over HTTP from nobody.
+        let protection = if broker.is_some() { DatabaseSettings::default() } else { protection(recorder) };
+        let takes = if protection.tls.is_some() { Takes::ProtectedLines } else { Takes::Lines };
+        let recipe = RecorderRecipe { config, password, takes: takes(token.clone()), files: Vec::new() };
+        let server = Server::start_at(&reach, &recipe, &protection, Some(current.directory()), None)
             .context("the recorder in front of the database")?;
         let (endpoint, way) = match &broker {
             Some(broker) => (broker.endpoint().clone(), Way::Nats(STREAM.to_owned())),
-            None => (Endpoint { password: token, ..server.endpoint().clone() }, Way::Http),
+            None => (Endpoint { password: token, ..intake(&server, &reach, &protection)? }, Way::Http),
         };
         let table = &settings.record.table;
         let database =
@@ -175,13 +181,31 @@ fn refuse_others(current: &Current, tables: &StoredTables) -> anyhow::Result<()>
     Ok(())
 }
 
-fn start_broker(reach: &Reach) -> anyhow::Result<Server> {
-    let none = DatabaseSettings::default();
-    let binary = NatsRecipe { syncs: false }.find_binary(&none).map_err(ServerError::NotFound)?;
+/// How the private server that clients connect to is to protect them.
+fn protection(recorder: &RecorderSettings) -> DatabaseSettings {
+    DatabaseSettings { tls: recorder.tls.clone(), ..DatabaseSettings::default() }
+}
+
+/// Where a recorder takes lines in over HTTP: with TLS beside where it says how it does.
+fn intake(recorder: &Server, reach: &Reach, protection: &DatabaseSettings) -> anyhow::Result<Endpoint> {
+    if protection.tls.is_none() {
+        return Ok(recorder.endpoint().clone());
+    }
+    Ok(Endpoint {
+        tcp: Some((reach.address.to_string(), port_of(recorder, "http")?)),
+        namespace: reach.clients.clone(),
+        tls: private::trust(&recorder.directory()),
+        ..recorder.endpoint().clone()
+    })
+}
+
+fn start_broker(reach: &Reach, recorder: &RecorderSettings) -> anyhow::Result<Server> {
+    let protection = protection(recorder);
+    let binary = NatsRecipe { syncs: false }.find_binary(&protection).map_err(ServerError::NotFound)?;
     let said = std::process::Command::new(&binary).arg("--version").output();
     let version = said.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default();
     let recipe = NatsRecipe { syncs: knows_sync(&version) };
-    let server = Server::start_at(reach, &recipe, &none, None, None).context("the NATS server")?;
+    let server = Server::start_at(reach, &recipe, &protection, None, None).context("the NATS server")?;
     create_stream(server.endpoint(), STREAM, STREAM)?;
     Ok(server)
 }

@@ -6,12 +6,12 @@
 use std::fmt::Write;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 
 use super::Front;
 use super::configuration::database_section;
+use super::port::port_of;
 use crate::block::age::Identity;
 use crate::block::image::{Scene, draw};
 use crate::block::ssh::SigningKey;
@@ -25,7 +25,7 @@ use crate::database::station::{Camera, Content, Sealing, StationDatabase, Statio
 use crate::random::Stream;
 use crate::recorder::processing::Form;
 use crate::recorder::upload::{Hashed, random_password};
-use crate::server::{Server, wait_until};
+use crate::server::Server;
 use crate::trial::{BlocksSettings, DatabaseSettings, RecorderPath, RecorderSettings, Settings};
 
 /// What a block is more than its image: signature, header, record and the paddings of tar and age.
@@ -37,8 +37,6 @@ const COMMENT_HEAD_BYTES: usize = 4;
 const COMMENT_BYTES_MAX: usize = 60_000;
 /// Image widths that are tried until a block has the size asked for.
 const WIDTHS_TRIED: u32 = 4;
-/// How long a recorder that answers may take until its log says where else it listens.
-const SAYS_WITHIN: Duration = Duration::from_secs(20);
 const TLS: &str = "certificate = \"certificate.pem\"\nkey = \"key.pem\"\n";
 
 /// Cameras of a trial, and what they and the recorder know of each other.
@@ -71,8 +69,8 @@ pub(super) fn start(settings: &Settings, recorder: &RecorderSettings, current: &
     let (host, put_port) = server.endpoint().tcp.clone().context("the recorder has no address")?;
     let (way, port) = match recorder.path {
         RecorderPath::Put => (UploadWay::Put, put_port),
-        RecorderPath::Ftps => (UploadWay::FtpTls, ftp_port(|| server.log(), || server.is_running())?),
-        _ => (UploadWay::Ftp, ftp_port(|| server.log(), || server.is_running())?),
+        RecorderPath::Ftps => (UploadWay::FtpTls, port_of(&server, "ftp")?),
+        _ => (UploadWay::Ftp, port_of(&server, "ftp")?),
     };
     let uploads = StationDatabase::new(StationSettings {
         way,
@@ -186,25 +184,6 @@ fn configuration(
     Ok((text, password))
 }
 
-/// The port that FTP got, from the recorder's log: a recorder answers requests before it has written where else it listens.
-fn ftp_port(log: impl Fn() -> String, is_running: impl Fn() -> bool) -> anyhow::Result<u16> {
-    let mut port = None;
-    wait_until(SAYS_WITHIN, || {
-        // A recorder that has ended writes no more, but what it wrote is still read.
-        let is_last = !is_running();
-        port = port_of_ftp(&log());
-        port.is_some() || is_last
-    });
-    port.context("the recorder did not say where it listens for FTP")
-}
-
-/// The port that FTP got; none where no whole line of the log says so.
-fn port_of_ftp(log: &str) -> Option<u16> {
-    let line = log.lines().find(|line| line.contains("intake=\"ftp\""))?;
-    let (address, _) = line.split_once("address=\"")?.1.split_once('"')?;
-    address.rsplit(':').next()?.parse().ok()
-}
-
 /// A certificate for the recorder's address and its key, which only this trial trusts.
 fn certificate(reach: &Reach) -> anyhow::Result<[(&'static str, String); 2]> {
     let program = search_path("openssl").into_iter().next();
@@ -243,19 +222,5 @@ mod tests {
             assert!((0.99..1.01).contains(&(block as f64 / bytes as f64)), "{bytes}: {block}");
             assert!(crate::block::image::check(&image, 50_000_000).is_ok());
         }
-    }
-
-    #[test]
-    fn the_port_is_awaited_until_the_log_says_it_whole() {
-        let line = "time=T level=info event=\"taking in\" intake=\"ftp\" address=\"192.0.2.1:40123\"\n";
-        let reads = std::cell::Cell::new(0);
-        let grows = || {
-            reads.set(reads.get() + 1);
-            line[..[0, line.len() - 4, line.len()][reads.get().min(3) - 1]].to_owned()
-        };
-        assert_eq!(ftp_port(grows, || true).unwrap(), 40_123);
-        assert_eq!(reads.get(), 3, "an empty log, then a part of the line, then all of it");
-        assert!(ftp_port(String::new, || false).is_err(), "nobody waits for a recorder that has ended");
-        assert_eq!(ftp_port(|| line.to_owned(), || false).unwrap(), 40_123);
     }
 }

@@ -18,6 +18,9 @@ pub struct FreshnessMeasurement {
     pub stored: Option<GroupMeasurement>,
     /// CPU time over the measured phase of each part but the load threads, in CPUs: 1.5 is one and a half.
     pub cpus: BTreeMap<String, f64>,
+    /// How connections to the NATS server are protected, as in `TLS 1.3, AES 256 GCM; the server has proven who it is`; none where they are not.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub protection: Option<String>,
 }
 
 /// What a group of readers saw, all of its readers together.

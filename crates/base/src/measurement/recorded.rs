@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::reason::Reason;
 
 /// The conservation of records over a whole trial, and how fast they were stored. Counts are of records.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RecordedMeasurement {
     /// Acknowledged to the load's clients, the warm-up and the ends of sources included.
     pub acknowledged: u64,
@@ -53,6 +53,9 @@ pub struct RecordedMeasurement {
     /// Times that it did not answer who watched it.
     #[serde(default)]
     pub unanswered: u64,
+    /// How the connections of the clients are protected, as in `TLS 1.3, AES 256 GCM; the server has proven who it is`; none where they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protection: Option<String>,
 }
 
 impl RecordedMeasurement {
@@ -83,21 +86,23 @@ mod tests {
 
     #[test]
     fn what_is_lost_repeated_mixed_up_or_not_accounted_for_is_told() {
-        let good = RecordedMeasurement { acknowledged: 10, committed: 10, found: 10, ..Default::default() };
-        assert_eq!(good.reasons(), []);
-        let unanswered = RecordedMeasurement { unknown: 2, committed: 11, found: 11, ..good };
+        let good = || RecordedMeasurement { acknowledged: 10, committed: 10, found: 10, ..Default::default() };
+        assert_eq!(good().reasons(), []);
+        let unanswered = RecordedMeasurement { unknown: 2, committed: 11, found: 11, ..good() };
         assert_eq!(unanswered.reasons(), []);
         let told = |changed: RecordedMeasurement| {
             changed.reasons().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
         };
         assert!(
-            told(RecordedMeasurement { committed: 9, missing: 1, ..good }).contains("1 acknowledged records are not")
+            told(RecordedMeasurement { committed: 9, missing: 1, ..good() }).contains("1 acknowledged records are not")
         );
-        assert!(told(RecordedMeasurement { committed: 11, ..good }).contains("counts 11 committed"));
-        assert!(told(RecordedMeasurement { surplus: 1, ..good }).contains("twice"));
-        assert!(told(RecordedMeasurement { out_of_order: 1, ..good }).contains("order"));
-        let waiting = told(RecordedMeasurement { committed: 9, spooled: 1, missing: 1, found: 9, ..good });
+        assert!(told(RecordedMeasurement { committed: 11, ..good() }).contains("counts 11 committed"));
+        assert!(told(RecordedMeasurement { surplus: 1, ..good() }).contains("twice"));
+        assert!(told(RecordedMeasurement { out_of_order: 1, ..good() }).contains("order"));
+        let waiting = told(RecordedMeasurement { committed: 9, spooled: 1, missing: 1, found: 9, ..good() });
         assert_eq!(waiting, "1 records were still spooled when the trial ended; make load.drain longer");
-        assert!(told(RecordedMeasurement { committed: 9, quarantined: 1, missing: 1, ..good }).contains("quarantine"));
+        assert!(
+            told(RecordedMeasurement { committed: 9, quarantined: 1, missing: 1, ..good() }).contains("quarantine")
+        );
     }
 }

@@ -28,6 +28,9 @@ pub struct FreshnessSettings {
     pub results: bool,
     /// Share of sightings that may be missing or double before a trial is invalid, 0..1.
     pub tolerated: f64,
+    /// How connections to the NATS server are protected: `verify`, by TLS with a certificate that all know; none without.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tls: Option<String>,
 }
 
 /// The way of an event from its writer to its readers.
@@ -83,6 +86,7 @@ impl Default for FreshnessSettings {
             window: 1_000,
             results: false,
             tolerated: 0.0,
+            tls: None,
         }
     }
 }

@@ -100,6 +100,10 @@ pub struct RecorderSettings {
     /// Rows in a transaction of a writer at most; without it the recorder's default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub batch: Option<u32>,
+    /// How the clients' connections are protected, and those of the recorder to the NATS server: `verify`, by TLS with a certificate that both know; none
+    /// without.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tls: Option<String>,
 }
 
 /// What is between the load and the database.

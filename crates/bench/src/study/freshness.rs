@@ -85,6 +85,15 @@ pub static FRESHNESS: Part = Part {
             "The share of sightings that may be missing or double before a trial is invalid.",
         )
         .factor(|settings| Some(freshness(settings)?.tolerated.into())),
+        Setting::new(
+            "tls",
+            Kind::OneOf(&["none", "verify"]),
+            Absent::Text("none"),
+            "How the connections of writers, readers and historian to the NATS server are protected: `verify` is TLS with a certificate made for the trial, \
+             which is verified.",
+        )
+        .only("`path = \"subscribe\"` and `path = \"both\"`")
+        .factor(|settings| Some(freshness(settings)?.tls.as_deref().unwrap_or("none").into())),
     ],
 };
 
@@ -113,6 +122,8 @@ pub fn read_freshness(root: &Table, workload: &str, errors: &mut Errors) -> Opti
         window: section.read("window", errors),
         results: section.read("results", errors),
         tolerated: section.read("tolerated", errors),
+        // Leaving it out and saying `none` are the same case.
+        tls: section.find("tls", errors).filter(|name: &String| name != "none"),
     })
 }
 
@@ -163,6 +174,11 @@ pub fn check_freshness(settings: &Settings, root: &Table) -> Vec<Clash> {
     if freshness.path == EventPath::Notify && freshness.poll != Poll::Notify {
         let message = fault!("freshness.path is \"notify\" and freshness.poll another"; "leave poll out");
         found.push((&["freshness.path", "freshness.poll"], message.to_owned()));
+    }
+    if freshness.tls.is_some() && !freshness.path.publishes() {
+        let remedy = "leave it out: no event is published, and database.tls protects connections to the database";
+        let message = fault!("freshness.tls is for the paths subscribe and both"; "{remedy}");
+        found.push((&["freshness.tls", "freshness.path"], message.to_owned()));
     }
     if freshness.path.publishes() && freshness.poll == Poll::Notify {
         let remedy = "the historian writes, and does not notify; write poll = \"key\" or \"window\"";

@@ -36,6 +36,15 @@ pub static RECORDER: Part = Part {
             "The most rows of a writer's transaction.",
         )
         .factor(|settings| recorder(settings)?.batch.map(Into::into)),
+        Setting::new(
+            "tls",
+            Kind::OneOf(&["none", "verify"]),
+            Absent::Text("none"),
+            "How the clients' connections to the recorder are protected, or those to the NATS server, which the recorder has one of too: `verify` is TLS with a \
+             certificate made for the trial, which is verified.",
+        )
+        .only("`path = \"http\"` and `path = \"nats\"`")
+        .factor(|settings| Some(recorder(settings)?.tls.as_deref().unwrap_or("none").into())),
     ],
 };
 
@@ -48,9 +57,12 @@ pub fn read_recorder(root: &Table, errors: &mut Errors) -> Option<RecorderSettin
     root.get("recorder")?;
     let section = Section::open(root, &RECORDER, errors);
     let path: Option<&str> = section.find("path", errors);
+    // Leaving it out and saying `none` are the same case.
+    let tls: Option<String> = section.find("tls", errors).filter(|name| name != "none");
     Some(RecorderSettings {
         path: path.and_then(RecorderPath::named).unwrap_or_default(),
         writers: section.read("writers", errors),
         batch: section.read("batch", errors),
+        tls,
     })
 }

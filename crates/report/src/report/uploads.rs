@@ -23,12 +23,12 @@ pub const HEADINGS: [&str; 8] =
 
 /// What the trials of a case say; none where nothing was uploaded.
 pub fn uploads(valid: &[&Measurement], all: &[&Measurement]) -> Option<UploadFinding> {
-    all.iter().find(|trial| trial.recorded.is_some_and(|recorded| recorded.block_bytes > 0.0))?;
+    all.iter().find(|trial| trial.recorded.as_ref().is_some_and(|recorded| recorded.block_bytes > 0.0))?;
     let each = |figure: &dyn Fn(&Measurement) -> Option<f64>| {
         estimate(&valid.iter().filter_map(|trial| figure(trial)).collect::<Vec<f64>>())
     };
     let recorded = || all.iter().filter_map(|trial| trial.recorded.as_ref());
-    let block_bytes = each(&|trial| Some(trial.recorded?.block_bytes)).mean;
+    let block_bytes = each(&|trial| Some(trial.recorded.as_ref()?.block_bytes)).mean;
     let is_open = valid.iter().any(|trial| trial.trial.case.settings.load.arrivals != Arrivals::Closed);
     let offered = each(&|trial| Some(trial.offered_per_s())).mean.filter(|_| is_open);
     Some(UploadFinding {
@@ -36,7 +36,7 @@ pub fn uploads(valid: &[&Measurement], all: &[&Measurement]) -> Option<UploadFin
         offered_bytes_per_s: offered.zip(block_bytes).map(|(blocks_per_s, bytes)| blocks_per_s * bytes),
         intake_bytes_per_s: each(&intake),
         received_bytes_per_s: each(&|trial| Some(trial.resources.as_ref()?.mean.received_bytes_per_s)),
-        disk_bytes_per_s: each(&|trial| trial.recorded?.disk_bytes_per_s),
+        disk_bytes_per_s: each(&|trial| trial.recorded.as_ref()?.disk_bytes_per_s),
         disk_share: each(&disk_share),
         answer_max_s: recorded().filter_map(|one| one.answer_max_s).fold(0.0, f64::max),
         unanswered: recorded().map(|one| one.unanswered).sum(),

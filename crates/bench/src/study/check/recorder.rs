@@ -5,7 +5,7 @@ use crate::fault::{Fault, fault};
 use crate::layout::recorded::Shape;
 use crate::study::blocks::check_blocks;
 use crate::study::load::LENGTHS;
-use crate::trial::{Arrivals, Length, Settings};
+use crate::trial::{Arrivals, Length, RecorderPath, Settings};
 
 impl Rules<'_> {
     /// Clients that are sources, each with a start and an end of its own.
@@ -57,6 +57,7 @@ impl Rules<'_> {
         for (keys, message) in check_blocks(self.settings, is_named) {
             self.refuse(keys, message);
         }
+        self.protected_recorder();
         let Some(recorder) = self.settings.recorded() else { return };
         let is_upload = recorder.path.is_upload();
         let path = recorder.path.name();
@@ -112,5 +113,26 @@ impl Rules<'_> {
         for (setting, what) in wrong {
             self.refuse(&[setting, "recorder.path"], what.about(format_args!("recorder.path is \"{path}\"")));
         }
+    }
+
+    /// Where `recorder.tls` means something: records go to a recorder, or to a NATS server.
+    fn protected_recorder(&mut self) {
+        let Some(recorder) = self.settings.recorder.as_ref().filter(|recorder| recorder.tls.is_some()) else { return };
+        let remedy = match recorder.path {
+            RecorderPath::Http | RecorderPath::Nats => return,
+            RecorderPath::Direct => {
+                "leave it out: nothing is between clients and database, whose connections database.tls protects"
+            }
+            RecorderPath::Ftp => "take path = \"ftps\", which is the same with TLS",
+            RecorderPath::Ftps => "it has TLS by itself; leave recorder.tls out",
+            RecorderPath::Put => {
+                "studies upload over HTTP PUT without it; take path = \"ftps\", or leave recorder.tls out"
+            }
+        };
+        let path = recorder.path.name();
+        self.refuse(
+            &["recorder.tls", "recorder.path"],
+            fault!("recorder.tls is for the paths http and nats, and recorder.path is \"{path}\""; "{remedy}"),
+        );
     }
 }

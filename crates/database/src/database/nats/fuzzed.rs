@@ -1,8 +1,9 @@
 //! Fuzzing: what a hostile NATS server says to a subscriber and to a publisher, and messages as others could have published them.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
+use super::protect::greeting;
 use super::subscriber::Subscriber;
 use super::wire::{NatsWire, read_line};
 use super::{decode, encode};
@@ -20,14 +21,16 @@ pub static NATS: Target = Target {
             assert!(length <= input.len());
         }
         subscriber(input);
+        greeted(input);
         let Some(socket) = said_by_a_server(input) else { return };
-        let mut session = WireSession::new(NatsWire::new(socket.0.into()));
+        let mut session = WireSession::new(NatsWire::new(OwnedFd::from(socket.0).into()));
         let _ = session.greet(&Endpoint::default());
     },
     seeds: || {
         let mut seeds = texts(&[
             "INFO {}\r\nPONG\r\nPONG\r\nMSG events.t 1 5\r\nhello\r\nPING\r\nMSG a 1 reply 2\r\nhi\r\n-ERR 'no'\r\n",
             "PONG\r\nPONG\r\nMSG a 1 18446744073709551615\r\nx",
+            "INFO {\"version\":\"2.9.10\",\"tls_required\":true}\r\nPONG\r\n",
         ]);
         let (mut cells, mut written) = (Cells::new(), Vec::new());
         cells.int(-7);
@@ -50,10 +53,22 @@ fn message(input: &[u8]) {
     assert_eq!(again, input, "what was read is written as it was");
 }
 
+/// What comes before TLS: what stands behind it stays to be seen.
+fn greeted(input: &[u8]) {
+    let Some((ours, _theirs)) = said_by_a_server(input) else { return };
+    let mut channel = Channel::new(ours.as_raw_fd());
+    if greeting(&mut channel).is_ok() {
+        let end = input.windows(2).position(|pair| pair == b"\r\n").map(|end| end + 2);
+        assert!(end.is_some_and(|end| input[end..].starts_with(channel.input())));
+    }
+}
+
 fn subscriber(input: &[u8]) {
     let Some((ours, _theirs)) = said_by_a_server(input) else { return };
     let channel = Channel::new(ours.as_raw_fd());
-    let Ok(mut subscriber) = Subscriber::over(channel, ours.into(), &Endpoint::default(), &["a".to_owned()]) else {
+    let Ok(mut subscriber) =
+        Subscriber::over(channel, OwnedFd::from(ours).into(), &Endpoint::default(), &["a".to_owned()])
+    else {
         return;
     };
     while let Ok(true) = subscriber.receive(Duration::from_secs(1)) {

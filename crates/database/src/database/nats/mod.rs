@@ -12,15 +12,17 @@
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
 mod message;
+mod protect;
 mod subscriber;
 mod wire;
 
-use super::session::{WireSession, dial};
+use super::session::WireSession;
 use super::{DatabaseError, Endpoint, Target, TargetSession};
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::NATS as FUZZED;
 pub use message::{decode, encode};
+pub(in crate::database) use protect::connect;
 pub use subscriber::Subscriber;
 
 use wire::NatsWire;
@@ -52,7 +54,8 @@ impl Target for NatsDatabase {
     }
 
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
-        let mut session = WireSession::new(NatsWire::new(dial(&self.endpoint)?));
+        let (socket, _) = connect(&self.endpoint)?;
+        let mut session = WireSession::new(NatsWire::new(socket));
         session.greet(&self.endpoint)?;
         Ok(Box::new(session))
     }

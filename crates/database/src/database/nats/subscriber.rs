@@ -2,11 +2,13 @@
 //!
 //! Main type: [`Subscriber`].
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
+use super::protect::connect;
 use super::wire::{Line, greeting, read_line};
-use crate::database::session::{Channel, dial};
+use crate::database::session::Channel;
+use crate::database::tls::Socket;
 use crate::database::{DatabaseError, Endpoint};
 
 /// How long the server may take to agree to a subscription.
@@ -17,7 +19,7 @@ const AGREED_WITHIN: Duration = Duration::from_secs(20);
 pub struct Subscriber {
     channel: Channel,
     /// Closed when this is dropped.
-    _socket: OwnedFd,
+    _socket: Socket,
     message: Vec<u8>,
 }
 
@@ -27,14 +29,14 @@ impl Subscriber {
     /// # Errors
     /// When the server cannot be reached, or refuses.
     pub fn open(endpoint: &Endpoint, subjects: &[String]) -> Result<Self, DatabaseError> {
-        let socket = dial(endpoint)?;
-        Self::over(Channel::new(socket.as_raw_fd()), socket, endpoint, subjects)
+        let (socket, _) = connect(endpoint)?;
+        Self::over(Channel::over(socket.as_raw_fd(), socket.secure()), socket, endpoint, subjects)
     }
 
     /// Subscribes over a socket that is open.
     pub(super) fn over(
         mut channel: Channel,
-        socket: OwnedFd,
+        socket: Socket,
         endpoint: &Endpoint,
         subjects: &[String],
     ) -> Result<Self, DatabaseError> {

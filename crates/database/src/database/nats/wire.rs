@@ -2,11 +2,12 @@
 //!
 //! Invariant: an outcome is given only at PONG, or with the loss of the connection.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 
 use super::message::encode;
 use super::subject_of;
 use crate::database::session::{Channel, Prepare, WireSession};
+use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Endpoint, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request, Statement};
@@ -19,7 +20,7 @@ const LINE_BYTES_MAX: usize = 256 << 10;
 /// A connection that publishes.
 #[derive(Debug)]
 pub struct NatsWire {
-    socket: OwnedFd,
+    socket: Socket,
     /// Per statement: the subject of its rows, and how many values each has; none for what cannot be published.
     subjects: Vec<Option<(String, u32)>>,
     rows: u64,
@@ -27,7 +28,7 @@ pub struct NatsWire {
 }
 
 impl NatsWire {
-    pub(super) fn new(socket: OwnedFd) -> Self {
+    pub(super) fn new(socket: Socket) -> Self {
         NatsWire { socket, subjects: Vec::new(), rows: 0, content: Vec::new() }
     }
 }
@@ -100,6 +101,10 @@ fn refused(text: &str) -> DatabaseError {
 impl Wire for NatsWire {
     fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
+    }
+
+    fn secure(&self) -> Option<SharedSecure> {
+        self.socket.secure()
     }
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {

@@ -1,13 +1,14 @@
 //! Records to a recorder over HTTP, a request for each operation on a connection that stays. Main type: [`HttpWire`].
 
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use super::check;
 use super::lines::Lines;
-use crate::database::session::{Channel, Prepare};
-use crate::database::{Answer, DatabaseError, Progress, Wire};
+use crate::database::session::{CONNECT_TIMEOUT, Channel, Prepare, dial};
+use crate::database::tls::{SharedSecure, Socket};
+use crate::database::{Answer, DatabaseError, Endpoint, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request};
 
@@ -17,7 +18,7 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 /// A connection to a recorder.
 #[derive(Debug)]
 pub(super) struct HttpWire {
-    socket: OwnedFd,
+    socket: Socket,
     lines: Arc<Lines>,
     /// The header that shows the token; empty where none is asked for.
     authorization: String,
@@ -26,15 +27,33 @@ pub(super) struct HttpWire {
 }
 
 impl HttpWire {
-    pub(super) fn new(socket: OwnedFd, lines: Arc<Lines>, token: &str) -> Self {
+    /// Connects to a recorder, whose token is the endpoint's password.
+    pub(super) fn connect(endpoint: &Endpoint, lines: Arc<Lines>) -> Result<Self, DatabaseError> {
+        let mut socket = Socket::from(dial(endpoint)?);
+        protect(&mut socket, endpoint)?;
+        let token = &endpoint.password;
         let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Token {token}\r\n") };
-        HttpWire { socket, lines, authorization, body: Vec::new(), records: 0 }
+        Ok(HttpWire { socket, lines, authorization, body: Vec::new(), records: 0 })
     }
+}
+
+/// Agrees upon TLS where the endpoint asks for it: over HTTP the client speaks first.
+fn protect(socket: &mut Socket, endpoint: &Endpoint) -> Result<(), DatabaseError> {
+    let Some((host, port)) = endpoint.tcp.as_ref().filter(|_| endpoint.tls.is_tried()) else { return Ok(()) };
+    let mut channel = Channel::new(socket.as_raw_fd());
+    channel.set_timeout(Some(CONNECT_TIMEOUT));
+    socket.protect(&mut channel, &endpoint.tls, host).map_err(|error| {
+        DatabaseError::Unavailable(format!("no connection over TLS to the recorder at {host}:{port}: {error}"))
+    })
 }
 
 impl Wire for HttpWire {
     fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
+    }
+
+    fn secure(&self) -> Option<SharedSecure> {
+        self.socket.secure()
     }
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {

@@ -4,16 +4,20 @@
 //! Main type: [`RecorderDatabase`]. It stands in no registry: `database.name` says where the recorder writes to, `recorder.path` what
 //! is in front of it. [`recipe`] says how a private recorder and a private NATS server are started.
 //!
+//! Where the endpoint asks for TLS, both speak it; the codecs do not know.
+//!
 //! Invariant: an answer is good only when the other side has acknowledged the records.
 
 mod http;
 mod lines;
 mod nats;
 pub mod recipe;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
-use super::session::{WireSession, dial};
+use super::session::WireSession;
 use super::{DatabaseError, Endpoint, Target, TargetSession};
 use crate::record::RecordType;
 use crate::statement::{Program, Statement};
@@ -51,11 +55,10 @@ impl Target for RecorderDatabase {
     }
 
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
-        let socket = dial(&self.endpoint)?;
         let lines = Arc::clone(&self.lines);
         Ok(match &self.way {
-            Way::Http => Box::new(WireSession::new(http::HttpWire::new(socket, lines, &self.endpoint.password))),
-            Way::Nats(subject) => Box::new(WireSession::new(nats::NatsWire::connect(socket, subject, lines)?)),
+            Way::Http => Box::new(WireSession::new(http::HttpWire::connect(&self.endpoint, lines)?)),
+            Way::Nats(subject) => Box::new(WireSession::new(nats::NatsWire::connect(&self.endpoint, subject, lines)?)),
         })
     }
 }

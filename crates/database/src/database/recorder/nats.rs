@@ -3,14 +3,16 @@
 //! The protocol is lines: `PUB subject reply bytes`, answered by `MSG reply id bytes` with JSON; `PING` may come at any time.
 
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::check;
 use super::lines::Lines;
-use crate::database::session::{Channel, Prepare, dial};
+use crate::database::nats::connect;
+use crate::database::session::{Channel, Prepare};
+use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Endpoint, Progress, Unasked, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request};
@@ -24,7 +26,7 @@ static INBOXES: AtomicU64 = AtomicU64::new(0);
 /// A connection to a NATS server.
 #[derive(Debug)]
 pub(super) struct NatsWire {
-    socket: OwnedFd,
+    socket: Socket,
     lines: Arc<Lines>,
     /// Messages go to this and the number of their source.
     subject: String,
@@ -49,18 +51,21 @@ enum Said<'a> {
 
 impl NatsWire {
     /// Introduces the connection and subscribes to the answers.
-    pub(super) fn connect(socket: OwnedFd, subject: &str, lines: Arc<Lines>) -> Result<Self, DatabaseError> {
+    pub(super) fn connect(endpoint: &Endpoint, subject: &str, lines: Arc<Lines>) -> Result<Self, DatabaseError> {
         let inbox = format!("_INBOX.loadline{}x{}", std::process::id(), INBOXES.fetch_add(1, Ordering::Relaxed));
-        let version = greet(&socket, &inbox)?;
+        let (socket, version) = greeted(endpoint, &inbox)?;
         let subject = subject.to_owned();
         Ok(NatsWire { socket, lines, subject, version, inbox, message: 0, body: Vec::new(), records: 0 })
     }
 }
 
-/// Says hello and waits until the server has taken it in; its version.
-fn greet(socket: &OwnedFd, inbox: &str) -> Result<String, DatabaseError> {
+/// Connects, over TLS where the endpoint asks for it, says hello and waits until the server has taken it in; the server's version besides.
+fn greeted(endpoint: &Endpoint, inbox: &str) -> Result<(Socket, String), DatabaseError> {
     let unavailable = |error: DatabaseError| DatabaseError::Unavailable(format!("the NATS server: {error}"));
-    let mut channel = Channel::new(socket.as_raw_fd());
+    let version_of = |greeting: &serde_json::Value| greeting["version"].as_str().unwrap_or_default().to_owned();
+    let (socket, greeting) = connect(endpoint)?;
+    let mut version = greeting.as_ref().map(version_of).unwrap_or_default();
+    let mut channel = Channel::over(socket.as_raw_fd(), socket.secure());
     channel.set_timeout(Some(GREETING_WITHIN));
     let hello = format!(
         "CONNECT {{\"verbose\":false,\"pedantic\":false,\"headers\":true,\"no_responders\":true,\"lang\":\"rust\",\"version\":\"{}\",\
@@ -68,7 +73,6 @@ fn greet(socket: &OwnedFd, inbox: &str) -> Result<String, DatabaseError> {
         env!("CARGO_PKG_VERSION")
     );
     channel.send(hello.as_bytes()).map_err(unavailable)?;
-    let mut version = String::new();
     loop {
         let Some(end) = channel.input().windows(2).position(|window| window == b"\r\n") else {
             channel.receive().map_err(unavailable)?;
@@ -77,10 +81,9 @@ fn greet(socket: &OwnedFd, inbox: &str) -> Result<String, DatabaseError> {
         let line = String::from_utf8_lossy(&channel.input()[..end]).into_owned();
         channel.consume(end + 2);
         if let Some(json) = line.strip_prefix("INFO ") {
-            let information: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
-            version = information["version"].as_str().unwrap_or_default().to_owned();
+            version = version_of(&serde_json::from_str(json).unwrap_or_default());
         } else if line == "PONG" {
-            return Ok(version);
+            return Ok((socket, version));
         } else if let Some(error) = line.strip_prefix("-ERR ") {
             return Err(DatabaseError::Unavailable(format!("the NATS server: {error}")));
         }
@@ -113,6 +116,10 @@ fn read_said(input: &[u8]) -> Result<Option<(Said<'_>, usize)>, String> {
 impl Wire for NatsWire {
     fn fd(&self) -> RawFd {
         self.socket.as_raw_fd()
+    }
+
+    fn secure(&self) -> Option<SharedSecure> {
+        self.socket.secure()
     }
 
     fn start(&mut self, request: &Request, out: &mut Vec<u8>) {
@@ -204,14 +211,13 @@ impl Prepare for NatsWire {
 /// # Errors
 /// [`DatabaseError::Unavailable`] with what the server says.
 pub fn create_stream(endpoint: &Endpoint, stream: &str, subject: &str) -> Result<String, DatabaseError> {
-    let socket = dial(endpoint)?;
     let inbox = format!("_INBOX.loadline{}x{}", std::process::id(), INBOXES.fetch_add(1, Ordering::Relaxed));
-    let version = greet(&socket, &inbox)?;
+    let (socket, version) = greeted(endpoint, &inbox)?;
     let settings = serde_json::json!({
         "name": stream, "subjects": [format!("{subject}.>")], "storage": "file", "retention": "limits", "num_replicas": 1,
     });
     let settings = settings.to_string();
-    let mut channel = Channel::new(socket.as_raw_fd());
+    let mut channel = Channel::over(socket.as_raw_fd(), socket.secure());
     channel.set_timeout(Some(GREETING_WITHIN));
     channel.send(
         format!("PUB $JS.API.STREAM.CREATE.{stream} {inbox}.1 {}\r\n{settings}\r\n", settings.len()).as_bytes(),

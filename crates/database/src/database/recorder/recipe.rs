@@ -5,8 +5,13 @@ use std::path::{Path, PathBuf};
 
 use crate::database::Endpoint;
 use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe, executable, search_path};
+use crate::database::tls::private::{self, CERTIFICATE_FILE, KEY_FILE};
 use crate::fault::{Fault, fault};
 use crate::trial::DatabaseSettings;
+
+/// The NATS server's configuration, and the same with a certificate.
+const CONFIG_FILE: &str = "nats.conf";
+const PROTECTED_FILE: &str = "nats-tls.conf";
 
 fn endpoint(port: u16, reach: &Reach) -> Endpoint {
     Endpoint { tcp: Some((reach.address.to_string(), port)), namespace: reach.clients.clone(), ..Endpoint::default() }
@@ -30,6 +35,9 @@ pub struct RecorderRecipe {
 pub enum Takes {
     /// Lines over HTTP, with this token where it is not empty.
     Lines(String),
+    /// The same over TLS, with the certificate in its directory, on any port that is free; the log tells which. How the recorder does is told in the clear, to
+    /// its own host alone: whoever watches it takes nothing from it by agreeing upon TLS again and again.
+    ProtectedLines(String),
     /// Blocks over HTTP PUT, and over FTP with these lines about TLS. HTTP is in the clear: it also says how the recorder does.
     Blocks(String),
 }
@@ -38,10 +46,18 @@ impl Takes {
     /// The sections of the configuration about where it listens: what is emulated between two private namespaces needs no protection. FTP has any
     /// port that is free; the log tells which.
     fn sections(&self, address: Ipv4Addr, port: u16) -> String {
+        let tokens = |token: &str| if token.is_empty() { String::new() } else { format!("tokens = [\"{token}\"]\n") };
         match self {
             Takes::Lines(token) => {
-                let tokens = if token.is_empty() { String::new() } else { format!("tokens = [\"{token}\"]\n") };
+                let tokens = tokens(token);
                 format!("[intake.http]\nlisten = \"{address}:{port}\"\nconnections = 100000\ninsecure = true\n{tokens}")
+            }
+            Takes::ProtectedLines(token) => {
+                let (tokens, own) = (tokens(token), Ipv4Addr::LOCALHOST);
+                format!(
+                    "[intake.http]\nlisten = \"{address}:0\"\nconnections = 100000\ncertificate = \"{CERTIFICATE_FILE}\"\n\
+                     key = \"{KEY_FILE}\"\n{tokens}[metrics]\nlisten = \"{own}:{port}\"\n"
+                )
             }
             Takes::Blocks(tls) => {
                 // Without TLS a tunnel protects the way, or nothing is to.
@@ -87,16 +103,25 @@ impl Recipe for RecorderRecipe {
         }
     }
 
+    /// Where it says how it does, and, but with TLS, takes lines in.
     fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
-        endpoint(port, reach)
+        match &self.takes {
+            Takes::ProtectedLines(_) => endpoint(port, &Reach { clients: reach.namespace.clone(), ..Reach::LOOPBACK }),
+            _ => endpoint(port, reach),
+        }
     }
 
     fn hello(&self, _: &Endpoint) -> Vec<u8> {
-        b"GET /ready HTTP/1.1\r\nHost: recorder\r\nConnection: close\r\n\r\n".to_vec()
+        let page = if self.is_asked_for_metrics() { "/metrics" } else { "/ready" };
+        format!("GET {page} HTTP/1.1\r\nHost: recorder\r\nConnection: close\r\n\r\n").into_bytes()
     }
 
     fn readiness(&self, answer: &[u8]) -> Readiness {
+        let says = |line: &[u8]| answer.windows(line.len()).any(|part| part == line);
         match answer {
+            _ if self.is_asked_for_metrics() && says(b"\nloadline_ready 1\n") => Readiness::Ready,
+            _ if self.is_asked_for_metrics() && says(b"\nloadline_ready 0\n") => Readiness::Starting,
+            _ if self.is_asked_for_metrics() => Readiness::Incomplete,
             _ if answer.starts_with(b"HTTP/1.1 200") => Readiness::Ready,
             _ if answer.len() < 12 => Readiness::Incomplete,
             _ => Readiness::Starting,
@@ -109,6 +134,13 @@ impl Recipe for RecorderRecipe {
 
     fn facts(&self) -> &'static [(&'static str, &'static str)] {
         &[]
+    }
+}
+
+impl RecorderRecipe {
+    /// Whether it says how it does on the page of its metrics: it has `/ready` only where lines are taken in.
+    fn is_asked_for_metrics(&self) -> bool {
+        matches!(self.takes, Takes::ProtectedLines(_))
     }
 }
 
@@ -139,21 +171,27 @@ impl Recipe for NatsRecipe {
     fn files(&self, _: &str, _: &Reach) -> Vec<(&'static str, String)> {
         let sync = if self.syncs { " sync_interval: always" } else { "" };
         let text = format!("jetstream {{ store_dir: \"data\"{sync} }}\nping_interval: \"1h\"\nmax_payload: 8MB\n");
-        vec![("nats.conf", text)]
+        // However busy the machine is, both sides have the time to agree.
+        let protected = format!(
+            "include \"{CONFIG_FILE}\"\ntls {{ cert_file: \"{CERTIFICATE_FILE}\", key_file: \"{KEY_FILE}\", timeout: 20 }}\n"
+        );
+        vec![(CONFIG_FILE, text), (PROTECTED_FILE, protected)]
     }
 
     fn initialise(&self, _: &Path, _: &Path, _: &str) -> Vec<CommandLine> {
         Vec::new()
     }
 
-    fn start(&self, binary: &Path, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> CommandLine {
+    fn start(&self, binary: &Path, _: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> CommandLine {
+        let config = if settings.tls.is_some() { PROTECTED_FILE } else { CONFIG_FILE };
         let arguments =
-            ["-c", "nats.conf", "-a", &reach.address.to_string(), "-p", &port.to_string()].map(str::to_owned).to_vec();
+            ["-c", config, "-a", &reach.address.to_string(), "-p", &port.to_string()].map(str::to_owned).to_vec();
         CommandLine { program: binary.to_owned(), arguments, ..CommandLine::default() }
     }
 
-    fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
-        endpoint(port, reach)
+    fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
+        let tls = settings.tls.as_ref().map(|_| private::trust(directory)).unwrap_or_default();
+        Endpoint { tls, ..endpoint(port, reach) }
     }
 
     fn hello(&self, _: &Endpoint) -> Vec<u8> {
@@ -197,6 +235,38 @@ mod tests {
         assert_eq!(recipe.readiness(b"HTTP/1.1"), Readiness::Incomplete);
         assert_eq!(recipe.readiness(b"HTTP/1.1 200 OK"), Readiness::Ready);
         assert_eq!(recipe.readiness(b"HTTP/1.1 503 Service"), Readiness::Starting);
+        let protected = RecorderRecipe { takes: Takes::ProtectedLines(String::new()), ..recipe };
+        let page = "HTTP/1.1 200 OK\r\n\r\n# TYPE loadline_ready gauge\nloadline_ready";
+        assert_eq!(protected.readiness(page.as_bytes()), Readiness::Incomplete);
+        assert_eq!(protected.readiness(format!("{page} 1\n").as_bytes()), Readiness::Ready);
+        assert_eq!(protected.readiness(format!("{page} 0\n").as_bytes()), Readiness::Starting);
+    }
+
+    #[test]
+    fn a_recorder_with_tls_takes_lines_in_over_it_alone_and_is_watched_from_its_own_host() {
+        let address = Ipv4Addr::new(192, 0, 2, 1);
+        let text = Takes::ProtectedLines("t".to_owned()).sections(address, 8086);
+        let [intake, watched] = text.split("[metrics]").collect::<Vec<_>>().try_into().unwrap();
+        assert!(intake.contains("listen = \"192.0.2.1:0\"") && intake.contains("certificate = \"certificate.pem\""));
+        assert!(intake.contains("tokens = [\"t\"]") && !intake.contains("insecure"), "{intake}");
+        assert_eq!(watched, "\nlisten = \"127.0.0.1:8086\"\n");
+        let takes = Takes::ProtectedLines(String::new());
+        let recipe = RecorderRecipe { config: String::new(), password: String::new(), takes, files: Vec::new() };
+        let reach = Reach { address, ..Reach::LOOPBACK };
+        let endpoint = recipe.endpoint(Path::new("/x"), 8086, &DatabaseSettings::default(), &reach);
+        assert_eq!(endpoint.tcp, Some(("127.0.0.1".to_owned(), 8086)));
+    }
+
+    #[test]
+    fn a_nats_server_with_tls_is_known_by_its_certificate() {
+        let protected = DatabaseSettings { tls: Some("verify".to_owned()), ..DatabaseSettings::default() };
+        let recipe = NatsRecipe { syncs: true };
+        let start =
+            |settings| recipe.start(Path::new("n"), Path::new("/x"), 4222, settings, &Reach::LOOPBACK).arguments;
+        assert_eq!(start(&protected)[1], "nats-tls.conf");
+        assert_eq!(start(&DatabaseSettings::default())[1], "nats.conf");
+        let endpoint = recipe.endpoint(Path::new("/x"), 4222, &protected, &Reach::LOOPBACK);
+        assert_eq!(endpoint.tls, private::trust(Path::new("/x")));
     }
 
     #[test]

@@ -150,6 +150,9 @@ fn of_certificate(wrong: &CertificateError, host: &str) -> String {
         CertificateError::UnknownIssuer => format!(
             "nobody who is trusted has signed the server's certificate; name the authority's certificate, or the server's own, with sslrootcert=FILE ({UNPROVEN})"
         ),
+        CertificateError::BadSignature => format!(
+            "the server's certificate names somebody who is trusted, and somebody else has signed it; name the right authority's certificate, or the server's own, with sslrootcert=FILE ({UNPROVEN})"
+        ),
         CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty() => format!(
             "the server's certificate names no host (it has no subjectAltName), so that it cannot be for {host:?}; have it made with its names, or ask with sslmode=verify-ca only who signed it"
         ),

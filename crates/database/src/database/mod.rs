@@ -56,7 +56,7 @@ pub use wire::{Progress, Unasked, Wire};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use {
     fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES, nats::FUZZED as FUZZED_NATS,
-    redis::FUZZED as FUZZED_REDIS,
+    recorder::FUZZED as FUZZED_FRONTS, redis::FUZZED as FUZZED_REDIS,
 };
 
 /// Something that requests can be sent to: a database, or what stands in the place of one and takes records in.

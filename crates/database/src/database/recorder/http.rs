@@ -10,10 +10,14 @@ use crate::database::session::{CONNECT_TIMEOUT, Channel, Prepare, dial};
 use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Endpoint, Progress, Wire};
 use crate::record::Cells;
-use crate::statement::{Program, Request};
+use crate::statement::{Program, Request, shortened};
 
 /// An answer's head that is longer than this is none.
 const HEAD_BYTES_MAX: usize = 64 << 10;
+/// The same of its body: a recorder says why in a sentence.
+const BODY_BYTES_MAX: usize = 64 << 10;
+/// Letters of what the other side says that are told.
+const TOLD_MOST: usize = 300;
 
 /// A connection to a recorder.
 #[derive(Debug)]
@@ -31,9 +35,13 @@ impl HttpWire {
     pub(super) fn connect(endpoint: &Endpoint, lines: Arc<Lines>) -> Result<Self, DatabaseError> {
         let mut socket = Socket::from(dial(endpoint)?);
         protect(&mut socket, endpoint)?;
-        let token = &endpoint.password;
+        Ok(HttpWire::over(socket, lines, &endpoint.password))
+    }
+
+    /// The same over a socket that is there.
+    pub(super) fn over(socket: Socket, lines: Arc<Lines>, token: &str) -> Self {
         let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Token {token}\r\n") };
-        Ok(HttpWire { socket, lines, authorization, body: Vec::new(), records: 0 })
+        HttpWire { socket, lines, authorization, body: Vec::new(), records: 0 }
     }
 }
 
@@ -75,7 +83,7 @@ impl Wire for HttpWire {
                 let outcome = match answer.status {
                     204 => Ok(Answer { changed: self.records, ..Answer::default() }),
                     status => {
-                        let message = String::from_utf8_lossy(&input[answer.body.clone()]).trim().to_owned();
+                        let message = shortened(&String::from_utf8_lossy(&input[answer.body.clone()]), TOLD_MOST);
                         Err(DatabaseError::refused(status.to_string(), message))
                     }
                 };
@@ -107,9 +115,10 @@ pub(in crate::database) struct HttpAnswer {
     pub(in crate::database) body: std::ops::Range<usize>,
 }
 
-/// Reads an answer; none while it is not whole.
+/// Reads an answer; none while it is not whole. What is said to be longer than an answer can be is none.
 pub(in crate::database) fn read_answer(input: &[u8]) -> Result<Option<HttpAnswer>, String> {
-    let Some(head) = input.windows(4).position(|window| window == b"\r\n\r\n") else {
+    let looked_at = &input[..input.len().min(HEAD_BYTES_MAX + 1)];
+    let Some(head) = looked_at.windows(4).position(|window| window == b"\r\n\r\n") else {
         let is_too_long = input.len() > HEAD_BYTES_MAX;
         return if is_too_long { Err("the answer's head does not end".to_owned()) } else { Ok(None) };
     };
@@ -117,7 +126,7 @@ pub(in crate::database) fn read_answer(input: &[u8]) -> Result<Option<HttpAnswer
     let mut lines = text.split("\r\n");
     let first = lines.next().unwrap_or_default();
     let status = first.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
-    let status: u16 = status.ok_or_else(|| format!("\"{first}\" is no answer of HTTP/1.1"))?;
+    let status: u16 = status.ok_or_else(|| format!("\"{}\" is no answer of HTTP/1.1", shortened(first, TOLD_MOST)))?;
     let length =
         lines.filter_map(|line| line.split_once(':')).find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
     let length = match length {
@@ -126,6 +135,9 @@ pub(in crate::database) fn read_answer(input: &[u8]) -> Result<Option<HttpAnswer
         }
         None => 0,
     };
+    if length > BODY_BYTES_MAX {
+        return Err(format!("the answer is said to have {length} bytes, and {BODY_BYTES_MAX} are read at most"));
+    }
     let body = head + 4..head + 4 + length;
     Ok((input.len() >= body.end).then_some(HttpAnswer { status, body }))
 }
@@ -147,6 +159,10 @@ mod tests {
         }
         let empty = read_answer(b"HTTP/1.1 204 No Content\r\ndate: x\r\n\r\n").unwrap().unwrap();
         assert_eq!((empty.status, empty.body.is_empty()), (204, true));
+        for length in ["65537", "18446744073709551615", "18446744073709551616", "-1", "x"] {
+            let answer = format!("HTTP/1.1 503 No\r\nContent-Length: {length}\r\n\r\n");
+            assert!(read_answer(answer.as_bytes()).is_err(), "{length}");
+        }
         assert!(read_answer(b"SSH-2.0\r\n\r\n").is_err());
         assert!(read_answer(&vec![b'x'; HEAD_BYTES_MAX + 1]).is_err());
     }

@@ -8,8 +8,12 @@
 //!
 //! Invariant: an answer is good only when the other side has acknowledged the records.
 
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+mod fuzzed;
 mod http;
 mod lines;
+#[cfg(test)]
+mod lying;
 mod nats;
 pub mod recipe;
 #[cfg(test)]
@@ -22,6 +26,8 @@ use super::{DatabaseError, Endpoint, Target, TargetSession};
 use crate::record::RecordType;
 use crate::statement::{Program, Statement};
 
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+pub use fuzzed::FRONTS as FUZZED;
 pub(in crate::database) use http::read_answer;
 pub use lines::Lines;
 pub use nats::create_stream;

@@ -15,10 +15,19 @@ use crate::database::session::{Channel, Prepare};
 use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Endpoint, Progress, Unasked, Wire};
 use crate::record::Cells;
-use crate::statement::{Program, Request};
+use crate::statement::{Program, Request, shortened};
 
 /// How long the server may take to answer when a connection is made.
 const GREETING_WITHIN: Duration = Duration::from_secs(20);
+
+/// The longest line; the addresses of a large cluster fit into a greeting.
+const LINE_BYTES_MAX: usize = 256 << 10;
+/// The longest message: JetStream acknowledges in a line of JSON.
+const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// What a server may say before it does what was asked for.
+const ASIDES_MOST: usize = 100;
+/// Letters of what a server says that are told.
+const TOLD_MOST: usize = 300;
 
 /// Numbers the inboxes of this process.
 static INBOXES: AtomicU64 = AtomicU64::new(0);
@@ -53,18 +62,29 @@ impl NatsWire {
     /// Introduces the connection and subscribes to the answers.
     pub(super) fn connect(endpoint: &Endpoint, subject: &str, lines: Arc<Lines>) -> Result<Self, DatabaseError> {
         let inbox = format!("_INBOX.loadline{}x{}", std::process::id(), INBOXES.fetch_add(1, Ordering::Relaxed));
-        let (socket, version) = greeted(endpoint, &inbox)?;
+        let (socket, greeting) = connect(endpoint)?;
+        NatsWire::over(socket, greeting.as_ref(), subject, (inbox, lines))
+    }
+
+    /// The same over a socket that is there, where the server has greeted already or is still to.
+    pub(super) fn over(
+        socket: Socket,
+        greeting: Option<&serde_json::Value>,
+        subject: &str,
+        (inbox, lines): (String, Arc<Lines>),
+    ) -> Result<Self, DatabaseError> {
+        let version = greet(&socket, greeting, &inbox)?;
         let subject = subject.to_owned();
         Ok(NatsWire { socket, lines, subject, version, inbox, message: 0, body: Vec::new(), records: 0 })
     }
 }
 
-/// Connects, over TLS where the endpoint asks for it, says hello and waits until the server has taken it in; the server's version besides.
-fn greeted(endpoint: &Endpoint, inbox: &str) -> Result<(Socket, String), DatabaseError> {
+/// Says hello, and waits until the server has taken it in; its version.
+fn greet(socket: &Socket, greeting: Option<&serde_json::Value>, inbox: &str) -> Result<String, DatabaseError> {
     let unavailable = |error: DatabaseError| DatabaseError::Unavailable(format!("the NATS server: {error}"));
-    let version_of = |greeting: &serde_json::Value| greeting["version"].as_str().unwrap_or_default().to_owned();
-    let (socket, greeting) = connect(endpoint)?;
-    let mut version = greeting.as_ref().map(version_of).unwrap_or_default();
+    let version_of =
+        |greeting: &serde_json::Value| shortened(greeting["version"].as_str().unwrap_or_default(), TOLD_MOST);
+    let mut version = greeting.map(version_of).unwrap_or_default();
     let mut channel = Channel::over(socket.as_raw_fd(), socket.secure());
     channel.set_timeout(Some(GREETING_WITHIN));
     let hello = format!(
@@ -73,26 +93,38 @@ fn greeted(endpoint: &Endpoint, inbox: &str) -> Result<(Socket, String), Databas
         env!("CARGO_PKG_VERSION")
     );
     channel.send(hello.as_bytes()).map_err(unavailable)?;
-    loop {
-        let Some(end) = channel.input().windows(2).position(|window| window == b"\r\n") else {
-            channel.receive().map_err(unavailable)?;
-            continue;
+    for _ in 0..ASIDES_MOST {
+        let (is_taken_in, length) = loop {
+            let input = channel.input();
+            match read_said(input).map_err(DatabaseError::Unavailable)? {
+                Some((Said::Error(what), _)) => {
+                    return Err(DatabaseError::Unavailable(format!("the NATS server: {}", shortened(what, TOLD_MOST))));
+                }
+                Some((_, length)) => {
+                    let line = &input[..length];
+                    if let Some(json) = line.strip_prefix(b"INFO ") {
+                        version = version_of(&serde_json::from_slice(json).unwrap_or_default());
+                    }
+                    break (line.starts_with(b"PONG\r\n"), length);
+                }
+                None => channel.receive().map_err(unavailable)?,
+            }
         };
-        let line = String::from_utf8_lossy(&channel.input()[..end]).into_owned();
-        channel.consume(end + 2);
-        if let Some(json) = line.strip_prefix("INFO ") {
-            version = version_of(&serde_json::from_str(json).unwrap_or_default());
-        } else if line == "PONG" {
-            return Ok((socket, version));
-        } else if let Some(error) = line.strip_prefix("-ERR ") {
-            return Err(DatabaseError::Unavailable(format!("the NATS server: {error}")));
+        channel.consume(length);
+        if is_taken_in {
+            return Ok(version);
         }
     }
+    Err(DatabaseError::Unavailable(format!("the NATS server says {ASIDES_MOST} other things before it answers a PING")))
 }
 
 /// The first thing in the input, with how many bytes it takes; none while it is not whole.
 fn read_said(input: &[u8]) -> Result<Option<(Said<'_>, usize)>, String> {
-    let Some(end) = input.windows(2).position(|window| window == b"\r\n") else { return Ok(None) };
+    let looked_at = &input[..input.len().min(LINE_BYTES_MAX)];
+    let Some(end) = looked_at.windows(2).position(|window| window == b"\r\n") else {
+        let is_too_long = input.len() > LINE_BYTES_MAX;
+        return if is_too_long { Err("the NATS server says something that does not end".to_owned()) } else { Ok(None) };
+    };
     let strange = || format!("the NATS server says {:?}", String::from_utf8_lossy(&input[..end.min(100)]));
     let line = std::str::from_utf8(&input[..end]).map_err(|_| strange())?;
     let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
@@ -104,6 +136,11 @@ fn read_said(input: &[u8]) -> Result<Option<(Said<'_>, usize)>, String> {
             let mut words = rest.split(' ');
             let subject = words.next().unwrap_or_default();
             let length = words.next_back().and_then(|length| length.parse::<usize>().ok()).ok_or_else(strange)?;
+            if length > MESSAGE_BYTES_MAX {
+                return Err(format!(
+                    "the NATS server sends a message of {length} bytes, and {MESSAGE_BYTES_MAX} are read at most"
+                ));
+            }
             let from = end + 2;
             let Some(payload) = input.get(from..from + length + 2) else { return Ok(None) };
             return Ok(Some((Said::Message(subject, &payload[..length]), from + length + 2)));
@@ -145,7 +182,10 @@ impl Wire for NatsWire {
                             out.extend_from_slice(b"PONG\r\n");
                             None
                         }
-                        Said::Error(what) => Some(Err(DatabaseError::Lost(format!("the NATS server: {what}")))),
+                        Said::Error(what) => {
+                            let what = shortened(what, TOLD_MOST);
+                            Some(Err(DatabaseError::Lost(format!("the NATS server: {what}"))))
+                        }
                         Said::Message(subject, payload) if is_answer(subject, &self.inbox, self.message) => {
                             Some(acknowledged(payload, self.records))
                         }
@@ -193,7 +233,7 @@ fn acknowledged(payload: &[u8], records: u64) -> Result<Answer, DatabaseError> {
     }
     let (code, what) = (answer["error"]["code"].as_u64().unwrap_or(503), answer["error"]["description"].as_str());
     let what = what.unwrap_or("no stream takes messages of this subject");
-    Err(DatabaseError::refused(code.to_string(), what))
+    Err(DatabaseError::refused(code.to_string(), shortened(what, TOLD_MOST)))
 }
 
 impl Prepare for NatsWire {
@@ -212,7 +252,8 @@ impl Prepare for NatsWire {
 /// [`DatabaseError::Unavailable`] with what the server says.
 pub fn create_stream(endpoint: &Endpoint, stream: &str, subject: &str) -> Result<String, DatabaseError> {
     let inbox = format!("_INBOX.loadline{}x{}", std::process::id(), INBOXES.fetch_add(1, Ordering::Relaxed));
-    let (socket, version) = greeted(endpoint, &inbox)?;
+    let (socket, greeting) = connect(endpoint)?;
+    let version = greet(&socket, greeting.as_ref(), &inbox)?;
     let settings = serde_json::json!({
         "name": stream, "subjects": [format!("{subject}.>")], "storage": "file", "retention": "limits", "num_replicas": 1,
     });
@@ -222,25 +263,31 @@ pub fn create_stream(endpoint: &Endpoint, stream: &str, subject: &str) -> Result
     channel.send(
         format!("PUB $JS.API.STREAM.CREATE.{stream} {inbox}.1 {}\r\n{settings}\r\n", settings.len()).as_bytes(),
     )?;
-    loop {
+    let no_stream = |what: &str| {
+        DatabaseError::Unavailable(format!("the NATS server makes no stream: {}", shortened(what, TOLD_MOST)))
+    };
+    let mut asides = 0;
+    while asides < ASIDES_MOST {
         let said = read_said(channel.input()).map_err(DatabaseError::Unavailable)?;
         let Some((said, length)) = said else {
             channel.receive()?;
             continue;
         };
-        let (mut error, mut is_done) = (None, false);
-        if let Said::Message(_, payload) = said {
-            let answer: serde_json::Value = serde_json::from_slice(payload).unwrap_or_default();
-            error = answer["error"]["description"].as_str().map(str::to_owned);
-            is_done = true;
+        match said {
+            Said::Message(_, payload) => {
+                let answer: serde_json::Value = serde_json::from_slice(payload).unwrap_or_default();
+                return match answer["error"]["description"].as_str() {
+                    Some(what) => Err(no_stream(what)),
+                    None => Ok(version),
+                };
+            }
+            Said::Error(what) => return Err(no_stream(what)),
+            Said::Ping | Said::Nothing => {}
         }
         channel.consume(length);
-        match error {
-            Some(what) => return Err(DatabaseError::Unavailable(format!("the NATS server makes no stream: {what}"))),
-            None if is_done => return Ok(version),
-            None => {}
-        }
+        asides += 1;
     }
+    Err(no_stream("it does not answer"))
 }
 
 #[cfg(test)]
@@ -259,6 +306,11 @@ mod tests {
         let (said, _) = read_said(b"HMSG _INBOX.a.7 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n").unwrap().unwrap();
         assert!(matches!(said, Said::Message(_, payload) if payload.starts_with(b"NATS/1.0 503")));
         assert!(read_said(b"HTTP/1.1 200 OK\r\n").is_err());
+        for length in ["1048577", "18446744073709551615", "18446744073709551616", "-1"] {
+            assert!(read_said(format!("MSG a 1 {length}\r\nx").as_bytes()).is_err(), "{length}");
+        }
+        assert_eq!(read_said(&vec![b'x'; LINE_BYTES_MAX]), Ok(None));
+        assert!(read_said(&vec![b'x'; LINE_BYTES_MAX + 1]).is_err());
     }
 
     #[test]

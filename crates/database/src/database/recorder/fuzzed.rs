@@ -1,0 +1,93 @@
+//! Fuzzing: what a hostile recorder, or a hostile NATS server, answers to records.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use super::http::HttpWire;
+use super::lines::Lines;
+use super::nats::NatsWire;
+use crate::database::session::{Prepare, WireSession};
+use crate::database::tls::Socket;
+use crate::database::{DatabaseError, TargetSession};
+use crate::fuzzed::{Target, assert_short, said_by_a_server, texts};
+use crate::record::{Column, ColumnKind, RecordType};
+use crate::statement::{Expect, Program, Request, Statement, Step, TableColumn};
+
+/// Bytes of what is told of an answer.
+const TOLD_BYTES_MAX: usize = 2 << 10;
+
+/// What takes records in. The first byte says which.
+pub static FRONTS: Target = Target {
+    name: "fronts",
+    run: |input| {
+        let (first, said) = input.split_first().unwrap_or((&0, &[]));
+        let Some((ours, _theirs)) = said_by_a_server(said) else { return };
+        let (socket, lines) = (Socket::from(OwnedFd::from(ours)), Arc::new(lines()));
+        if first & 1 == 0 {
+            return converse(WireSession::new(HttpWire::over(socket, lines, "t")));
+        }
+        match NatsWire::over(socket, None, "s", ("_INBOX.f".to_owned(), lines)) {
+            Ok(wire) => converse(WireSession::new(wire)),
+            Err(error) => assert_short(&error.to_string(), TOLD_BYTES_MAX),
+        }
+    },
+    seeds: || {
+        texts(&[
+            "\u{0}HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 503 Busy\r\nretry-after: 1\r\ncontent-length: 4\r\n\r\nfullHTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
+            "\u{1}INFO {\"version\":\"2.9.10\"}\r\nPONG\r\nMSG _INBOX.f.1 1 22\r\n{\"stream\":\"s\",\"seq\":3}\r\nPING\r\nMSG _INBOX.f.2 1 46\r\n{\"error\":{\"code\":400,\"description\":\"it is full\"}}\r\n",
+            "\u{1}PONG\r\nHMSG _INBOX.f.1 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n-ERR 'no'\r\n",
+        ])
+    },
+    words: &[
+        "HTTP/1.1 204 No Content\r\n",
+        "HTTP/1.1 503 ",
+        "content-length: ",
+        "18446744073709551615\r\n\r\n",
+        "MSG _INBOX.f.1 1 ",
+        "{\"seq\":1}\r\n",
+        "PONG\r\n",
+        "PING\r\n",
+        "-ERR ",
+    ],
+    memory: (512 << 10, 128),
+    is_linear: true,
+};
+
+fn lines() -> Lines {
+    let column = |name: &str| Column { name: name.to_owned(), kind: ColumnKind::Int32, nullable: false, hot: true };
+    let record_type = RecordType {
+        name: "t".to_owned(),
+        identity: vec![column("port")],
+        identity_key: 1,
+        identity_end: None,
+        key: None,
+        values: vec![column("lost")],
+    };
+    Lines::new("t", &record_type, 1)
+}
+
+/// Sends records, one request after the other, until the connection is lost.
+fn converse<W: Prepare + 'static>(mut session: WireSession<W>) {
+    let column = TableColumn { name: "lost".to_owned(), kind: ColumnKind::Int32, nullable: false };
+    let statements = vec![Statement::Insert { table: "t".to_owned(), columns: vec![column] }];
+    let program = Program { statements, rows_max: 2, ..Program::default() };
+    if session.prepare(&program).is_err() {
+        return;
+    }
+    for number in 0..3 {
+        let mut request = Request::default();
+        for record in 0..2 {
+            [2 * number + record, 80, -3].into_iter().for_each(|value| request.cells.int(value));
+        }
+        request.steps.push(Step { statement: 0, rows: 2, first_cell: 0, expect: Expect::Changed(2) });
+        match session.execute(&request, None) {
+            Ok(answer) => assert_eq!(answer.changed, 2, "an answer is about all records or none"),
+            Err(error) => {
+                assert_short(&error.to_string(), TOLD_BYTES_MAX);
+                if matches!(error, DatabaseError::Lost(_)) {
+                    return;
+                }
+            }
+        }
+    }
+}

@@ -25,6 +25,8 @@ mod invalid;
 mod main_job;
 #[path = "cli/place.rs"]
 mod place;
+#[path = "cli/planning.rs"]
+mod planning;
 #[path = "server/port.rs"]
 mod port;
 #[path = "cli/program.rs"]

@@ -9,6 +9,7 @@ use loadline::commands::plan;
 use loadline::data;
 use loadline::database::Endpoint;
 use loadline::layout;
+use loadline::study::estimate::{Known, estimate};
 use loadline::study::{self, BUNDLED, DatabaseFacts, Names, Study, StudyErrors};
 use loadline::trial::Arrivals;
 use loadline::workload;
@@ -84,10 +85,10 @@ fn all_errors_of_custom_records_and_statements_are_reported_at_once() {
 #[test]
 fn a_plan_says_cases_trials_time_and_server() {
     let study = load(include_str!("golden/small.toml"), &[], false).unwrap();
-    let text = plan::text_of(&study, &names());
+    let text = plan::text_of(&study, &names(), &Known::default());
     assert!(!text.contains("secret"));
     golden("small_plan.txt", &text);
-    let json = plan::json_of(&study, &names());
+    let json = plan::json_of(&study, &names(), &Known::default());
     assert!(!json.to_string().contains("secret"));
     assert_eq!(json["trials"], serde_json::json!({ "least": 16, "most": 28 }));
     assert_eq!(json["cases"][1]["levels"], serde_json::json!({ "layout.name": "wide", "load.clients": 8 }));
@@ -110,7 +111,7 @@ fn bundled_studies_are_right_and_quick_ones_end_within_about_a_minute() {
         let quick =
             load_with(bundled.text, &[], true, &names).unwrap_or_else(|errors| panic!("{}:\n{errors}", bundled.name));
         assert!(quick.quick && quick.cases.len() <= 60, "{}: {} cases", bundled.name, quick.cases.len());
-        let (_, most_s) = study::plan::estimate(&quick).elapsed_s;
+        let (_, most_s) = estimate(&quick, &Known::default()).elapsed_s;
         assert!(most_s < 90.0, "{}: {most_s} s", bundled.name);
         for database in ["mariadb", "postgres"] {
             let sets = ["database.engine=", &format!("database.name={database}")];

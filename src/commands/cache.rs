@@ -96,6 +96,11 @@ impl Cache {
         self.place(identity).with_extension(std::process::id().to_string())
     }
 
+    /// Whether there is a fixture of this identity that nobody has taken.
+    pub fn has(&self, identity: &str) -> bool {
+        self.place(identity).exists()
+    }
+
     /// Takes the fixture of this identity out; none where there is none, or another run has it.
     pub fn take(&self, identity: &str) -> Option<Taken> {
         let own = self.own_place(identity);

@@ -1,14 +1,18 @@
 //! Makes the tables of a trial and fills them, unless they hold what is needed. Main functions: [`make_tables`] and [`fill`].
 
+use std::time::Instant;
+
 use anyhow::{Context, bail};
 
 use super::entry::as_session;
-use super::fixture::{Fixture, content_of, is_analysed};
+use super::fixture::Fixture;
 use super::own_tables::make_own;
 use super::stage::Current;
 use crate::database::TargetSession;
 use crate::server::interrupted;
 use crate::statement::Request;
+use crate::study::content::{content_of, is_analysed};
+use crate::study::subject::Subject;
 use crate::trial::Settings;
 use crate::workload::Work;
 
@@ -75,6 +79,7 @@ pub fn fill(
     if !work.program().first.steps.is_empty() {
         session.execute(&work.program().first, None).context("filling the layout's own tables")?;
     }
+    let begun = Instant::now();
     let mut request = Request::default();
     let mut preload = work.preload();
     while let Some(operation) = preload.next() {
@@ -90,6 +95,9 @@ pub fn fill(
         session.analyse_table(&table.name).with_context(|| format!("analysing table \"{}\"", table.name))?;
     }
     (fixture.content, fixture.is_changed) = (content_of(settings, work)?, false);
+    if settings.record.rows > 0 {
+        current.took.add(Subject::filling(settings), settings.record.rows, begun);
+    }
     Ok(())
 }
 

@@ -10,8 +10,9 @@ use crate::database::Session;
 use crate::operation::Operation;
 use crate::server::ServerError;
 use crate::statement::Request;
+use crate::study::content::{content_of, is_kept};
 use crate::trial::{Settings, text_hash};
-use crate::workload::{self, Work};
+use crate::workload::Work;
 
 /// What the tables hold after the last trial.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,28 +72,6 @@ pub fn asks_whether_there(quoted: &str) -> String {
     format!("SELECT 1 FROM {quoted} WHERE 1 = 0")
 }
 
-/// What tables of these settings hold before a trial, and their shape: a layout may add an index for what a case asks.
-pub fn content_of(settings: &Settings, work: &Work) -> anyhow::Result<String> {
-    let tables: Vec<_> = work.programs().iter().map(|program| &program.tables).collect();
-    let tables = match tables[..] {
-        [one] => format!("{one:?}"),
-        _ => format!("{tables:?}"),
-    };
-    let records = (&settings.record, &settings.layout, tables, is_analysed(settings));
-    match settings.tables.is_empty() {
-        true => serde_json::to_string(&records),
-        false => serde_json::to_string(&(records, &settings.tables)),
-    }
-    .context("settings as text")
-}
-
-/// Whether the database is to look at the content before trials: plans of queries depend on what it knows.
-pub fn is_analysed(settings: &Settings) -> bool {
-    matches!(settings.workload.name.as_str(), "query" | "recent")
-}
-
-/// Fewer records than this are filled in faster than servers are stopped and started.
-const KEPT_ROWS_MIN: u64 = 100_000;
 /// Records that are looked at to tell whether the data is still made as it was.
 const SAMPLED: u64 = 256;
 
@@ -103,14 +82,7 @@ const SAMPLED: u64 = 256;
 /// A sentence when the settings cannot be carried out.
 pub fn identity_of(settings: &Settings) -> anyhow::Result<Option<String>> {
     let database = &settings.database;
-    // The page cache of kept data counts as that of whoever put it there, and not within the server's limit.
-    let is_whole = database.memory_bytes.is_none();
-    let is_own = is_whole
-        && settings.events.is_empty()
-        && database.url.is_none()
-        && database.path.is_none()
-        && database.name != "simulated";
-    if !is_own || settings.record.rows < KEPT_ROWS_MIN || !workload::only_reads(settings) {
+    if !is_kept(settings) {
         return Ok(None);
     }
     let work = Work::new(settings).map_err(anyhow::Error::msg)?;
@@ -131,6 +103,6 @@ pub fn identity_of(settings: &Settings) -> anyhow::Result<Option<String>> {
             sample += &request.cells.to_json(*cell).to_string();
         }
     }
-    let content = content_of(settings, &work)?;
+    let content = content_of(settings, &work).context("settings as text")?;
     Ok(Some(serde_json::to_string(&(stored, content, text_hash(&sample))).context("settings as text")?))
 }

@@ -3,6 +3,8 @@
 //! Main function: [`make_own`]. Invariant: a table that is there already is left alone, and what was made is written down before it is filled, so that it is
 //! removed whatever happens.
 
+use std::time::Instant;
+
 use anyhow::{Context, bail};
 
 use super::asked::{answers_to, read_files};
@@ -14,6 +16,7 @@ use crate::fault::{Fault, fault};
 use crate::record::{Cells, ColumnKind};
 use crate::server::interrupted;
 use crate::statement::{Expect, Program, Request, Statement, Step, TableColumn};
+use crate::study::subject::Subject;
 use crate::trial::{ColumnFill, Settings, TableSettings};
 
 /// Rows of a transaction, at most.
@@ -38,6 +41,7 @@ pub fn make_own(
     let mut before = 0;
     for table in &settings.tables {
         let place = format!("[[tables]], table \"{}\"", table.name);
+        let begun = Instant::now();
         make(table, current, session).context(place.clone())?;
         if table.rows > 0 {
             let told = |rows: u64| filling(before + rows, all);
@@ -46,6 +50,7 @@ pub fn make_own(
         for sql in &table.then {
             session.run_change(sql).with_context(|| format!("{place}, then: {sql}"))?;
         }
+        current.took.add(Subject::own_table(&settings.database, table), table.rows, begun);
         before += table.rows;
     }
     Ok(())

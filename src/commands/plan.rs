@@ -5,14 +5,15 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::known::known;
 use super::output::{print, print_json, table};
 use super::{Failure, durability};
 use crate::cli::StudyArguments;
 use crate::report::durability_test::word_of;
 use crate::said::said;
-use crate::study::plan::{
-    GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S, REHEARSAL_S, estimate, first_counted_round, show_rule,
-};
+use crate::study::estimate::{Estimate, GUESSED_OPERATIONS_PER_S, Known, Part, estimate};
+use crate::study::pace::Basis;
+use crate::study::plan::{REHEARSAL_S, first_counted_round, show_rule};
 use crate::study::{Names, Study};
 use crate::trial::{DatabaseSettings, DurabilityPlan, Length, Levels, Settings, show_levels};
 use crate::units::{show_bytes, show_number, show_seconds};
@@ -25,14 +26,14 @@ pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(
     let (study, _) = super::read_study(arguments, names)?;
     let checked = if study.durability.is_some() { durability::check(&study) } else { super::run::check(&study) };
     checked.map_err(Failure::usage)?;
-    if is_json { print_json(&json_of(&study, names)) } else { print(&text_of(&study, names)) }
+    let known = known(&study);
+    if is_json { print_json(&json_of(&study, names, &known)) } else { print(&text_of(&study, names, &known)) }
 }
 
 /// The plan as text.
-pub fn text_of(study: &Study, names: &Names) -> String {
-    let estimate = estimate(study);
-    let [least_s, most_s] = lasts_s(study);
-    let show_range = |low: String, high: String| if low == high { low } else { format!("{low} to {high}") };
+pub fn text_of(study: &Study, names: &Names, known: &Known) -> String {
+    let estimate = estimate(study, known);
+    let [least_s, most_s] = lasts_s(study, &estimate);
     let (least, most) = estimate.trials;
     let counts: Vec<String> =
         study.factors.iter().map(|factor| format!("{} {}", factor.levels.len(), factor.setting)).collect();
@@ -54,18 +55,36 @@ pub fn text_of(study: &Study, names: &Names) -> String {
         lines.push(("trials", show_range(show_number(least as f64), show_number(most as f64))));
     }
     lines.push(("time", format!("about {}", show_range(show_seconds(least_s), show_seconds(most_s)))));
+    if study.durability.is_none() {
+        let parts = [("filling", estimate.filling), ("starts", estimate.starts)];
+        lines.extend(parts.into_iter().filter_map(|(name, part)| Some((name, show_part(part, part.basis?)))));
+    }
     lines.push(("seed", study.seed.to_string()));
-    lines.extend(notes(study).into_iter().map(|note| ("note", note.to_string())));
+    lines.extend(notes(study, &estimate).into_iter().map(|note| ("note", note.to_string())));
     let head: String = lines.iter().map(|(name, value)| format!("{name:<10}{value}\n")).collect();
     format!("{head}\n{}", table(case_rows(study)))
 }
 
 /// How long a study takes at least and at most, in seconds.
-fn lasts_s(study: &Study) -> [f64; 2] {
+fn lasts_s(study: &Study, estimate: &Estimate) -> [f64; 2] {
     match &study.durability {
         Some(plan) => durability::estimate_s(study, plan),
-        None => estimate(study).elapsed_s.into(),
+        None => estimate.elapsed_s.into(),
     }
+}
+
+fn show_range(low: String, high: String) -> String {
+    if low == high { low } else { format!("{low} to {high}") }
+}
+
+/// How long a part of the time takes, and what says so.
+fn show_part(part: Part, basis: Basis) -> String {
+    let stands_on = match basis {
+        Basis::Measured => "as measured here",
+        Basis::Related => "guessed from other machines' rates and the pace of this one",
+        Basis::Guessed => "guessed from other machines' rates",
+    };
+    format!("{} of it, {stands_on}", show_range(show_seconds(part.least_s), show_seconds(part.most_s)))
 }
 
 /// What fails, and how often.
@@ -118,9 +137,11 @@ fn show_level(level: &Value) -> String {
 }
 
 /// The plan as JSON.
-pub fn json_of(study: &Study, names: &Names) -> Value {
-    let trials = if study.durability.is_some() { (0, 0) } else { estimate(study).trials };
-    let [least_s, most_s] = lasts_s(study);
+pub fn json_of(study: &Study, names: &Names, known: &Known) -> Value {
+    let estimate = estimate(study, known);
+    let trials = if study.durability.is_some() { (0, 0) } else { estimate.trials };
+    let [least_s, most_s] = lasts_s(study, &estimate);
+    let parts = study.durability.is_none().then(|| json!({ "filling": estimate.filling, "starts": estimate.starts }));
     let cases: Vec<Value> = study.cases.iter().map(|case| json!({ "id": case.id, "levels": case.levels })).collect();
     json!({
         "study": study.name,
@@ -136,8 +157,9 @@ pub fn json_of(study: &Study, names: &Names) -> Value {
         "durability": study.durability,
         "trials": { "least": trials.0, "most": trials.1 },
         "estimate_s": { "least": least_s, "most": most_s },
+        "estimate_parts": parts,
         "claims": study.claims.iter().map(|claim| &claim.says).collect::<Vec<_>>(),
-        "notes": notes(study),
+        "notes": notes(study, &estimate),
     })
 }
 
@@ -220,7 +242,7 @@ enum PlanNote {
     #[error("the first trial of each case is extra and not counted")]
     FirstNotCounted {},
     #[error(
-        "the time is a guess from {} operations/s and {} records/s of 61 columns, fewer columns taking less",
+        "the time of operations is a guess from {} operations/s and {} records/s of 61 columns, fewer columns taking less",
         show_number(*operations_per_s),
         show_number(*records_per_s)
     )]
@@ -229,12 +251,11 @@ enum PlanNote {
 
 said!(PlanNote);
 
-fn notes(study: &Study) -> Vec<PlanNote> {
+fn notes(study: &Study, estimate: &Estimate) -> Vec<PlanNote> {
     let mut notes = Vec::new();
     if study.quick {
         notes.push(PlanNote::Rehearsal {});
-        let ends =
-            study.goal.is_none() && study.durability.is_none() && estimate(study).trials.0 < estimate(study).trials.1;
+        let ends = study.goal.is_none() && study.durability.is_none() && estimate.trials.0 < estimate.trials.1;
         notes.extend(ends.then_some(PlanNote::RoundsEnd { after_s: REHEARSAL_S }));
     }
     notes.extend(
@@ -256,8 +277,8 @@ fn notes(study: &Study) -> Vec<PlanNote> {
     if study.durability.is_some() {
         return notes;
     }
-    if estimate(study).is_guess {
-        let (operations_per_s, records_per_s) = (GUESSED_OPERATIONS_PER_S, GUESSED_RECORDS_PER_S);
+    if estimate.is_guess {
+        let (operations_per_s, records_per_s) = (GUESSED_OPERATIONS_PER_S, estimate.guessed_records_per_s);
         notes.push(PlanNote::Guess { operations_per_s, records_per_s });
     }
     notes

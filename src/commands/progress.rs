@@ -75,8 +75,11 @@ impl Progress {
         if self.bar.is_hidden() { note(line) } else { self.bar.println(printable(line)) }
     }
 
-    /// Shows that the run goes on while something takes long.
-    pub fn keep_moving(&self) {
+    /// A run begins that takes about so long at least, as far as that is known. From now on it is shown that it goes on while something takes long.
+    pub fn begin_run(&self, lasts_s: Option<f64>) {
+        if let Some(lasts_s) = lasts_s {
+            self.bar.set_prefix(format!(", about {} in all", show_seconds(lasts_s.ceil())));
+        }
         // The ticker panics where the system has no thread left for it; then the line moves with each trial.
         let has_thread = || std::thread::Builder::new().spawn(|| ()).is_ok();
         if !self.bar.is_hidden() && has_thread() {

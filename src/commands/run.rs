@@ -9,12 +9,14 @@ use super::budget::Budget;
 use super::driving::Executed;
 use super::entry::entry_of;
 use super::execute::{self, execute, now_utc};
+use super::known::least_s;
 use super::output::{note, sentence};
 use super::private_start::remove_leftovers;
 use super::progress::Progress;
 use super::report::publish;
 use super::stage::{Current, Stage};
 use super::stolen::stolen_permitted;
+use super::took::Noted;
 use super::{Failure, Status};
 use crate::database::DatabaseError;
 use crate::link;
@@ -68,9 +70,9 @@ pub fn run(
         note("note: nothing is missing in this run");
     }
     let mut progress = Progress::new(left(study, 0, &outcomes, &searched), is_json);
-    progress.keep_moving();
+    progress.begin_run((!is_resumed && !is_json).then(|| least_s(study)));
     let (mut is_first, mut late) = (true, 0);
-    let mut rounds = Rounds::begin();
+    let (mut rounds, mut noted) = (Rounds::begin(), Noted::new());
     'rounds: for round in (0..rounds_max(study)).take_while(|round| rounds.goes_on(study, *round)) {
         let Some(trials) = open_round(study, round, &outcomes, &searched) else { break };
         for trial in trials {
@@ -78,6 +80,7 @@ pub fn run(
                 break 'rounds;
             }
             progress.begin(&trial);
+            noted.begin();
             let mut current = match stage.enter_for(&trial.case.settings) {
                 Err(error) if is_first && !interrupted() => {
                     return Err(nothing_done(&sentence(&error), directory, stage, destination));
@@ -96,7 +99,7 @@ pub fn run(
                 return Err(nothing_done(why, directory, stage, destination));
             }
             is_first = false;
-            keep(&executed, &mut directory, &mut stage).map_err(Failure::broken)?;
+            keep(&executed, &mut directory, &mut stage, &mut noted).map_err(Failure::broken)?;
             outcomes.extend([outcome_of(&executed.measurement)]);
             if study.goal.is_some() {
                 searched.push(executed.measurement.clone());
@@ -111,9 +114,8 @@ pub fn run(
     }
     let said = budget.said(study, &outcomes, &directory.path().display().to_string());
     said.filter(|_| !interrupted()).into_iter().for_each(|line| progress.say(&line));
-    let is_clean = finish(stage, progress, &directory);
-    let run = Run::open(directory.path()).map_err(Failure::broken)?;
-    let status = publish(&[run], is_json, is_strict)?;
+    let is_clean = finish((stage, noted), progress, &directory);
+    let status = publish(&[Run::open(directory.path()).map_err(Failure::broken)?], is_json, is_strict)?;
     Ok(if interrupted() || !is_clean { Status::Invalid } else { status })
 }
 
@@ -174,7 +176,8 @@ impl Rounds {
 
 /// Stops the database, and says what was kept of it and how an interrupted run goes on. Whether all tables that the run made on somebody
 /// else's server are gone.
-fn finish(mut stage: Stage, progress: Progress, directory: &RunDirectory) -> bool {
+fn finish((mut stage, noted): (Stage, Noted), progress: Progress, directory: &RunDirectory) -> bool {
+    noted.keep();
     let (kept, staying) = stage.end();
     drop(progress);
     kept.iter().for_each(|line| note(&format!("note: {line}")));
@@ -261,8 +264,14 @@ fn outcome_of(measurement: &Measurement) -> (String, Option<f64>) {
     (measurement.trial.id.clone(), measurement.is_valid().then(|| measurement.settles_by()))
 }
 
-/// Writes a finished trial to the run directory.
-fn keep(executed: &Executed, directory: &mut RunDirectory, stage: &mut Stage) -> Result<(), StoreError> {
+/// Writes a finished trial to the run directory, and notes how long it took.
+fn keep(
+    executed: &Executed,
+    directory: &mut RunDirectory,
+    stage: &mut Stage,
+    noted: &mut Noted,
+) -> Result<(), StoreError> {
+    noted.take_in(&executed.measurement, stage.current_mut().map(|current| &mut current.took));
     match directory.append(&executed.measurement, &executed.samples) {
         Err(error) if error.is_full() => {
             // The database has filled the disk. Without it there is room for the evidence, and the next trial makes its own.

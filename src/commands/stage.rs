@@ -18,6 +18,7 @@ use super::output::{note, sentence};
 use super::private_start::start_private;
 use super::proofs;
 use super::staged_link::{StagedLink, wanted};
+use super::took::Took;
 use crate::database::recipe::Reach;
 use crate::database::{Database, Endpoint, ReadUrl, Target};
 use crate::link::Wanted;
@@ -70,6 +71,8 @@ pub struct Current {
     patience: Option<Patience>,
     /// Tables that loadline made here, by table name: the fixture they hold.
     pub fixture: Option<Fixture>,
+    /// How long filling them took, and whether a server was started, since somebody asked.
+    pub took: Took,
     /// Where the next trial's raw times go, if the study asks for them.
     pub samples: Option<PathBuf>,
     /// File of an embedded database that is loadline's own, to be removed.
@@ -339,6 +342,7 @@ impl Stage {
             notes,
             patience: self.patience,
             fixture,
+            took: Took::default(),
             samples: None,
             own_file,
             identity,

@@ -5,7 +5,7 @@
 #![cfg_attr(fuzzing, expect(unused_imports, reason = "what is not fuzzed is not compiled"))]
 
 use loadline_base::{
-    fault, file, histogram, imported, measurement, operation, query, queueing, random, reason, said, statement,
+    fault, file, histogram, imported, measurement, operation, query, queueing, random, reason, record, said, statement,
     statistics, trace, trial, units, written,
 };
 use loadline_database::database;

@@ -9,9 +9,7 @@ use super::repeat::{Settled, are_settled};
 use super::{RepeatRule, Study};
 use crate::random::Stream;
 use crate::statistics::noise::Series;
-use crate::trial::{
-    Case, DatabaseSettings, LayoutSettings, Length, LoadSettings, RecordSettings, Settings, TableSettings, Trial,
-};
+use crate::trial::{Case, DatabaseSettings, LayoutSettings, RecordSettings, Settings, TableSettings, Trial};
 use crate::workload::keeps_records;
 
 /// What is known of the trials that are finished, by trial id: the value of a valid trial that its case settles by, none of an
@@ -174,122 +172,6 @@ pub fn private_server(database: &DatabaseSettings) -> Option<DatabaseSettings> {
     (is_server && database.url.is_none()).then(|| DatabaseSettings { engine: None, socket: None, ..database.clone() })
 }
 
-/// How long a study takes, roughly.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
-    /// Trials at least and at most, the extra first ones included.
-    pub trials: (u64, u64),
-    /// Seconds at least and at most.
-    pub elapsed_s: (f64, f64),
-    /// Whether a length in operations had to be guessed as time.
-    pub is_guess: bool,
-}
-
-/// Guessed: operations per second of all clients together, when a trial is as long as its operations take.
-pub const GUESSED_OPERATIONS_PER_S: f64 = 1000.0;
-/// Guessed: records per second, when they are written in large batches.
-pub const GUESSED_RECORDS_PER_S: f64 = 50_000.0;
-/// Columns of the records that these figures are of.
-const GUESSED_COLUMNS: usize = 61;
-/// What a record costs at least, as a share of one with all these columns.
-const LEAST_SHARE: f64 = 0.1;
-/// Guessed: what looking at a record costs, as a share of writing it.
-const LOOK_SHARE: f64 = 0.1;
-const SETUP_S: f64 = 0.2;
-const SERVER_START_S: f64 = 3.0;
-
-/// Estimates trials and time.
-pub fn estimate(study: &Study) -> Estimate {
-    let extra = u64::from(first_counted_round(study));
-    let rounds = match &study.goal {
-        None => (u64::from(study.repeat.least) + extra, u64::from(study.repeat.most) + extra),
-        Some(goal) => super::bound::trials(study, goal),
-    };
-    let cases = study.cases.len() as u64;
-    let round_s: f64 = study.cases.iter().map(|case| trial_s(&case.settings)).sum();
-    let servers: Vec<_> = study.cases.iter().filter_map(|case| private_server(&case.settings.database)).fold(
-        Vec::new(),
-        |mut servers, server| {
-            if !servers.contains(&server) {
-                servers.push(server);
-            }
-            servers
-        },
-    );
-    let starts = |rounds: u64| match servers.len() {
-        0 | 1 => servers.len() as f64,
-        several => (several as u64 * rounds) as f64,
-    };
-    let mut fills: Vec<Filled<'_>> = Vec::new();
-    for filled in study.cases.iter().filter_map(|case| filled(&case.settings)) {
-        if !fills.contains(&filled) {
-            fills.push(filled);
-        }
-    }
-    let once_s: f64 = fills.iter().map(|filled| fill_s(filled.record) + fill_own_s(filled.own)).sum();
-    // One filling stays from round to round; several take turns.
-    let filling_s = |rounds: u64| if fills.len() == 1 { once_s } else { rounds as f64 * once_s };
-    let elapsed_s = |rounds: u64| rounds as f64 * round_s + filling_s(rounds) + starts(rounds) * SERVER_START_S;
-    let (most_s, is_ended) = (elapsed_s(rounds.1), study.quick && study.goal.is_none());
-    Estimate {
-        trials: (cases * rounds.0, cases * rounds.1),
-        elapsed_s: (
-            elapsed_s(rounds.0),
-            if is_ended { most_s.min(REHEARSAL_S).max(elapsed_s(rounds.0)) } else { most_s },
-        ),
-        is_guess: study.cases.iter().any(|case| {
-            let load = &case.settings.load;
-            load.replay.is_none() && !matches!(load.length, Length::Seconds(_))
-        }),
-    }
-}
-
-fn trial_s(settings: &Settings) -> f64 {
-    let record = &settings.record;
-    let written_s = f64::from(settings.workload.batch) * record_s(record);
-    // A query looks at all records, unless an index finds those asked for.
-    let asks_all = ["query", "recent"].contains(&settings.workload.name.as_str()) && settings.layout.indexes.is_empty();
-    let read_s = if asks_all { record.rows as f64 * LOOK_SHARE * record_s(record) } else { 0.0 };
-    let operation_s = 1.0 / GUESSED_OPERATIONS_PER_S + written_s + read_s;
-    let measured_s = match settings.load.length {
-        Length::Seconds(seconds) => seconds,
-        Length::Operations(_) if settings.load.replay.is_some() => replayed_s(&settings.load),
-        Length::Operations(operations) => operations as f64 * operation_s,
-        Length::OperationsPerClient(operations) => operations as f64 * f64::from(settings.load.clients) * operation_s,
-    };
-    let filling_s =
-        if filled(settings).is_some() { 0.0 } else { fill_s(&settings.record) + fill_own_s(&settings.tables) };
-    SETUP_S + filling_s + settings.load.warmup_s + measured_s
-}
-
-/// How long a replay takes.
-fn replayed_s(load: &LoadSettings) -> f64 {
-    load.replay.map_or(0.0, |replay| replay.least_s.unwrap_or_else(|| replay.lasts_s(load.rate_per_s)))
-}
-
-fn fill_s(record: &RecordSettings) -> f64 {
-    record.rows as f64 * record_s(record)
-}
-
-/// How long filling tables of the study's own takes.
-fn fill_own_s(tables: &[TableSettings]) -> f64 {
-    tables.iter().map(|table| table.rows as f64 * row_s(table.columns.len())).sum()
-}
-
-/// How long writing a record takes: by its columns, since most of it is moving their values.
-fn record_s(record: &RecordSettings) -> f64 {
-    let columns = crate::data::build(record).map_or(GUESSED_COLUMNS, |generator| {
-        let kind = generator.record_type();
-        kind.identity.len() + kind.values.len()
-    });
-    row_s(columns)
-}
-
-fn row_s(columns: usize) -> f64 {
-    let share = (columns as f64 / GUESSED_COLUMNS as f64).max(LEAST_SHARE);
-    share / GUESSED_RECORDS_PER_S
-}
-
 /// Trials of each case at least and at most, in words.
 pub fn show_rule(study: &Study) -> String {
     let repeat = &study.repeat;
@@ -311,12 +193,14 @@ pub fn show_rule(study: &Study) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
+    use super::super::estimate::{Known, estimate};
     use super::super::{Factor, Repeat};
     use super::*;
-    use crate::trial::Levels;
+    use crate::trial::{Length, Levels};
 
-    fn study(cases: u32) -> Study {
+    /// A study of so many cases, whose trials last a second.
+    pub fn study(cases: u32) -> Study {
         let case = |clients| {
             let mut settings = Settings::default();
             settings.load.clients = clients;
@@ -353,7 +237,7 @@ mod tests {
         let long = |quick| {
             let mut long = Study { quick, ..study(30) };
             long.repeat.most = 10;
-            estimate(&long).elapsed_s.1
+            estimate(&long, &Known::default()).elapsed_s.1
         };
         assert!(long(false) > 300.0 && (60.0..80.0).contains(&long(true)), "{} and {}", long(false), long(true));
     }
@@ -426,13 +310,7 @@ mod tests {
         let orders: BTreeSet<Vec<u64>> = (0..8).map(|number| rows_of(&study, number)).collect();
         assert!(orders.iter().all(|rows| rows.len() == 3), "each size is filled once a round: {orders:?}");
         assert!(orders.len() > 1, "the sizes are in random order");
-        let filling_s = 600_000.0 / GUESSED_RECORDS_PER_S;
-        let filled_s = estimate(&study).elapsed_s.0;
         study.cases.iter_mut().for_each(|case| case.settings.workload.name = "write".to_owned());
-        assert!(
-            (estimate(&study).elapsed_s.0 - filled_s - 2.0 * 3.0 * filling_s).abs() < 1e-6,
-            "writes fill for each trial"
-        );
         assert!((0..8).any(|number| rows_of(&study, number).len() > 3));
     }
 
@@ -475,7 +353,7 @@ mod tests {
     fn a_discarded_first_trial_is_extra() {
         let mut study = study(1);
         study.repeat.discard_first = true;
-        assert_eq!((rounds_max(&study), estimate(&study).trials), (5, (3, 5)));
+        assert_eq!((rounds_max(&study), estimate(&study, &Known::default()).trials), (5, (3, 5)));
         let done: Outcomes = (0..2).map(|number| (trial(&study, &study.cases[0], number).id, Some(1.0))).collect();
         assert_eq!(standings(&study, 2, &done)[0].values, [(1, 1.0)]);
     }

@@ -259,7 +259,7 @@ impl Channel {
     }
 
     /// Takes in what is there; 0 when nothing is there yet.
-    fn receive_some(&mut self) -> Result<usize, DatabaseError> {
+    pub(super) fn receive_some(&mut self) -> Result<usize, DatabaseError> {
         let waiting = self.input.len() - self.taken;
         if waiting > ANSWER_BYTES_MAX + FRAMING_BYTES {
             return Err(self.endless("the server sends a message of"));

@@ -7,9 +7,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Answer, DatabaseError, Dialect, PassingOver, Session, SessionLimits, TargetSession, Wire, in_sql};
+use super::{
+    Answer, DatabaseError, Dialect, PassingOver, Session, SessionLimits, TargetSession, Unasked, Wire, in_sql,
+};
 use crate::record::Cells;
 use crate::statement::{Program, Request, Statement, Table};
+
+mod attempt;
+
+pub use attempt::{Attempt, Before};
 
 pub use super::channel::{ANSWER_BYTES_MAX, CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
 
@@ -131,26 +137,6 @@ pub trait Speak: Prepare {
     }
 }
 
-/// A part of a dry run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attempt {
-    /// What becomes first of the part before it.
-    pub before: Before,
-    /// Whether it leaves together with others, so that it is kept, where it is taken, before it is answered.
-    pub is_of_many: bool,
-}
-
-/// What becomes, within a dry run, of what was attempted last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Before {
-    /// It stays, until the end of the dry run.
-    Kept,
-    /// It is undone.
-    Undone,
-    /// It left together with this one ([`Attempt::is_of_many`]): it stays if it was taken, and is undone if it was refused.
-    AsAnswered,
-}
-
 /// Bytes that a row in text form takes while it is kept: each of its values has its own memory, and so has the row.
 pub fn size_in_memory(row: &[Option<String>]) -> usize {
     const PIECE: usize = 16;
@@ -192,11 +178,33 @@ impl<W: Prepare + 'static> WireSession<W> {
         (&mut self.wire, &mut self.channel)
     }
 
+    /// To be called before anything is asked: takes in what came since the last answer. What servers may say unasked is passed over; more would be taken for the answer
+    /// to what is asked next, and each answer from then on for the one to what was asked before.
+    fn begin(&mut self) -> Result<(), DatabaseError> {
+        self.channel.receive_some()?;
+        if self.channel.input().is_empty() {
+            return Ok(());
+        }
+        self.out.clear();
+        match self.wire.unasked(self.channel.input(), &mut self.out) {
+            Ok(consumed) => {
+                self.channel.consume(consumed);
+                if self.out.is_empty() { Ok(()) } else { self.channel.send(&self.out) }
+            }
+            // What it says at its end is the answer to what is asked next.
+            Err(Unasked::Ended) => Ok(()),
+            Err(Unasked::Wrong) => {
+                Err(DatabaseError::Lost("the server sent more than the answer to what was asked".to_owned()))
+            }
+        }
+    }
+
     /// Does something that may take long.
     fn changing<T>(
         &mut self,
         change: impl FnOnce(&mut W, &mut Channel) -> Result<T, DatabaseError>,
     ) -> Result<T, DatabaseError> {
+        self.begin()?;
         self.channel.ask("");
         self.channel.set_pace(Pace::Change);
         let outcome = change(&mut self.wire, &mut self.channel);
@@ -209,6 +217,7 @@ impl<W: Prepare + 'static> WireSession<W> {
         if let Some(error) = &self.unprepared {
             return Err(error.clone());
         }
+        self.begin()?;
         self.out.clear();
         self.channel.ask("");
         self.wire.start(request, &mut self.out);
@@ -246,6 +255,10 @@ impl<W: Speak + 'static> WireSession<W> {
     fn attempt_together(&mut self, requests: &[Request], outcomes: &mut Vec<Result<(), DatabaseError>>) {
         if let Some(error) = &self.unprepared {
             outcomes.push(Err(error.clone()));
+            return;
+        }
+        if let Err(error) = self.begin() {
+            outcomes.push(Err(error));
             return;
         }
         let first = self.before;
@@ -294,16 +307,9 @@ impl<W: Speak + 'static> WireSession<W> {
     }
 }
 
-impl Before {
-    /// What goes before the next attempt.
-    fn behind(outcome: &Result<Answer, DatabaseError>) -> Self {
-        if outcome.is_ok() { Before::Kept } else { Before::Undone }
-    }
-}
-
 impl<W: Prepare + 'static> TargetSession for WireSession<W> {
     fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError> {
-        let outcome = self.wire.prepare(&mut self.channel, program);
+        let outcome = self.begin().and_then(|()| self.wire.prepare(&mut self.channel, program));
         self.unprepared = outcome.as_ref().err().cloned();
         outcome
     }
@@ -319,6 +325,7 @@ impl<W: Prepare + 'static> TargetSession for WireSession<W> {
     }
 
     fn version(&mut self) -> Result<String, DatabaseError> {
+        self.begin()?;
         self.wire.version(&mut self.channel)
     }
 
@@ -369,6 +376,7 @@ impl<W: Speak + 'static> Session for WireSession<W> {
     }
 
     fn run(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        self.begin()?;
         self.channel.ask(sql);
         self.wire.run(&mut self.channel, sql)
     }
@@ -381,6 +389,7 @@ impl<W: Speak + 'static> Session for WireSession<W> {
     }
 
     fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+        self.begin()?;
         self.channel.ask(sql);
         self.wire.query(&mut self.channel, sql)
     }
@@ -416,6 +425,7 @@ impl<W: Speak + 'static> Session for WireSession<W> {
         insert: &Statement,
         rows_max: usize,
     ) -> Result<Option<PassingOver>, DatabaseError> {
+        self.begin()?;
         match self.wire.prepare_passing_over(&mut self.channel, insert, rows_max) {
             Err(DatabaseError::Refused { .. }) => Ok(None),
             outcome => outcome,
@@ -467,6 +477,7 @@ impl<W: Speak + 'static> Session for WireSession<W> {
     }
 
     fn listen(&mut self, channel: &str) -> Result<(), DatabaseError> {
+        self.begin()?;
         self.wire.listen(&mut self.channel, channel)
     }
 

@@ -17,12 +17,13 @@ use super::response::{Event, Response, error, out_of_step};
 use crate::database::carrying::Carrying;
 use crate::database::session::{Attempt, Before};
 use crate::database::tls::{SharedSecure, Socket};
-use crate::database::{Answer, DatabaseError, Progress, Wire};
+use crate::database::{Answer, DatabaseError, Progress, Unasked, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Miscount, Request};
 
 /// Longer commands of many rows are divided even where the server would take them, to bound the memory of the client.
 const COMMAND_BYTES_MAX: usize = 4 << 20;
+const ERROR: u8 = 0xff;
 const PING: u8 = 0x0e;
 const QUERY: u8 = 0x03;
 
@@ -364,6 +365,15 @@ impl Wire for MySqlWire {
             }
         }
         Progress { consumed, outcome: None }
+    }
+
+    /// A server that ends a connection nobody uses says why.
+    fn unasked(&mut self, input: &[u8], _: &mut Vec<u8>) -> Result<usize, Unasked> {
+        match Message::at_front_of(input) {
+            None => Ok(0),
+            Some(message) if message.first().first() == Some(&ERROR) => Err(Unasked::Ended),
+            Some(_) => Err(Unasked::Wrong),
+        }
     }
 
     fn keep_rows(&mut self, rows: Option<Cells>) -> Option<Cells> {

@@ -111,7 +111,18 @@ const TAKEN: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\n";
 
 #[test]
 fn a_recorder_that_lies_has_acknowledged_nothing() {
-    let lies: [(&str, Lie, &str); 11] = [
+    let lies: [(&str, Lie, &str); 12] = [
+        (
+            "an answer too many",
+            |number| {
+                Some(if number == 0 {
+                    TAKEN.repeat(2)
+                } else {
+                    b"HTTP/1.1 503 No\r\ncontent-length: 0\r\n\r\n".to_vec()
+                })
+            },
+            "+x",
+        ),
         ("as it should be", |_| Some(TAKEN.to_vec()), "+++"),
         ("nothing", |_| Some(Vec::new()), "x"),
         ("the connection ends", |_| None, "x"),

@@ -222,9 +222,44 @@ fn a_unix_socket_whose_queue_is_full_is_refused_at_once() {
 #[test]
 fn unread_bytes_keep_a_session_from_becoming_a_wire() {
     let (mut session, mut server) = echo();
-    server.write_all(b"left over").unwrap();
-    session.query("").unwrap();
+    let server = std::thread::spawn(move || {
+        let mut asked = [0];
+        server.read_exact(&mut asked).unwrap();
+        server.write_all(&[7, 7]).unwrap();
+        server
+    });
+    session.execute(&request(1), None).unwrap();
+    let _server = server.join().unwrap();
     assert!(Box::new(session).into_wire().is_err());
+}
+
+#[test]
+fn an_answer_too_many_is_never_taken_for_the_one_to_what_is_asked_next() {
+    // It comes with the first answer, or on its own while nothing is asked.
+    for is_late in [false, true] {
+        let (mut session, mut server) = echo();
+        let answers = std::thread::spawn(move || {
+            let mut asked = [0];
+            server.read_exact(&mut asked).unwrap();
+            server.write_all(if is_late { &[7] } else { &[7, 7] }).unwrap();
+            server
+        });
+        session.execute(&request(1), None).unwrap();
+        let mut server = answers.join().unwrap();
+        if is_late {
+            server.write_all(&[7]).unwrap();
+        }
+        for _ in 0..2 {
+            let error = session.execute(&request(1), None).unwrap_err();
+            assert!(error.is_lost() && error.to_string().contains("more than the answer"), "{error}");
+        }
+        let texts = [session.run("").unwrap_err(), session.query("").map(drop).unwrap_err()];
+        assert!(texts.iter().all(DatabaseError::is_lost), "{texts:?}");
+        let mut asked = Vec::new();
+        server.set_nonblocking(true).unwrap();
+        let _ = server.read_to_end(&mut asked);
+        assert!(asked.is_empty(), "nothing is asked of such a server any more: {asked:?}");
+    }
 }
 
 #[test]

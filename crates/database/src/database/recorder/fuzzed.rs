@@ -22,7 +22,7 @@ pub static FRONTS: Target = Target {
     run: |input| {
         let (first, said) = input.split_first().unwrap_or((&0, &[]));
         let Some((ours, _theirs)) = said_by_a_server(said) else { return };
-        let (socket, lines) = (Socket::from(OwnedFd::from(ours)), Arc::new(lines()));
+        let (socket, lines) = (Socket::from(OwnedFd::from(ours)), Arc::new(Lines::new("t", &record_type(), 1)));
         if first & 1 == 0 {
             return converse(WireSession::new(HttpWire::over(socket, lines, "t")));
         }
@@ -53,17 +53,17 @@ pub static FRONTS: Target = Target {
     is_linear: true,
 };
 
-fn lines() -> Lines {
+/// Records of a number that says who measured, and of one that says what.
+pub(super) fn record_type() -> RecordType {
     let column = |name: &str| Column { name: name.to_owned(), kind: ColumnKind::Int32, nullable: false, hot: true };
-    let record_type = RecordType {
+    RecordType {
         name: "t".to_owned(),
         identity: vec![column("port")],
         identity_key: 1,
         identity_end: None,
         key: None,
         values: vec![column("lost")],
-    };
-    Lines::new("t", &record_type, 1)
+    }
 }
 
 /// Sends records, one request after the other, until the connection is lost.

@@ -5,13 +5,14 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::fuzzed::record_type;
 use super::http::HttpWire;
 use super::lines::Lines;
 use super::nats::NatsWire;
 use super::*;
 use crate::database::session::Prepare;
 use crate::database::{Answer, SessionLimits};
-use crate::record::{Column, ColumnKind};
+use crate::record::ColumnKind;
 use crate::statement::{Expect, Request, Step, TableColumn};
 
 /// How long a session waits for an answer here.
@@ -35,8 +36,7 @@ fn served(greeting: &'static [u8], lie: Lie) -> Endpoint {
 
 fn answer(mut stream: TcpStream, greeting: &[u8], lie: Lie) -> std::io::Result<()> {
     let mut asked = vec![0; 64 << 10];
-    if !greeting.is_empty() {
-        stream.read(&mut asked)?;
+    if !greeting.is_empty() && stream.read(&mut asked)? > 0 {
         stream.write_all(greeting)?;
     }
     for number in 0.. {
@@ -49,19 +49,6 @@ fn answer(mut stream: TcpStream, greeting: &[u8], lie: Lie) -> std::io::Result<(
         }
     }
     Ok(())
-}
-
-fn lines() -> Arc<Lines> {
-    let column = |name: &str| Column { name: name.to_owned(), kind: ColumnKind::Int32, nullable: false, hot: true };
-    let record_type = RecordType {
-        name: "t".to_owned(),
-        identity: vec![column("port")],
-        identity_key: 1,
-        identity_end: None,
-        key: None,
-        values: vec![column("lost")],
-    };
-    Arc::new(Lines::new("t", &record_type, 1))
 }
 
 /// What becomes of three requests of a record each.
@@ -103,7 +90,7 @@ fn marks(outcomes: &[Result<Answer, DatabaseError>]) -> String {
 
 fn over_http(lie: Lie) -> (String, String) {
     let endpoint = served(b"", lie);
-    let found = outcomes(HttpWire::connect(&endpoint, lines()).unwrap());
+    let found = outcomes(HttpWire::connect(&endpoint, Arc::new(Lines::new("t", &record_type(), 1))).unwrap());
     (marks(&found), format!("{:?}", found.last()))
 }
 
@@ -155,7 +142,12 @@ fn taken(number: usize, what: &str) -> Vec<u8> {
 
 fn over_nats(greeting: &'static [u8], lie: Lie) -> Result<(String, String), DatabaseError> {
     let socket = crate::database::session::dial(&served(greeting, lie))?;
-    let wire = NatsWire::over(socket.into(), None, "s", ("_INBOX.l".to_owned(), lines()))?;
+    let wire = NatsWire::over(
+        socket.into(),
+        None,
+        "s",
+        ("_INBOX.l".to_owned(), Arc::new(Lines::new("t", &record_type(), 1))),
+    )?;
     let found = outcomes(wire);
     Ok((marks(&found), format!("{:?}", found.last())))
 }

@@ -13,9 +13,10 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
+use super::fuzzed::record_type;
 use super::*;
 use crate::database::tls::private::{self, CERTIFICATE_FILE, KEY_FILE};
-use crate::record::{Column, ColumnKind};
+
 use crate::statement::{Expect, Request, Step};
 
 const GREETING: &str = "INFO {\"version\":\"2.9.10\",\"tls_required\":true}\r\n";
@@ -81,18 +82,6 @@ fn served<T: Send + 'static>(
     let server = std::thread::spawn(move || serve(listener.accept().unwrap().0));
     let tcp = Some((Ipv4Addr::LOCALHOST.to_string(), port));
     (Endpoint { tcp, tls: private::trust(&trusted.0), ..Endpoint::default() }, server)
-}
-
-fn record_type() -> RecordType {
-    let column = |name: &str| Column { name: name.to_owned(), kind: ColumnKind::Int32, nullable: false, hot: true };
-    RecordType {
-        name: "t".to_owned(),
-        identity: vec![column("port")],
-        identity_key: 1,
-        identity_end: None,
-        key: None,
-        values: vec![column("lost")],
-    }
 }
 
 /// A record with these values, whose number is 7.

@@ -6,7 +6,7 @@
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
-use program::{Outcome, Scratch};
+use program::Scratch;
 
 /// Numbers are assigned by the database, far from those of the stock, so that nothing agrees by chance.
 const TABLES: &str = r#"
@@ -56,16 +56,12 @@ fn study(database: &str, statements: &str) -> String {
     )
 }
 
-fn run(scratch: &Scratch, study: &str, out: &str) -> Outcome {
-    program::outcome(scratch.command(&["run", study, "--out", out]).env("LOADLINE_STOLEN", "1"))
-}
-
 #[test]
 fn later_statements_of_a_transaction_have_what_earlier_ones_answered() {
     let scratch = Scratch::new();
     for name in ["sqlite", "postgres", "mariadb"] {
         scratch.write("s.toml", &study(name, STATEMENTS));
-        run(&scratch, "s.toml", name).expect(0);
+        scratch.run_study("s.toml", name).expect(0);
         let stored = scratch.stored(name);
         assert_eq!(stored.len(), 2, "{name}");
         for trial in &stored {
@@ -82,7 +78,7 @@ fn what_is_needed_and_not_there_fails_the_transaction_and_is_null_where_it_may_b
     let beyond = STATEMENTS.replace("{ uniform = [1, 100] }", "{ uniform = [101, 200] }");
     for name in ["sqlite", "postgres", "mariadb"] {
         scratch.write("s.toml", &study(name, &beyond));
-        let told = run(&scratch, "s.toml", name);
+        let told = scratch.run_study("s.toml", name);
         assert_eq!(told.status, Some(1), "{name}: {told:?}");
         let told = format!("{}{}", told.stdout, told.stderr);
         assert!(told.contains("found 0 rows instead of at least 1"), "{name}: {told}");
@@ -102,7 +98,7 @@ statements = [
     for name in ["sqlite", "postgres", "mariadb"] {
         scratch.write("s.toml", &study(name, missing));
         let out = format!("{name}-null");
-        run(&scratch, "s.toml", &out).expect(0);
+        scratch.run_study("s.toml", &out).expect(0);
         assert!(scratch.stored(&out).iter().all(|trial| trial.failed() == 0 && trial.invalid_because.is_empty()));
     }
 }
@@ -111,8 +107,11 @@ statements = [
 fn an_answer_that_comes_too_late_is_refused_with_its_place() {
     let scratch = Scratch::new();
     let late = STATEMENTS.replace("{ answer_of = [1, 5] }", "{ answer_of = [2, 1] }");
-    scratch.write("s.toml", &study("sqlite", &late));
-    scratch.run(&["plan", "s.toml"]).refused(&["answer_of names statement 2", "name an earlier one"]);
+    let late = study("sqlite", &late);
+    let line = 1 + late.lines().position(|line| line.starts_with("statements")).unwrap();
+    scratch.write("s.toml", &late);
+    let place = format!("s.toml:{line}:");
+    scratch.run(&["plan", "s.toml"]).refused(&[&place, "answer_of names statement 2", "name an earlier one"]);
     scratch.write("s.toml", &study("sqlite", STATEMENTS));
     let pipelined = ["plan", "s.toml", "--set", "load.pipeline=true"];
     scratch.run(&pipelined).refused(&["load.pipeline = true", "leave load.pipeline out"]);

@@ -7,7 +7,7 @@
 mod program;
 
 use loadline::measurement::{EventsMeasurement, Measurement};
-use program::{Outcome, Scratch, outcome};
+use program::Scratch;
 
 const LOAD: &str = "clients = 4\nduration = \"4s\"\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n";
 const KILL: &str = "[[events]]\nat = \"1s\"\ndo = \"kill\"\nlasts = \"300ms\"\n";
@@ -17,11 +17,6 @@ fn study(database: &str, workload: &str, events: &str) -> String {
         "name = \"events\"\n[database]\n{database}\n[record]\ntype = \"sensor\"\nrows = 100\n[layout]\nname = \"wide\"\n[workload]\n{workload}\n\
          [load]\n{LOAD}\n{events}"
     )
-}
-
-/// Runs a study. Whether the client had a CPU all the time is not the question here.
-fn run(scratch: &Scratch, study: &str, out: &str) -> Outcome {
-    outcome(scratch.command(&["run", study, "--out", out]).env("LOADLINE_STOLEN", "1"))
 }
 
 /// The only trial of a run, and what happened in it.
@@ -37,7 +32,7 @@ fn a_server_that_is_killed_comes_back_and_keeps_what_it_has_acknowledged() {
     let scratch = Scratch::new();
     for name in ["postgres", "mariadb", "redis"] {
         scratch.write("s.toml", &study(&format!("name = \"{name}\""), "name = \"write\"", KILL));
-        let told = run(&scratch, "s.toml", name).expect(0).stdout;
+        let told = scratch.run_study("s.toml", name).expect(0).stdout;
         assert!(told.contains("nothing is gone of ") && told.contains("killed at 1"), "{name}: {told}");
         let (trial, events) = measured(&scratch, name);
         let event = &events.events[0];
@@ -60,7 +55,7 @@ fn what_a_server_forgets_when_it_is_killed_is_counted() {
     let scratch = Scratch::new();
     let database = "name = \"redis\"\nconfig = { appendonly = \"no\" }";
     scratch.write("s.toml", &study(database, "name = \"write\"", KILL));
-    let told = run(&scratch, "s.toml", "run").expect(0).stdout;
+    let told = scratch.run_study("s.toml", "run").expect(0).stdout;
     assert!(told.contains("that were acknowledged are gone, in 1 of 1 trial"), "{told}");
     let (_, events) = measured(&scratch, "run");
     // All that was there at the time of the kill, the records of before among them.
@@ -73,7 +68,7 @@ fn a_server_that_stands_still_is_a_gap_and_loses_nothing() {
     let pause = "[[events]]\nat = \"1s\"\ndo = \"pause\"\nlasts = \"1s\"\n";
     for (name, workload) in [("postgres", "name = \"write\""), ("redis", "name = \"read\"")] {
         scratch.write("s.toml", &study(&format!("name = \"{name}\""), workload, pause));
-        run(&scratch, "s.toml", name).expect(0);
+        scratch.run_study("s.toml", name).expect(0);
         let (trial, events) = measured(&scratch, name);
         let event = &events.events[0];
         assert!(event.away_s >= 1.0 && event.gap_s.unwrap() >= 0.9, "{name}: {event:?}");
@@ -90,7 +85,7 @@ fn several_events_follow_each_other_and_each_trial_has_a_server_of_its_own() {
     let text =
         study("name = \"redis\"", "name = \"write\"", both).replace("least = 1\nmost = 1", "least = 2\nmost = 2");
     scratch.write("s.toml", &text);
-    run(&scratch, "s.toml", "run").expect(0);
+    scratch.run_study("s.toml", "run").expect(0);
     let stored = scratch.stored("run");
     assert_eq!(stored.len(), 2);
     for trial in stored {

@@ -10,7 +10,7 @@ mod harness;
 mod program;
 
 use harness::Target;
-use program::{Outcome, Scratch};
+use program::Scratch;
 
 const CUSTOMERS: &str = r#"
 [[tables]]
@@ -66,11 +66,6 @@ fn study(database: &str, workload: &str, more: &str) -> String {
     )
 }
 
-/// Runs a study. Whether the client had a CPU all the time is not the question here.
-fn run(scratch: &Scratch, study: &str, out: &str) -> Outcome {
-    program::outcome(scratch.command(&["run", study, "--out", out]).env("LOADLINE_STOLEN", "1"))
-}
-
 /// The address of a server that tests started.
 fn url(target: &Target) -> String {
     let endpoint = target.endpoint.as_ref().unwrap();
@@ -88,7 +83,7 @@ fn each_design_has_its_tables_with_the_rows_that_were_described() {
         scratch.write("s.toml", &study(&format!("name = \"{name}\""), CHECKS, factors));
         let plan = scratch.run(&["plan", "s.toml"]).expect(0).stdout;
         assert!(plan.contains("indexed: customers (100 rows), orders (1,000 rows)"), "{plan}");
-        run(&scratch, "s.toml", name).expect(0);
+        scratch.run_study("s.toml", name).expect(0);
         let stored = scratch.stored(name);
         assert_eq!(stored.len(), 4, "{name}");
         for trial in &stored {
@@ -98,7 +93,7 @@ fn each_design_has_its_tables_with_the_rows_that_were_described() {
         assert!(page.contains("CREATE UNIQUE INDEX orders_of") && page.contains("id=\"tables\""), "{name}");
         // The file of the run is the study again, with its tables.
         let again = format!("{name}-again");
-        run(&scratch, &format!("{name}/run.toml"), &again).expect(0);
+        scratch.run_study(&format!("{name}/run.toml"), &again).expect(0);
         assert!(scratch.stored(&again).iter().all(|trial| trial.invalid_because.is_empty() && trial.failed() == 0));
     }
 }
@@ -109,7 +104,7 @@ fn what_a_trial_changed_is_filled_anew_for_the_next() {
     let deletes = "design = \"plain\"\nstatements = [ { sql = \"DELETE FROM orders WHERE id = ?\", params = [ { sequence = [1, 1] } ], rows = 1 } ]\n";
     for name in ["sqlite", "postgres"] {
         scratch.write("s.toml", &study(&format!("name = \"{name}\""), deletes, ""));
-        run(&scratch, "s.toml", name).expect(0);
+        scratch.run_study("s.toml", name).expect(0);
         let stored = scratch.stored(name);
         assert!(stored.len() == 2 && stored.iter().all(|trial| trial.failed() == 0), "{name}: {stored:?}");
     }
@@ -125,7 +120,7 @@ fn on_a_server_of_somebody_else_what_was_made_goes_and_what_was_there_stays() {
         scratch.run(&["plan", "reads.toml"]).refused(&["[[tables]] change a database", "writes = true in [workload]"]);
 
         scratch.write("s.toml", &study(&database, &format!("writes = true\n{design}{CHECKS}"), ""));
-        run(&scratch, "s.toml", "run").expect(0);
+        scratch.run_study("s.toml", "run").expect(0);
         assert!(scratch.stored("run").iter().all(|trial| trial.invalid_because.is_empty() && trial.failed() == 0));
         let mut session = target.session();
         for table in ["orders", "customers"] {
@@ -134,7 +129,7 @@ fn on_a_server_of_somebody_else_what_was_made_goes_and_what_was_there_stays() {
 
         session.run("CREATE TABLE orders (mine INT)").unwrap();
         session.run("INSERT INTO orders VALUES (7)").unwrap();
-        let refused = run(&scratch, "s.toml", "refused");
+        let refused = scratch.run_study("s.toml", "refused");
         assert!(refused.status != Some(0), "{refused:?}");
         let told = format!("{}{}", refused.stdout, refused.stderr);
         assert!(told.contains("table \"orders\"") && told.contains("left alone"), "{name}: {told}");
@@ -149,7 +144,7 @@ fn parameters_come_from_the_rows_of_a_file() {
     scratch.write("pairs.csv", "customer,line\n7,3\n\"8\",10\n");
     let statements = "design = \"plain\"\nstatements = [ { sql = \"SELECT id FROM orders WHERE customer = ? AND line = ? AND id IN (63, 80)\", params = [ { from_csv = \"pairs.csv\" }, { row_of = [1, 2] } ], rows = 1 } ]\n";
     scratch.write("s.toml", &study("name = \"sqlite\"", statements, ""));
-    run(&scratch, "s.toml", "run").expect(0);
+    scratch.run_study("s.toml", "run").expect(0);
     assert!(scratch.stored("run").iter().all(|trial| trial.failed() == 0 && trial.completed() == 300));
     for (file, says) in [
         ("customer,line\n1\n", "line 2: it has 1 values and the first line names 2 columns"),
@@ -158,10 +153,10 @@ fn parameters_come_from_the_rows_of_a_file() {
         ("", "its first line names its columns"),
     ] {
         scratch.write("pairs.csv", file);
-        run(&scratch, "s.toml", "refused").refused(&["pairs.csv", says]);
+        scratch.run_study("s.toml", "refused").refused(&["pairs.csv", says]);
     }
     std::fs::remove_file(scratch.path("pairs.csv")).unwrap();
-    run(&scratch, "s.toml", "refused").refused(&["pairs.csv", "No such file"]);
+    scratch.run_study("s.toml", "refused").refused(&["pairs.csv", "No such file"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod program;
 mod mounted_disk {
     use loadline::measurement::EventsMeasurement;
 
-    use super::program::{Scratch, outcome};
+    use super::program::Scratch;
 
     /// Two cuts in a load that only adds records.
     fn study(database: &str, keeps: &str) -> String {
@@ -26,7 +26,7 @@ mod mounted_disk {
     fn cut(database: &str, keeps: &str) -> EventsMeasurement {
         let scratch = Scratch::new();
         scratch.write("s.toml", &study(database, keeps));
-        let told = outcome(scratch.command(&["run", "s.toml", "--out", "run"]).env("LOADLINE_STOLEN", "1")).expect(0);
+        let told = scratch.run_study("s.toml", "run").expect(0);
         assert!(told.stdout.contains("its power cut at "), "{}", told.stdout);
         let trial = scratch.stored("run").remove(0);
         assert_eq!(trial.invalid_because, [], "{database}: {:?}", trial.errors);

@@ -53,11 +53,6 @@ impl Own {
     }
 }
 
-/// Runs a study. Whether the client had a CPU all the time is not the question here.
-fn run(scratch: &Scratch, study: &str, out: &str) -> Outcome {
-    outcome(scratch.command(&["run", study, "--out", out]).env("LOADLINE_STOLEN", "1"))
-}
-
 fn study(database: &str, layout: &str, workload: &str) -> String {
     format!(
         "name = \"keys\"\n[database]\n{database}\n[record]\nrows = 500\n[layout]\nname = \"{layout}\"\n[workload]\n{workload}\n[load]\n{SHORT}"
@@ -71,7 +66,7 @@ fn records_are_written_read_and_changed_and_all_of_them_are_there() {
     let scratch = Scratch::new();
     for layout in ["wide", "spare"] {
         scratch.write("s.toml", &study("name = \"redis\"", layout, MIX));
-        let told = run(&scratch, "s.toml", layout).expect(0).stdout;
+        let told = scratch.run_study("s.toml", layout).expect(0).stdout;
         let trial = scratch.stored(layout).remove(0);
         assert_eq!((trial.invalid_because.as_slice(), trial.failed()), (&[][..], 0), "{layout}: {:?}", trial.errors);
         assert!(trial.database_version.starts_with("Redis ") || trial.database_version.starts_with("Valkey "));
@@ -79,7 +74,7 @@ fn records_are_written_read_and_changed_and_all_of_them_are_there() {
     }
     let config = "name = \"redis\"\nconfig = { appendfsync = \"everysec\" }";
     scratch.write("s.toml", &study(config, "wide", "name = \"write\""));
-    let told = run(&scratch, "s.toml", "lazy").expect(0).stdout;
+    let told = scratch.run_study("s.toml", "lazy").expect(0).stdout;
     assert!(!told.contains("power cut"), "{told}");
 }
 
@@ -127,14 +122,14 @@ fn on_a_server_of_somebody_else_what_was_made_goes_and_what_was_there_stays() {
     own.ask("SET other mine");
     let database = format!("name = \"redis\"\nurl = \"{}\"", own.url());
     scratch.write("s.toml", &study(&database, "wide", MIX));
-    run(&scratch, "s.toml", "run").expect(0);
+    scratch.run_study("s.toml", "run").expect(0);
     assert_eq!((own.ask("DBSIZE"), own.ask("GET qos2:7")), (":2".to_owned(), "mine".to_owned()));
     let stored = std::fs::read_to_string(scratch.path("run/run.toml")).unwrap();
     assert!(!stored.contains(&own.0.endpoint().password), "no password is stored");
 
     for key in ["qos", "qos:7"] {
         own.ask(&format!("SET {key} mine"));
-        let refused = run(&scratch, "s.toml", "refused");
+        let refused = scratch.run_study("s.toml", "refused");
         refused.refused(&["table \"qos\" cannot be made", &format!("there is a key \"{key}\" already")]);
         assert_eq!((own.ask(&format!("GET {key}")), own.ask("DBSIZE")), ("mine".to_owned(), ":3".to_owned()));
         own.ask(&format!("DEL {key}"));
@@ -170,7 +165,7 @@ fn who_is_not_let_in_learns_what_to_do() {
         (format!("redis://{host}:{port}/shop"), ["is no number", "the form is redis://"]),
     ] {
         scratch.write("s.toml", &study(&format!("name = \"redis\"\nurl = \"{url}\""), "wide", "name = \"write\""));
-        run(&scratch, "s.toml", "none").refused(&words);
+        scratch.run_study("s.toml", "none").refused(&words);
     }
     let password = own.0.endpoint().password.clone();
     scratch.write(

@@ -196,7 +196,7 @@ fn tls_is_a_factor_on_the_way_to_a_recorder() {
         let factors = "[factors]\n\"recorder.tls\" = [\"none\", \"verify\"]\n\"load.clients\" = [3, 10]";
         let recorder = format!("[workload]\nname = \"write\"\nbatch = 5\n[recorder]\npath = \"{path}\"");
         scratch.write("study.toml", &small_study(&format!("{recorder}\n{FAST}\n{factors}")));
-        outcome(scratch.command(&["run", "study.toml", "--out", "run"]).env("LOADLINE_STOLEN", "1")).expect(0);
+        scratch.run_study("study.toml", "run").expect(0);
         let trials = scratch.stored("run");
         let (mut drivers, mut told) = (BTreeSet::new(), BTreeMap::new());
         for trial in &trials {

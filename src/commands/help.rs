@@ -10,6 +10,7 @@ use super::{Failure, Refusal, Status};
 use crate::cli::Cli;
 use crate::fault::fault;
 use crate::recorder::config::RECORDER_FILE;
+use crate::statement::shortened;
 use crate::study::STUDY;
 use crate::written::closest;
 use crate::written::reference::{Described, described};
@@ -23,9 +24,11 @@ pub fn run(what: &[String], is_json: bool) -> Result<Status, Failure> {
         return print(&text).map(|()| Status::Valid);
     }
     let asked = what.join(" ");
-    let found = find(&asked);
+    // As it stands in a file.
+    let asked = asked.trim_start_matches('[').trim_end_matches(']');
+    let found = find(asked);
     if found.is_empty() {
-        return Err(unknown(&asked));
+        return Err(unknown(asked));
     }
     let printed = if is_json { print_json(&json_of(&found)) } else { print(&text_of(&found)) };
     printed.map(|()| Status::Valid)
@@ -42,6 +45,9 @@ fn of_command(what: &[String]) -> Option<String> {
     Some(if what.is_empty() { command.render_help() } else { command.render_long_help() }.to_string())
 }
 
+/// Settings of the database's own, under the names that it has for them.
+const CONFIG: &str = "database.config";
+
 /// What was found: a table of a file with all its settings, or a setting.
 enum Found {
     Table { file: &'static str, name: String, about: &'static str, settings: Vec<Described> },
@@ -50,8 +56,8 @@ enum Found {
 
 /// The tables and settings of both files that have this name: in full, or, where nothing has, at their end.
 fn find(asked: &str) -> Vec<Found> {
-    // What stands behind is the database's own.
-    let asked = if asked.starts_with("database.config.") { "database.config" } else { asked };
+    let is_of_names = asked.strip_prefix(CONFIG).is_some_and(|name| name.starts_with('.'));
+    let asked = if is_of_names { CONFIG } else { asked };
     let ends = |path: &str| path.strip_suffix(asked).is_some_and(|rest| rest.ends_with('.'));
     let whole = matching(&|path| path == asked);
     if whole.is_empty() { matching(&ends) } else { whole }
@@ -94,8 +100,11 @@ fn text_of(found: &[Found]) -> String {
         }
         Found::Setting { file, setting } => {
             let place = if setting.table.is_empty() { String::new() } else { format!(" in {}", setting.table) };
-            let factor = match setting.can_be_factor {
-                true => format!("in [factors], as \"{}\" = [ ... ]", setting.path),
+            let is_of_names = setting.path == CONFIG;
+            let factor = match setting.can_be_factor || is_of_names {
+                true => {
+                    format!("in [factors], as \"{}{}\" = [ ... ]", setting.path, if is_of_names { ".NAME" } else { "" })
+                }
                 false => "no".to_owned(),
             };
             let mut rows = vec![vec![setting.path.clone(), format!("{}{place}, of a {file}", setting.key)]];
@@ -150,5 +159,6 @@ fn unknown(asked: &str) -> Failure {
         Some(meant) => format!("did you mean \"{meant}\"?"),
         None => "loadline help lists the commands, and loadline schema study all settings".to_owned(),
     };
+    let asked = shortened(asked, 60);
     Failure::refused(Refusal::about("help", fault!("there is no command and no setting \"{asked}\""; "{remedy}")))
 }

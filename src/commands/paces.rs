@@ -126,7 +126,15 @@ mod tests {
 
     fn pace(layout: &str, lasted_s: f64) -> Pace {
         let database = Kind { name: "sqlite".to_owned(), engine: None, is_elsewhere: false };
-        Pace { subject: Subject::Around { database, layout: layout.to_owned(), clients: 1 }, amount: 1, lasted_s }
+        let subject = Subject::Around {
+            database,
+            layout: layout.to_owned(),
+            workload: "write".to_owned(),
+            clients: 1,
+            front: None,
+            has_link: false,
+        };
+        Pace { subject, amount: 1, lasted_s }
     }
 
     fn own(file: &Path) -> Vec<Pace> {

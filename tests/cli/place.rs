@@ -17,9 +17,7 @@ fn what_a_server_says_about_its_settings_is_told_once() {
     // Another server for each level.
     let factor = "[factors]\n\"database.config.innodb_lru_scan_depth\" = [150, 200]";
     scratch.write("study.toml", &small_study(&format!("{database}\n{FAST}\n{factor}")));
-    // Whether the client had a CPU all the time is not the question.
-    let mut run = scratch.command(&["run", "study.toml", "--out", "run"]);
-    let outcome = outcome(run.env("LOADLINE_STOLEN", "1")).expect(0);
+    let outcome = scratch.run_study("study.toml", "run").expect(0);
     let lines: Vec<&str> = outcome.stderr.lines().collect();
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].starts_with("note: mariadb warns: option 'innodb-io-capacity'"), "{lines:?}");

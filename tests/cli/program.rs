@@ -51,6 +51,11 @@ impl Scratch {
         outcome(&mut self.command(arguments))
     }
 
+    /// Runs a study into a directory. Whether the client had a CPU all the time is not the question there.
+    pub fn run_study(&self, study: &str, out: &str) -> Outcome {
+        outcome(self.command(&["run", study, "--out", out]).env("LOADLINE_STOLEN", "1"))
+    }
+
     /// What is stored in a run directory.
     pub fn stored(&self, run: &str) -> Vec<Measurement> {
         Run::open(&self.path(run)).unwrap().measurements

@@ -96,6 +96,11 @@ fn help_tells_of_commands_and_of_settings_what_their_rows_say() {
     assert_eq!(run, told(&["run", "--help"]));
     assert!(told(&["help"]).contains("Commands:") && told(&["help", "block", "make"]).contains("loadline block make"));
     scratch.run(&["help", "load.cleints"]).refused(&["\"load.cleints\"", "did you mean \"load.clients\"?"]);
+    assert_eq!(told(&["help", "[load]"]), load);
+    let own = told(&["help", "database.config.fsync"]);
+    assert!(own.contains("\"database.config.NAME\" = ["), "{own}");
+    let long = scratch.run(&["help", &"x".repeat(5_000)]);
+    assert!(long.status == Some(2) && long.stderr.len() < 300, "{}", long.stderr);
     scratch.run(&["help", "rnu"]).refused(&["did you mean \"run\"?"]);
     let json: Value = serde_json::from_str(&scratch.run(&["help", "load.clients", "--json"]).stdout).unwrap();
     assert_eq!(

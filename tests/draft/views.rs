@@ -110,6 +110,9 @@ fn statements_on_views_have_the_values_of_the_tables_below_them() {
                 ],
             );
         } else {
+            scratch.write("app.sql", &statements("?", false));
+            let hidden = ["draft", &shop.url("writer"), "--statements", "app.sql"];
+            scratch.run(&hidden).refused(&["a view whose SQL this user may not see", "GRANT SHOW VIEW"]);
             make(&mut *session, &["GRANT SHOW VIEW ON *.* TO writer@'%'"]);
         }
         scratch.write("app.sql", &statements(if is_postgres { "$1" } else { "?" }, is_postgres));

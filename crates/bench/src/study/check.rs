@@ -58,10 +58,16 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     if rules.errors.is_empty()
         && let Err(sentence) = (names.try_build)(settings)
     {
-        let names = factors().iter().map(String::as_str);
-        let named: Vec<&str> = names.filter(|setting| sentence.contains(setting)).collect();
+        let names = factors().iter().map(String::as_str).chain(["workload.statements"]);
+        let named: Vec<&str> = names.filter(|setting| is_named(&sentence, setting)).collect();
         rules.refuse(&named, sentence);
     }
+}
+
+/// Whether a sentence names a setting, and not one whose name ends as its own does.
+fn is_named(sentence: &str, setting: &str) -> bool {
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.';
+    sentence.match_indices(setting).any(|(at, _)| !sentence[..at].ends_with(is_of_name))
 }
 
 struct Rules<'a> {

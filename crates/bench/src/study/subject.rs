@@ -35,8 +35,14 @@ pub enum Subject {
         database: Kind,
         /// Name of the layout.
         layout: String,
+        /// Name of the workload.
+        workload: String,
         /// Clients that connect.
         clients: u32,
+        /// How records get to a recorder in front of the database, whose queue is waited for; none where none is.
+        front: Option<String>,
+        /// Whether clients are behind a link.
+        has_link: bool,
     },
     /// The measured phase of a trial that is as long as its operations take; its amount is operations.
     Operations {
@@ -129,8 +135,14 @@ impl Subject {
 
     /// What a trial of a case does around its load.
     pub fn around(settings: &Settings) -> Self {
-        let (database, layout) = (Kind::of(&settings.database), settings.layout.name.clone());
-        Subject::Around { database, layout, clients: settings.load.clients }
+        Subject::Around {
+            database: Kind::of(&settings.database),
+            layout: settings.layout.name.clone(),
+            workload: settings.workload.name.clone(),
+            clients: settings.load.clients,
+            front: settings.recorded().map(|recorder| recorder.path.name().to_owned()),
+            has_link: settings.link.is_some(),
+        }
     }
 
     /// The operations of a case whose trials are as long as these take; none where time ends them.
@@ -162,6 +174,17 @@ fn hash_of(settings: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial::{RecorderPath, RecorderSettings};
+
+    #[test]
+    fn what_stands_in_front_of_a_database_takes_time_of_its_own() {
+        let plain = Settings::default();
+        let mut behind = plain.clone();
+        behind.recorder = Some(RecorderSettings { path: RecorderPath::Http, ..RecorderSettings::default() });
+        assert_ne!(Subject::around(&plain), Subject::around(&behind));
+        behind.recorder = None;
+        assert_eq!(Subject::around(&plain), Subject::around(&behind));
+    }
 
     #[test]
     fn a_case_is_known_again_by_its_operations_whatever_their_number() {

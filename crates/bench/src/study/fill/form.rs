@@ -233,20 +233,14 @@ const WAYS: &[Way] = &[
         key: "answer_of",
         is_of_params: true,
         must: "the number of an earlier statement of the same transaction, and which value of the first row that it answers is meant, both from 1",
-        read: |node| match items(node) {
-            [number, column] => Some(Fill::AnswerOf(place(number)?, place(column)?)),
-            _ => None,
-        },
+        read: |node| places(node).map(|[statement, value]| Fill::AnswerOf(statement, value)),
         schema: || json!({ "type": "array", "items": { "type": "integer", "minimum": 1 }, "minItems": 2, "maxItems": 2 }),
     },
     Way {
         key: "row_of",
         is_of_params: true,
         must: "the number of an earlier parameter that is filled by from, and which value of its row is meant, both from 1",
-        read: |node| match items(node) {
-            [number, column] => Some(Fill::RowOf(place(number)?, place(column)?)),
-            _ => None,
-        },
+        read: |node| places(node).map(|[number, column]| Fill::RowOf(number, column)),
         schema: || json!({ "type": "array", "items": { "type": "integer", "minimum": 1 }, "minItems": 2, "maxItems": 2 }),
     },
 ];
@@ -360,6 +354,11 @@ fn whole(node: &Node) -> Option<i64> {
 /// A number from 1 on that counts parameters or values.
 fn place(node: &Node) -> Option<u32> {
     whole(node).and_then(|number| u32::try_from(number).ok()).filter(|number| (1..=10_000).contains(number))
+}
+
+/// Two such numbers.
+fn places(node: &Node) -> Option<[u32; 2]> {
+    items(node).iter().map(place).collect::<Option<Vec<u32>>>()?.try_into().ok()
 }
 
 fn numbers<const COUNT: usize>(node: &Node) -> Option<[f64; COUNT]> {

@@ -62,6 +62,13 @@ fn has_rows(table: &Table, columns: &[usize]) -> Result<(), String> {
     if table.is_view {
         let names: Vec<&str> = columns.iter().map(|column| table.columns[*column].name.as_str()).collect();
         let names = names.join(" and ");
+        if table.definition.is_none() {
+            return Err(format!(
+                "{} is a table of another server, or a view whose SQL this user may not see (GRANT SHOW VIEW, in MySQL and MariaDB), so that no \
+                 values of {names} are known; a log would tell them",
+                table.name
+            ));
+        }
         return Err(format!(
             "{} is a view, and {names} of it is no column of a table, so that no values are known; a log would tell them",
             table.name

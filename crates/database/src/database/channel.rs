@@ -3,6 +3,9 @@
 //! Invariant: while bytes wait to be sent, bytes that arrive are taken in, so two full socket buffers never lock up. With limits, nothing is
 //! waited for beyond them. What a server sends takes bounded memory.
 
+mod pace;
+mod script;
+
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -14,6 +17,8 @@ use std::time::{Duration, Instant};
 use super::tls::{SharedSecure, Tls};
 use super::{DatabaseError, Endpoint, Namespace, SessionLimits};
 use crate::quote::shortened;
+
+pub use pace::Pace;
 
 /// How long opening a connection and proving who we are may take.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -40,17 +45,6 @@ const ASKED_MAX: usize = 200;
 /// How long a connection may be silent before it is asked whether it is still there, and between two questions, in seconds.
 const KEEPALIVE_S: [i32; 2] = [15, 5];
 
-/// What the other side is asked for, which says how long it may take.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
-    /// To let us in.
-    Login,
-    /// The answer to a statement.
-    Usual,
-    /// To change a table, or to delete much.
-    Change,
-}
-
 /// The blocking end of a socket that something else owns and keeps open. Works whatever mode the socket is in.
 #[derive(Debug)]
 pub struct Channel {
@@ -73,6 +67,9 @@ pub struct Channel {
     secure: Option<SharedSecure>,
     /// Bytes on their way between it and the socket.
     sealed: Vec<u8>,
+    /// Whether the server has said everything before it is asked.
+    #[cfg(any(test, fuzzing, feature = "fuzzed"))]
+    is_scripted: bool,
 }
 
 impl Channel {
@@ -91,6 +88,8 @@ impl Channel {
             asked: String::new(),
             secure: None,
             sealed: Vec::new(),
+            #[cfg(any(test, fuzzing, feature = "fuzzed"))]
+            is_scripted: false,
         }
     }
 

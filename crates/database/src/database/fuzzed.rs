@@ -1,22 +1,22 @@
 //! Fuzzing: servers that say whatever they like, from the greeting to the rows of a query.
 
+use std::os::fd::OwnedFd;
+
 use super::session::{Speak, WireSession};
+use super::tls::Socket;
 use super::{DatabaseError, Endpoint, Session, TargetSession, mysql, postgres};
 use crate::fuzzed::{Target, said_by_a_server};
 use crate::record::{Cells, ColumnKind};
 use crate::statement::{Expect, Program, Request, SqlForm, Statement, Step, TableColumn};
 
+/// In the first byte: who asks is logged in. What a server says in one go is read to its end by whoever logs in, so that else nothing is left for a session.
+const LOGGED_IN: u8 = 64;
+
 /// A server of MySQL or MariaDB. The first byte says how long the greeting is, and what may be asked for.
 pub static MYSQL: Target = Target {
     name: "mysql",
     run: |input| {
-        let (first, said) = input.split_first().unwrap_or((&0, &[]));
-        let Some((ours, _theirs)) = said_by_a_server(said) else { return };
-        if let Ok(session) =
-            mysql::session::over(ours.into(), &endpoint(first & 1 == 0), mysql::dialect::Engine::InnoDb, true)
-        {
-            converse(session, *first);
-        }
+        asked_of_mysql(input);
     },
     seeds: mysql_seeds,
     words: &[
@@ -35,11 +35,7 @@ pub static MYSQL: Target = Target {
 pub static POSTGRES: Target = Target {
     name: "postgres",
     run: |input| {
-        let (first, said) = input.split_first().unwrap_or((&0, &[]));
-        let Some((ours, _theirs)) = said_by_a_server(said) else { return };
-        if let Ok(socket) = postgres::startup::over(ours.into(), &endpoint(false)) {
-            converse(WireSession::new(postgres::PostgresWire::new(socket)), *first);
-        }
+        asked_of_postgres(input);
     },
     seeds: postgres_seeds,
     words: &[
@@ -55,6 +51,33 @@ pub static POSTGRES: Target = Target {
     memory: (1 << 20, 256),
     is_linear: true,
 };
+
+/// How much was asked of such a server and answered.
+fn asked_of_mysql(input: &[u8]) -> u32 {
+    let (first, said) = input.split_first().unwrap_or((&0, &[]));
+    let Some((ours, _theirs)) = said_by_a_server(said) else { return 0 };
+    if first & LOGGED_IN != 0 {
+        return converse(mysql::session::logged_in(ours.into(), first & 128 != 0), *first);
+    }
+    let engine = mysql::dialect::Engine::InnoDb;
+    match mysql::session::over(ours.into(), &endpoint(first & 1 == 0), engine, true) {
+        Ok(session) => converse(session, *first),
+        Err(_) => 0,
+    }
+}
+
+fn asked_of_postgres(input: &[u8]) -> u32 {
+    let (first, said) = input.split_first().unwrap_or((&0, &[]));
+    let Some((ours, _theirs)) = said_by_a_server(said) else { return 0 };
+    if first & LOGGED_IN != 0 {
+        let socket = Socket::from(OwnedFd::from(ours));
+        return converse(WireSession::new(postgres::PostgresWire::new(socket)), *first);
+    }
+    match postgres::startup::over(ours.into(), &endpoint(false)) {
+        Ok(socket) => converse(WireSession::new(postgres::PostgresWire::new(socket)), *first),
+        Err(_) => 0,
+    }
+}
 
 fn endpoint(is_unix: bool) -> Endpoint {
     let unix = is_unix.then(|| "/s".into());
@@ -72,14 +95,20 @@ fn program(as_text: bool) -> Program {
     Program { statements, rows_max: 10, as_text, ..Program::default() }
 }
 
-/// Uses a session as the recorder does: settings, statements, a batch, a dry run, and rows.
-fn converse<W: Speak + 'static>(mut session: WireSession<W>, first: u8) {
-    let goes_on = |outcome: Result<(), DatabaseError>| !matches!(outcome, Err(DatabaseError::Lost(_)));
+/// Uses a session as the recorder does: settings, statements, a batch, a dry run, and rows. How much of it was answered well.
+fn converse<W: Speak + 'static>(mut session: WireSession<W>, first: u8) -> u32 {
+    // What comes before it is asked for ends a session else.
+    session.parts().1.follow_script(first & 32 == 0);
+    let mut answered = 0;
+    let mut goes_on = |outcome: Result<(), DatabaseError>| {
+        answered += u32::from(outcome.is_ok());
+        !matches!(outcome, Err(DatabaseError::Lost(_)))
+    };
     if first & 2 != 0 && !goes_on(session.query("SELECT 1").map(drop)) {
-        return;
+        return answered;
     }
     if !goes_on(session.prepare(&program(first & 4 != 0))) {
-        return;
+        return answered;
     }
     let mut request = Request::default();
     for row in 0..3 {
@@ -93,7 +122,7 @@ fn converse<W: Speak + 'static>(mut session: WireSession<W>, first: u8) {
     if first & 16 != 0 {
         let dry = session.begin_dry_run().and_then(|()| session.attempt(&request)).and_then(|_| session.end_dry_run());
         if !goes_on(dry) {
-            return;
+            return answered;
         }
     }
     let mut rows = Cells::new();
@@ -102,8 +131,9 @@ fn converse<W: Speak + 'static>(mut session: WireSession<W>, first: u8) {
         assert!(first & 8 != 0 || answer.changed == 3, "{answer:?} is no answer to three rows");
     }
     if goes_on(outcome.map(drop)) {
-        let _ = session.version();
+        goes_on(session.version().map(drop));
     }
+    answered
 }
 
 fn packet(number: u8, payload: &[u8]) -> Vec<u8> {
@@ -150,9 +180,26 @@ fn mysql_seeds() -> Vec<Vec<u8>> {
         &packet(4, b"\x01-----BEGIN PUBLIC KEY-----\nMFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAK\n-----END PUBLIC KEY-----\n"),
     ]
     .concat();
-    [(0, &done), (8, &done), (4, &done), (2, &refused), (16, &refused), (1, &asked)]
-        .map(|(first, said)| [&[first], &said[..]].concat())
-        .to_vec()
+    // The same behind the log-in; and with rows, in a transaction.
+    let begun = [&in_bulk[..], &changed].concat();
+    let ok = packet(1, &[0, 0, 0, 2, 0, 0, 0]);
+    let rows =
+        [packet(1, &[1, 1]), column(2, 253), packet(3, b"\0\0\x01x"), packet(4, &[0xfe, 0, 0, 2, 0, 0, 0])].concat();
+    let both = [&in_bulk[..], &ok, &changed, &rows, &ok].concat();
+    [
+        (0, &done),
+        (8, &done),
+        (4, &done),
+        (2, &refused),
+        (16, &refused),
+        (1, &asked),
+        (LOGGED_IN, &begun),
+        (LOGGED_IN | 8, &both),
+        (LOGGED_IN | 128, &begun),
+        (LOGGED_IN | 32, &begun),
+    ]
+    .map(|(first, said)| [&[first], &said[..]].concat())
+    .to_vec()
 }
 
 fn postgres_seeds() -> Vec<Vec<u8>> {
@@ -188,7 +235,39 @@ fn postgres_seeds() -> Vec<Vec<u8>> {
         &ready,
     ]
     .concat();
-    [(0, &done), (4, &done), (8, &both), (16, &both), (0, &scram)]
-        .map(|(first, said)| [&[first], &said[..]].concat())
-        .to_vec()
+    let (begun, whole) = (done[greeting.len()..].to_vec(), both[greeting.len()..].to_vec());
+    [
+        (0, &done),
+        (4, &done),
+        (8, &both),
+        (16, &both),
+        (0, &scram),
+        (LOGGED_IN, &begun),
+        (LOGGED_IN | 8, &whole),
+        (LOGGED_IN | 32, &begun),
+    ]
+    .map(|(first, said)| [&[first], &said[..]].concat())
+    .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_targets_begin_with_is_conversed_through() {
+        for (seeds, asked) in
+            [(mysql_seeds(), asked_of_mysql as fn(&[u8]) -> u32), (postgres_seeds(), asked_of_postgres)]
+        {
+            let of = |bits: u8| {
+                let own = seeds.iter().filter(|seed| seed[0] == bits).map(|seed| asked(seed)).collect::<Vec<_>>();
+                assert_eq!(own.len(), 1, "{bits}");
+                own[0]
+            };
+            // Statements, and the batch alone or with rows; nothing where all of it comes before it is asked for.
+            assert_eq!((of(LOGGED_IN), of(LOGGED_IN | 8), of(LOGGED_IN | 32)), (2, 2, 0));
+            let early = seeds.iter().map(|seed| asked(&[&[seed[0] | 32][..], &seed[1..]].concat()));
+            assert_eq!(early.max(), Some(0));
+        }
+    }
 }

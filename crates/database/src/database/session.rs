@@ -7,15 +7,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{
-    Answer, DatabaseError, Dialect, PassingOver, Session, SessionLimits, TargetSession, Unasked, Wire, in_sql,
-};
+use super::{Answer, DatabaseError, Dialect, PassingOver, Session, SessionLimits, TargetSession, Wire, in_sql};
 use crate::record::Cells;
 use crate::statement::{Program, Request, Statement, Table};
 
 mod attempt;
+mod beginning;
+mod rows;
 
 pub use attempt::{Attempt, Before};
+pub use rows::size_in_memory;
 
 pub use super::channel::{ANSWER_BYTES_MAX, CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
 
@@ -137,13 +138,6 @@ pub trait Speak: Prepare {
     }
 }
 
-/// Bytes that a row in text form takes while it is kept: each of its values has its own memory, and so has the row.
-pub fn size_in_memory(row: &[Option<String>]) -> usize {
-    const PIECE: usize = 16;
-    let texts = row.iter().flatten().map(|text| text.capacity() + PIECE).sum::<usize>();
-    size_of::<Vec<Option<String>>>() + PIECE + size_of_val(row) + texts
-}
-
 /// A wire used in a blocking way.
 #[derive(Debug)]
 pub struct WireSession<W> {
@@ -176,27 +170,6 @@ impl<W: Prepare + 'static> WireSession<W> {
     /// The wire inside, and its socket.
     pub(super) fn parts(&mut self) -> (&mut W, &mut Channel) {
         (&mut self.wire, &mut self.channel)
-    }
-
-    /// To be called before anything is asked: takes in what came since the last answer. What servers may say unasked is passed over; more would be taken for the answer
-    /// to what is asked next, and each answer from then on for the one to what was asked before.
-    fn begin(&mut self) -> Result<(), DatabaseError> {
-        self.channel.receive_some()?;
-        if self.channel.input().is_empty() {
-            return Ok(());
-        }
-        self.out.clear();
-        match self.wire.unasked(self.channel.input(), &mut self.out) {
-            Ok(consumed) => {
-                self.channel.consume(consumed);
-                if self.out.is_empty() { Ok(()) } else { self.channel.send(&self.out) }
-            }
-            // What it says at its end is the answer to what is asked next.
-            Err(Unasked::Ended) => Ok(()),
-            Err(Unasked::Wrong) => {
-                Err(DatabaseError::Lost("the server sent more than the answer to what was asked".to_owned()))
-            }
-        }
     }
 
     /// Does something that may take long.

@@ -100,6 +100,13 @@ pub(in crate::database) fn over(
     session_over(socket, abilities, engine, bulk, None)
 }
 
+/// A session over a socket that is logged in already, to a server of MariaDB, or to an older one.
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+pub(in crate::database) fn logged_in(socket: std::os::fd::OwnedFd, is_older: bool) -> WireSession<MySqlWire> {
+    let abilities = Abilities { deprecates_eof: !is_older, caches_metadata: !is_older, has_bulk: true };
+    WireSession::new(MySqlWire::new(Socket::from(socket), abilities, Engine::InnoDb))
+}
+
 /// Learns what the server's settings mean for the codec, and makes statements commit by themselves.
 fn settle(session: &mut WireSession<MySqlWire>) -> Result<(), DatabaseError> {
     let settings = session.query("SELECT @@max_allowed_packet, @@autocommit")?;

@@ -8,7 +8,7 @@ use super::message::encode;
 use super::subject_of;
 use crate::database::session::{Channel, Prepare, WireSession};
 use crate::database::tls::{SharedSecure, Socket};
-use crate::database::{Answer, DatabaseError, Endpoint, Progress, Wire};
+use crate::database::{Answer, DatabaseError, Endpoint, Progress, Unasked, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request, Statement};
 
@@ -138,6 +138,22 @@ impl Wire for NatsWire {
         Progress { consumed, outcome: None }
     }
 
+    fn unasked(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<usize, Unasked> {
+        let mut consumed = 0;
+        while let Some((line, length)) = read_line(&input[consumed..]) {
+            match line {
+                Line::Ping => out.extend_from_slice(b"PONG\r\n"),
+                Line::Other => {}
+                // It ends the connection behind that.
+                Line::Error(_) => return Err(Unasked::Ended),
+                // One would be taken for the next PING's, and what came before it for stored.
+                Line::Pong | Line::Message(_) => return Err(Unasked::Wrong),
+            }
+            consumed += length;
+        }
+        Ok(consumed)
+    }
+
     fn keep_rows(&mut self, _: Option<Cells>) -> Option<Cells> {
         None
     }
@@ -199,6 +215,20 @@ mod tests {
         assert_eq!(read_line(b"-ERR 'no'\r\n"), Some((Line::Error("-ERR 'no'"), 11)));
         assert_eq!(read_line(b"INFO {}\r\n"), Some((Line::Other, 9)));
         assert!(matches!(read_line(b"MSG a b many\r\n"), Some((Line::Error(_), _))));
+    }
+
+    #[test]
+    fn what_a_server_may_say_unasked_is_answered_and_an_answer_too_many_is_none() {
+        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut wire = NatsWire::new(std::os::fd::OwnedFd::from(ours).into());
+        let mut unasked = |said: &[u8]| {
+            let mut out = Vec::new();
+            (wire.unasked(said, &mut out), String::from_utf8(out).unwrap())
+        };
+        assert_eq!(unasked(b"INFO {}\r\nPING\r\nPI"), (Ok(15), "PONG\r\n".to_owned()));
+        assert_eq!(unasked(b"PING\r\nPONG\r\n").0, Err(Unasked::Wrong));
+        assert_eq!(unasked(b"MSG a 1 0\r\n").0, Err(Unasked::Wrong));
+        assert_eq!(unasked(b"-ERR 'Stale Connection'\r\n").0, Err(Unasked::Ended));
     }
 
     #[test]

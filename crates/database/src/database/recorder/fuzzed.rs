@@ -20,22 +20,14 @@ const TOLD_BYTES_MAX: usize = 2 << 10;
 pub static FRONTS: Target = Target {
     name: "fronts",
     run: |input| {
-        let (first, said) = input.split_first().unwrap_or((&0, &[]));
-        let Some((ours, _theirs)) = said_by_a_server(said) else { return };
-        let (socket, lines) = (Socket::from(OwnedFd::from(ours)), Arc::new(Lines::new("t", &record_type(), 1)));
-        if first & 1 == 0 {
-            return converse(WireSession::new(HttpWire::over(socket, lines, "t")));
-        }
-        match NatsWire::over(socket, None, "s", ("_INBOX.f".to_owned(), lines)) {
-            Ok(wire) => converse(WireSession::new(wire)),
-            Err(error) => assert_short(&error.to_string(), TOLD_BYTES_MAX),
-        }
+        acknowledged(input);
     },
     seeds: || {
         texts(&[
             "\u{0}HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 503 Busy\r\nretry-after: 1\r\ncontent-length: 4\r\n\r\nfullHTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
-            "\u{1}INFO {\"version\":\"2.9.10\"}\r\nPONG\r\nMSG _INBOX.f.1 1 22\r\n{\"stream\":\"s\",\"seq\":3}\r\nPING\r\nMSG _INBOX.f.2 1 46\r\n{\"error\":{\"code\":400,\"description\":\"it is full\"}}\r\n",
-            "\u{1}PONG\r\nHMSG _INBOX.f.1 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n-ERR 'no'\r\n",
+            "\u{3}INFO {\"version\":\"2.9.10\"}\r\nPING\r\nPONG\r\nINFO {}\r\n",
+            "\u{1}INFO {}\r\nMSG _INBOX.f.1 1 22\r\n{\"stream\":\"s\",\"seq\":3}\r\nPING\r\nMSG _INBOX.f.2 1 46\r\n{\"error\":{\"code\":400,\"description\":\"it is full\"}}\r\n",
+            "\u{1}HMSG _INBOX.f.1 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n-ERR 'no'\r\n",
         ])
     },
     words: &[
@@ -53,6 +45,28 @@ pub static FRONTS: Target = Target {
     is_linear: true,
 };
 
+/// How many requests were acknowledged.
+fn acknowledged(input: &[u8]) -> u32 {
+    let (first, said) = input.split_first().unwrap_or((&0, &[]));
+    let Some((ours, _theirs)) = said_by_a_server(said) else { return 0 };
+    let (socket, lines) = (Socket::from(OwnedFd::from(ours)), Arc::new(Lines::new("t", &record_type(), 1)));
+    if first & 1 == 0 {
+        return converse(WireSession::new(HttpWire::over(socket, lines, "t")), *first);
+    }
+    let inbox = "_INBOX.f".to_owned();
+    if first & 2 == 0 {
+        let wire = NatsWire::greeted(socket, String::new(), "s", (inbox, lines));
+        return converse(WireSession::new(wire), *first);
+    }
+    match NatsWire::over(socket, None, "s", (inbox, lines)) {
+        Ok(wire) => converse(WireSession::new(wire), *first),
+        Err(error) => {
+            assert_short(&error.to_string(), TOLD_BYTES_MAX);
+            0
+        }
+    }
+}
+
 /// Records of a number that says who measured, and of one that says what.
 pub(super) fn record_type() -> RecordType {
     let column = |name: &str| Column { name: name.to_owned(), kind: ColumnKind::Int32, nullable: false, hot: true };
@@ -67,12 +81,14 @@ pub(super) fn record_type() -> RecordType {
 }
 
 /// Sends records, one request after the other, until the connection is lost.
-fn converse<W: Prepare + 'static>(mut session: WireSession<W>) {
+fn converse<W: Prepare + 'static>(mut session: WireSession<W>, first: u8) -> u32 {
+    session.parts().1.follow_script(first & 32 == 0);
     let column = TableColumn { name: "lost".to_owned(), kind: ColumnKind::Int32, nullable: false };
     let statements = vec![Statement::Insert { table: "t".to_owned(), columns: vec![column] }];
     let program = Program { statements, rows_max: 2, ..Program::default() };
+    let mut acknowledged = 0;
     if session.prepare(&program).is_err() {
-        return;
+        return acknowledged;
     }
     for number in 0..3 {
         let mut request = Request::default();
@@ -81,13 +97,31 @@ fn converse<W: Prepare + 'static>(mut session: WireSession<W>) {
         }
         request.steps.push(Step { statement: 0, rows: 2, first_cell: 0, expect: Expect::Changed(2) });
         match session.execute(&request, None) {
-            Ok(answer) => assert_eq!(answer.changed, 2, "an answer is about all records or none"),
+            Ok(answer) => {
+                assert_eq!(answer.changed, 2, "an answer is about all records or none");
+                acknowledged += 1;
+            }
             Err(error) => {
                 assert_short(&error.to_string(), TOLD_BYTES_MAX);
                 if matches!(error, DatabaseError::Lost(_)) {
-                    return;
+                    return acknowledged;
                 }
             }
         }
+    }
+    acknowledged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_target_begins_with_is_conversed_through() {
+        let found: Vec<u32> = (FRONTS.seeds)().iter().map(|seed| acknowledged(seed)).collect();
+        assert_eq!(found, [2, 0, 1, 0]);
+        // What comes before it is asked for is no answer; a NATS server's may be about messages of before.
+        let early = |seed: &Vec<u8>| acknowledged(&[&[seed[0] | 32][..], &seed[1..]].concat());
+        assert_eq!((FRONTS.seeds)().iter().map(early).collect::<Vec<_>>(), [0, 0, 0, 0]);
     }
 }

@@ -74,8 +74,18 @@ impl NatsWire {
         (inbox, lines): (String, Arc<Lines>),
     ) -> Result<Self, DatabaseError> {
         let version = greet(&socket, greeting, &inbox)?;
+        Ok(NatsWire::greeted(socket, version, subject, (inbox, lines)))
+    }
+
+    /// The same where the server has taken a hello in.
+    pub(super) fn greeted(
+        socket: Socket,
+        version: String,
+        subject: &str,
+        (inbox, lines): (String, Arc<Lines>),
+    ) -> Self {
         let subject = subject.to_owned();
-        Ok(NatsWire { socket, lines, subject, version, inbox, message: 0, body: Vec::new(), records: 0 })
+        NatsWire { socket, lines, subject, version, inbox, message: 0, body: Vec::new(), records: 0 }
     }
 }
 
@@ -93,27 +103,33 @@ fn greet(socket: &Socket, greeting: Option<&serde_json::Value>, inbox: &str) -> 
         env!("CARGO_PKG_VERSION")
     );
     channel.send(hello.as_bytes()).map_err(unavailable)?;
+    let mut is_taken_in = false;
     for _ in 0..ASIDES_MOST {
-        let (is_taken_in, length) = loop {
-            let input = channel.input();
-            match read_said(input).map_err(DatabaseError::Unavailable)? {
+        // What it has begun to say behind that is heard to its end: nobody looks at the rest of a line.
+        if is_taken_in && channel.input().is_empty() {
+            return Ok(version);
+        }
+        let (line, length) = loop {
+            match read_said(channel.input()).map_err(DatabaseError::Unavailable)? {
                 Some((Said::Error(what), _)) => {
                     return Err(DatabaseError::Unavailable(format!("the NATS server: {}", shortened(what, TOLD_MOST))));
                 }
-                Some((_, length)) => {
-                    let line = &input[..length];
-                    if let Some(json) = line.strip_prefix(b"INFO ") {
-                        version = version_of(&serde_json::from_slice(json).unwrap_or_default());
-                    }
-                    break (line.starts_with(b"PONG\r\n"), length);
-                }
+                Some((_, length)) => break (&channel.input()[..length], length),
                 None => channel.receive().map_err(unavailable)?,
             }
         };
-        channel.consume(length);
-        if is_taken_in {
-            return Ok(version);
+        if let Some(json) = line.strip_prefix(b"INFO ") {
+            version = version_of(&serde_json::from_slice(json).unwrap_or_default());
         }
+        is_taken_in |= line.starts_with(b"PONG\r\n");
+        let is_ping = line.starts_with(b"PING\r\n");
+        channel.consume(length);
+        if is_ping {
+            channel.send(b"PONG\r\n").map_err(unavailable)?;
+        }
+    }
+    if is_taken_in {
+        return Err(DatabaseError::Unavailable("the NATS server says more than what was asked for".to_owned()));
     }
     Err(DatabaseError::Unavailable(format!("the NATS server says {ASIDES_MOST} other things before it answers a PING")))
 }
@@ -207,7 +223,7 @@ impl Wire for NatsWire {
             match said {
                 Said::Ping => out.extend_from_slice(b"PONG\r\n"),
                 Said::Nothing | Said::Message(..) => {}
-                Said::Error(_) => return Err(Unasked::Wrong),
+                Said::Error(_) => return Err(Unasked::Ended),
             }
             consumed += length;
         }

@@ -15,12 +15,7 @@ use crate::statement::{
 pub static REDIS: Target = Target {
     name: "redis",
     run: |input| {
-        let (first, said) = input.split_first().unwrap_or((&0, &[]));
-        if let Ok(Some((_, length))) = read_part(said) {
-            assert!(length <= said.len());
-        }
-        let Some((ours, _theirs)) = said_by_a_server(said) else { return };
-        converse(WireSession::new(RedisWire::new(Socket::from(std::os::fd::OwnedFd::from(ours)))), *first);
+        asked(input);
     },
     seeds: || {
         texts(&[
@@ -70,13 +65,28 @@ fn program() -> Program {
     Program { tables: vec![table], statements, rows_max: 10, ..Program::default() }
 }
 
-fn converse(mut session: WireSession<RedisWire>, first: u8) {
-    let goes_on = |outcome: Result<(), DatabaseError>| !matches!(outcome, Err(DatabaseError::Lost(_)));
+/// How much was asked of such a server and answered.
+fn asked(input: &[u8]) -> u32 {
+    let (first, said) = input.split_first().unwrap_or((&0, &[]));
+    if let Ok(Some((_, length))) = read_part(said) {
+        assert!(length <= said.len());
+    }
+    let Some((ours, _theirs)) = said_by_a_server(said) else { return 0 };
+    converse(WireSession::new(RedisWire::new(Socket::from(std::os::fd::OwnedFd::from(ours)))), *first)
+}
+
+fn converse(mut session: WireSession<RedisWire>, first: u8) -> u32 {
+    session.parts().1.follow_script(first & 32 == 0);
+    let mut answered = 0;
+    let mut goes_on = |outcome: Result<(), DatabaseError>| {
+        answered += u32::from(outcome.is_ok());
+        !matches!(outcome, Err(DatabaseError::Lost(_)))
+    };
     if first & 1 == 0 && first & 2 == 0 && !goes_on(session.create_table(&table())) {
-        return;
+        return answered;
     }
     if !goes_on(session.prepare(&program())) {
-        return;
+        return answered;
     }
     let mut request = Request::default();
     request.cells.int(1);
@@ -88,8 +98,8 @@ fn converse(mut session: WireSession<RedisWire>, first: u8) {
     }
     let mut rows = Cells::new();
     if first & 2 != 0 {
-        let _ = session.count_rows("t");
-        return;
+        goes_on(session.count_rows("t").map(drop));
+        return answered;
     }
     let outcome = session.execute(&request, Some(&mut rows));
     if let Ok(answer) = &outcome {
@@ -97,6 +107,18 @@ fn converse(mut session: WireSession<RedisWire>, first: u8) {
         assert_eq!(rows.len() as u64, 2 * answer.rows);
     }
     if goes_on(outcome.map(drop)) {
-        let _ = session.version().and_then(|_| session.drop_table("t"));
+        goes_on(session.version().and_then(|_| session.drop_table("t")));
+    }
+    answered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_target_begins_with_is_conversed_through() {
+        let found: Vec<u32> = (REDIS.seeds)().iter().map(|seed| asked(seed)).collect();
+        assert_eq!(found, [3, 2, 2, 0]);
     }
 }

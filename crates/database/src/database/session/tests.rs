@@ -128,6 +128,7 @@ fn a_limit_holds_for_the_whole_answer_and_no_longer_than_the_writers_own_time() 
     session.set_limits(Arc::new(SessionLimits::new("", Duration::from_millis(300), Box::new(|| None))));
     // One byte now and then is no answer to a request of many.
     let server = std::thread::spawn(move || {
+        server.read_exact(&mut [0]).unwrap();
         while server.write_all(b"x").is_ok() {
             std::thread::sleep(Duration::from_millis(20));
         }

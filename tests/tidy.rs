@@ -78,6 +78,11 @@ fn what_is_found_is_no_sentence() {
 }
 
 #[test]
+fn the_recorder_takes_no_time_where_it_is_given() {
+    assert_tidy(rules::clocks);
+}
+
+#[test]
 fn modules_import_each_other_in_no_circle() {
     let found = circles::circles(&sources());
     assert!(found.is_empty(), "what these share belongs below them, in a file that both import: {found:#?}");
@@ -177,6 +182,21 @@ mod checker {
         let allowed = "fn shown(texts: &[String]) -> Vec<String> {\n    let all: Vec<String> = f();\n}\npub struct B {\n    pub note: Note,\n}\n";
         assert_eq!(findings(rules::findings, "src/measurement.rs", allowed), [""; 0]);
         assert_eq!(findings(rules::findings, "src/report/terminal.rs", text), [""; 0], "reports write sentences");
+    }
+
+    #[test]
+    fn clocks_that_are_taken_are_found_but_for_those_of_tests() {
+        let text = "fn f() {\n    let a = Instant::now();\n}\n#[cfg(test)]\nmod tests { fn g() { thread::sleep(d); } }";
+        let room = "crates/recorder/src/recorder/writer";
+        let says = "takes a time; go by the clock that is given, so that a simulator can give its own";
+        let found = findings(rules::clocks, &format!("{room}/lane.rs"), text);
+        assert_eq!(found, [format!("{room}/lane.rs:2: Instant::now {says}")]);
+        assert_eq!(findings(rules::clocks, &format!("{room}/opening_tests.rs"), text), [""; 0]);
+        assert_eq!(findings(rules::clocks, "crates/recorder/src/recorder/clock.rs", text), [""; 0]);
+        assert_eq!(
+            findings(rules::clocks, &format!("{room}/lane.rs"), "let a = clock.since(b); thread::sleep(c);").len(),
+            1
+        );
     }
 
     #[test]

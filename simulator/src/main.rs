@@ -4,7 +4,8 @@
 //!     cargo run --release -p simulator -- --seed 4711 --runs 1
 //!     cargo run --release -p simulator -- --exhaustive
 //!
-//! Two parts: the log of segments alone, and the spool that stands on two of them, with a database's ledger beside it.
+//! Three parts: the log of segments alone; the spool that stands on two of them, with a database's ledger beside it; and the recorder, from its door to its
+//! database.
 //!
 //! Invariant: a run depends on its seed alone, so that whatever fails is repeated by it. The status is 1 where something failed.
 
@@ -12,6 +13,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
+use loadline_recorder::recorder::log as log_of_recorder;
+use loadline_recorder::recorder::simulated as recorder;
 use loadline_recorder::recorder::spool::simulated as spool;
 use loadline_segments::segments::simulated::{self as log, Faults, Told, cuts, flips, losses};
 
@@ -20,22 +23,7 @@ use loadline_segments::segments::simulated::{self as log, Faults, Told, cuts, fl
 enum Part {
     Log,
     Spool,
-}
-
-impl Part {
-    fn name(self) -> &'static str {
-        match self {
-            Part::Log => "log",
-            Part::Spool => "spool",
-        }
-    }
-
-    fn run(self, seed: u64) -> Result<Faults, Told> {
-        match self {
-            Part::Log => log::run(seed),
-            Part::Spool => spool::run(seed),
-        }
-    }
+    Recorder,
 }
 
 /// Parts of the recorder in a world that fails.
@@ -53,6 +41,9 @@ struct Options {
     /// How long, at most; one minute where neither this nor --runs is given.
     #[arg(long)]
     minutes: Option<f64>,
+    /// Shows what the recorder says.
+    #[arg(long)]
+    log: bool,
     /// Instead: every cut, every flipped bit and every lost file of a log of 200 entries.
     #[arg(long)]
     exhaustive: bool,
@@ -60,6 +51,9 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    if !options.log {
+        log_of_recorder::be_silent();
+    }
     let outcome = if options.exhaustive { every_one() } else { from_seeds(&options) };
     match outcome {
         Ok(said) => {
@@ -82,16 +76,55 @@ fn from_seeds(options: &Options) -> Result<String, Told> {
             minutes.is_some_and(|minutes| begun.elapsed() >= Duration::from_secs_f64(60.0 * minutes.clamp(0.0, 1e6)));
         is_late || options.runs.is_some_and(|most| runs >= most)
     };
-    let (mut all, mut runs) = (Faults::default(), 0);
+    match options.part {
+        Part::Log => {
+            let (runs, all) = lives(options.seed, is_over, log::run, Faults::add)?;
+            Ok(format!(
+                "log: {} from seed {}, {}",
+                shown(runs),
+                options.seed,
+                of_spool(&all, "frames appended", "of them")
+            ))
+        }
+        Part::Spool => {
+            let (runs, all) = lives(options.seed, is_over, spool::run, Faults::add)?;
+            let all = of_spool(&all, "requests taken in", "of their records");
+            Ok(format!("spool: {} from seed {}, {all}", shown(runs), options.seed))
+        }
+        Part::Recorder => {
+            let (runs, all) = lives(options.seed, is_over, recorder::run, recorder::Faults::add)?;
+            Ok(format!(
+                "recorder: {} from seed {}, {all}; no record that was acknowledged is gone, and none is there twice",
+                shown(runs),
+                options.seed
+            ))
+        }
+    }
+}
+
+/// Lives from one seed after the other until it is over: how many, and what befell all of them.
+fn lives<F: Default>(
+    first: u64,
+    is_over: impl Fn(u64) -> bool,
+    run: impl Fn(u64) -> Result<F, Told>,
+    add: impl Fn(&mut F, &F),
+) -> Result<(u64, F), Told> {
+    let (mut all, mut runs) = (F::default(), 0);
     while !is_over(runs) {
-        all.add(&options.part.run(options.seed.wrapping_add(runs))?);
+        add(&mut all, &run(first.wrapping_add(runs))?);
         runs += 1;
     }
-    Ok(format!(
-        "{}: {runs} runs from seed {}, {} faults ({} power cuts, {} kills, {} failing disks, {} full disks, {} damages), {} {}; \
+    Ok((runs, all))
+}
+
+fn shown(runs: u64) -> String {
+    if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") }
+}
+
+fn of_spool(all: &Faults, what: &str, whose: &str) -> String {
+    format!(
+        "{} faults ({} power cuts, {} kills, {} failing disks, {} full disks, {} damages), {} {what}, {} {whose} damaged; \
          no value was wrong or doubled, none was lost that was not damaged, and all that were are counted",
-        options.part.name(),
-        options.seed,
         all.count(),
         all.cuts,
         all.kills,
@@ -99,11 +132,8 @@ fn from_seeds(options: &Options) -> Result<String, Told> {
         all.full,
         all.damages,
         all.frames,
-        match options.part {
-            Part::Log => format!("frames appended, {} of them damaged", all.damaged),
-            Part::Spool => format!("requests taken in, {} of their records damaged", all.damaged),
-        }
-    ))
+        all.damaged
+    )
 }
 
 /// Everything that can befall a small log at one place.

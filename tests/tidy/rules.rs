@@ -244,6 +244,30 @@ pub fn findings(source: &Source) -> Vec<String> {
     found
 }
 
+/// Where nothing may read a clock or wait by one that it was not given: a simulator gives its own.
+const TIME_IS_GIVEN: [&str; 5] = ["spool/", "writer/", "admission/", "stop.rs", "progress.rs"];
+/// What reads a clock, or waits by one.
+const TIME_TAKEN: [&str; 6] =
+    ["Instant::now", "SystemTime::now", "thread::sleep", ".elapsed()", "clock::now_ns", "MachineClock"];
+
+/// Clocks that are taken where they are to be given.
+pub fn clocks(source: &Source) -> Vec<String> {
+    let rest = source.path.strip_prefix("crates/recorder/src/recorder/").unwrap_or_default();
+    let is_test = rest.ends_with("tests.rs") || rest.contains("simulat") || rest.ends_with("fuzzed.rs");
+    if is_test || !TIME_IS_GIVEN.iter().any(|room| rest.starts_with(room)) {
+        return Vec::new();
+    }
+    let code = source.code.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let taken = |what: &'static str| code.find(what).map(|at| (at, what));
+    let shown = |(at, what): (usize, &str)| {
+        source.at(
+            at,
+            &format!("{what} takes a time; go by the clock that is given, so that a simulator can give its own"),
+        )
+    };
+    TIME_TAKEN.into_iter().filter_map(taken).map(shown).collect()
+}
+
 /// Banned words.
 pub fn words(source: &Source) -> Vec<String> {
     let stem = source.path.rsplit('/').next().and_then(|file| file.strip_suffix(".rs")).unwrap_or_default();

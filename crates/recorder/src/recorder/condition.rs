@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::admission::{Gate, Governor};
+use super::clock::now_ns;
 use super::meter::Meter;
 use super::metrics::{self, Shown};
 use super::progress::{Cause, LaneWaiting, oldest, why_late};
 use super::pulse::{Heartbeat, Pulse};
-use super::spool::{APART_LANES, CommitterHandle, Counts, GREEDY_LANES, QuarantineView, Reader, now_ns};
+use super::spool::{APART_LANES, CommitterHandle, Counts, GREEDY_LANES, QuarantineView, Reader};
 
 /// A part that is silent for so long is no longer waited for by whoever asks whether the recorder is ready.
 const SILENT_MAX: Duration = Duration::from_secs(30);

@@ -279,7 +279,8 @@ mod tests {
         meter.sources.note_sent("a \"b\"\n", 7, 1);
         meter.sources.note_lag("a \"b\"\n", std::time::Duration::from_millis(20));
         meter.commit_times.add(std::time::Duration::from_millis(3));
-        let gate = Gate::new(Box::new(|| 0.0), Box::new(|| std::time::Duration::ZERO));
+        let gate =
+            Gate::new(Box::new(|| 0.0), Box::new(|| std::time::Duration::ZERO), crate::recorder::clock::machine());
         let view = View { window_rows: 64, rate_per_s: None, is_stale: false, is_out_of_reach: false };
         let counts = Counts { acknowledged: 5, committed: 2, spooled: 2, quarantined: 1, ..Counts::default() };
         let page = text(&Shown {

@@ -6,6 +6,7 @@
 pub mod access;
 pub mod admission;
 pub mod bucket;
+pub mod clock;
 mod condition;
 pub mod config;
 mod control;
@@ -32,6 +33,8 @@ pub mod pulse;
 mod quarantine;
 mod quote;
 mod running;
+#[cfg(any(test, feature = "simulated"))]
+pub mod simulated;
 mod sources;
 pub mod spool;
 pub mod stop;

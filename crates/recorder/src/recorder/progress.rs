@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::clock::{SharedClock, machine};
+
 /// So many tries in a row that failed are no accident: the recorder is not ready.
 pub const FAILED_TRIES: u32 = 10;
 
@@ -52,8 +54,17 @@ pub struct Waiting {
 }
 
 /// How far all writers have come.
-#[derive(Debug, Default)]
-pub struct Progress(Mutex<BTreeMap<u32, LaneProgress>>);
+#[derive(Debug)]
+pub struct Progress {
+    lanes: Mutex<BTreeMap<u32, LaneProgress>>,
+    clock: SharedClock,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Progress::by(machine())
+    }
+}
 
 impl Cause {
     /// Its name on `/metrics`.
@@ -68,8 +79,13 @@ impl Cause {
 }
 
 impl Progress {
+    /// Nothing is known yet; waiting is measured by a clock.
+    pub fn by(clock: SharedClock) -> Self {
+        Progress { lanes: Mutex::default(), clock }
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, LaneProgress>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A writer has come to an entry.
@@ -78,7 +94,7 @@ impl Progress {
         let lane = lanes.entry(lane).or_default();
         lane.through = through;
         if let Some((_, since)) = lane.watched.take_if(|(entry, _)| *entry <= through) {
-            lane.waited = Some((since.elapsed(), Instant::now()));
+            lane.waited = Some((self.clock.since(since), self.clock.now()));
         }
     }
 
@@ -87,15 +103,15 @@ impl Progress {
         let mut lanes = self.lock();
         let lane = lanes.entry(lane).or_default();
         if lane.watched.is_none() && entry > lane.through {
-            lane.watched = Some((entry, Instant::now()));
+            lane.watched = Some((entry, self.clock.now()));
         }
     }
 
     /// How long entries wait in some lanes: the longest of what has waited until a moment ago and what waits now.
     pub fn wait_of(&self, lanes: std::ops::Range<u32>) -> Duration {
         let of = |lane: &LaneProgress| {
-            let waits = lane.watched.map(|(_, since)| since.elapsed());
-            let waited = lane.waited.filter(|(_, at)| at.elapsed() < WAITED_LASTS).map(|(waited, _)| waited);
+            let waits = lane.watched.map(|(_, since)| self.clock.since(since));
+            let waited = lane.waited.filter(|(_, at)| self.clock.since(*at) < WAITED_LASTS).map(|(waited, _)| waited);
             waits.max(waited)
         };
         self.lock().range(lanes).filter_map(|(_, lane)| of(lane)).max().unwrap_or_default()
@@ -103,7 +119,7 @@ impl Progress {
 
     /// How long the entries that wait now have waited in some lanes.
     pub fn waits_now(&self, lanes: std::ops::Range<u32>) -> Duration {
-        let of = |lane: &LaneProgress| lane.watched.map(|(_, since)| since.elapsed());
+        let of = |lane: &LaneProgress| lane.watched.map(|(_, since)| self.clock.since(since));
         self.lock().range(lanes).filter_map(|(_, lane)| of(lane)).max().unwrap_or_default()
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::admission::gate::CLOSES_AT;
 use super::admission::{Gate, Governor, ModelLine};
+use super::clock;
 use super::condition::{Condition, Page};
 use super::config::Config;
 use super::control::{Control, listen};
@@ -68,11 +69,10 @@ impl Recorder {
         let mut file = open_spool(config, is_direct)?;
         let (reader, before) = (file.reader(), file.counts());
         let damaged_before = reader.damaged_rows()?.saturating_sub(file.damage().rows);
-        let openings = openings(&mut file, config, is_direct)?;
-        let runtime = runtime()?;
+        let (openings, runtime) = (openings(&mut file, config, is_direct)?, runtime()?);
         let (committer, spool) = Committer::start(file).map_err(|error| StartError::System(error.to_string()))?;
         let meter = Arc::new(Meter::default());
-        let governor = Arc::new(Governor::new(&config.admission, config.writer.batch, line));
+        let governor = Arc::new(Governor::new(&config.admission, config.writer.batch, line, clock::machine()));
         let gate = gate(&spool, &meter, config, is_direct);
         let pulses: Vec<_> = openings.iter().map(|(lane, _)| (*lane, Arc::new(Pulse::new()))).collect();
         let condition = Arc::new(Condition {
@@ -91,7 +91,7 @@ impl Recorder {
             ready_within: config.ready_within,
             lanes: config.writer.count,
         });
-        let lane_stop = Arc::new(Stop::default());
+        let (intake_stop, lane_stop) = (Arc::new(Stop::default()), Arc::new(Stop::default()));
         let registry = Arc::new(registry(config));
         let settings = |lane, opening, pulse| LaneSettings {
             lane,
@@ -102,18 +102,19 @@ impl Recorder {
             database: Arc::clone(&database),
             registry: Arc::clone(&registry),
             spool: spool.clone(),
+            reader: reader.clone(),
             pace: Arc::clone(&governor) as Arc<dyn Pace>,
             meter: Arc::clone(&meter),
             pulse,
             stop: Arc::clone(&lane_stop),
+            clock: clock::machine(),
         };
         let (mut lanes, mut direct) = (Vec::new(), Vec::<DirectHandle>::new());
         for ((lane, opening), (_, pulse)) in openings.into_iter().zip(pulses) {
-            let (feed, handle) = feed_of(lane, &reader, &runtime);
+            let (feed, handle) = feed_of(lane, &runtime);
             direct.extend(handle);
             lanes.push(spawn_lane(settings(lane, opening, pulse), feed)?);
         }
-        let intake_stop = Arc::new(Stop::default());
         let control = listen(&config.spool.path, runtime.handle(), spool.clone(), Arc::clone(&intake_stop));
         let surroundings = surroundings(config, &condition, spool, direct, Arc::clone(&intake_stop));
         let recorder = Recorder {
@@ -350,11 +351,11 @@ fn runtime() -> Result<tokio::runtime::Runtime, StartError> {
 }
 
 /// Where a lane's entries come from, and, where that is the intake, what they are given by.
-fn feed_of(lane: u32, reader: &Reader, runtime: &tokio::runtime::Runtime) -> (Feed, Option<DirectHandle>) {
+fn feed_of(lane: u32, runtime: &tokio::runtime::Runtime) -> (Feed, Option<DirectHandle>) {
     if lane < FIRST_DIRECT_LANE {
-        return (Feed::Spool(reader.clone()), None);
+        return (Feed::Spool, None);
     }
-    let (feed, handle) = Feed::direct(runtime.handle().clone());
+    let (feed, handle) = Feed::direct(runtime.handle().clone(), clock::machine());
     (feed, Some(handle))
 }
 
@@ -419,5 +420,5 @@ fn gate(spool: &CommitterHandle, meter: &Arc<Meter>, config: &Config, is_direct:
     };
     let lanes = config.writer.count;
     let wait = move || if is_direct { Duration::ZERO } else { for_progress.progress.wait_of(0..lanes) };
-    Arc::new(Gate::new(Box::new(filled), Box::new(wait)))
+    Arc::new(Gate::new(Box::new(filled), Box::new(wait), clock::machine()))
 }

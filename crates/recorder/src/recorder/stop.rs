@@ -3,19 +3,33 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::clock::{SharedClock, machine};
+
 /// Whether and until when things go on.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Stop {
     /// When the time is over, once somebody asked.
     over_at: Mutex<Option<Instant>>,
     changed: Condvar,
+    clock: SharedClock,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Stop::by(machine())
+    }
 }
 
 impl Stop {
+    /// One that goes by a clock.
+    pub fn by(clock: SharedClock) -> Self {
+        Stop { over_at: Mutex::default(), changed: Condvar::new(), clock }
+    }
+
     /// Asks everybody to come to an end within this time. Asking again may only shorten it.
     pub fn ask(&self, within: Duration) {
         let mut over_at = self.over_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = Instant::now() + within;
+        let new = self.clock.now() + within;
         *over_at = Some(over_at.map_or(new, |old| old.min(new)));
         self.changed.notify_all();
     }
@@ -32,26 +46,29 @@ impl Stop {
 
     /// Whether the time is over.
     pub fn is_over(&self) -> bool {
-        self.over_at().is_some_and(|over_at| over_at <= Instant::now())
+        self.over_at().is_some_and(|over_at| over_at <= self.clock.now())
     }
 
     /// Waits for this long, or until the time is over; whether it is.
     pub fn wait(&self, time: Duration) -> bool {
-        let until = Instant::now() + time;
-        let mut over_at = self.over_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = self.clock.now() + time;
         loop {
-            let now = Instant::now();
+            let (over_at, now) = (self.over_at(), self.clock.now());
             if over_at.is_some_and(|over_at| over_at <= now) {
                 return true;
             }
             if now >= until {
                 return false;
             }
-            let end = over_at.map_or(until, |over_at| until.min(over_at));
-            over_at = match self.changed.wait_timeout(over_at, end - now) {
-                Ok((over_at, _)) => over_at,
-                Err(poisoned) => poisoned.into_inner().0,
-            };
+            let waits = over_at.map_or(until, |over_at| until.min(over_at)) - now;
+            if self.clock.pass(waits) {
+                continue;
+            }
+            let known = self.over_at.lock().unwrap_or_else(PoisonError::into_inner);
+            // Whoever asked meanwhile woke nobody.
+            if *known == over_at {
+                drop(self.changed.wait_timeout(known, waits));
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::fairness::{Shares, Short};
+use crate::recorder::clock::SharedClock;
 use crate::recorder::log;
 
 /// The gate closes when this share of the spool is filled.
@@ -114,6 +115,7 @@ pub struct Gate {
     read: ReadUsage,
     read_wait: ReadWait,
     begun: Instant,
+    clock: SharedClock,
 }
 
 #[derive(Default)]
@@ -142,8 +144,8 @@ impl Guarded {
 
 impl Gate {
     /// A gate that reads how filled the spool is, 0 to 1, and how long records wait in the lanes of all sources.
-    pub fn new(read: ReadUsage, read_wait: ReadWait) -> Self {
-        Gate { state: Mutex::default(), read, read_wait, begun: Instant::now() }
+    pub fn new(read: ReadUsage, read_wait: ReadWait, clock: SharedClock) -> Self {
+        Gate { state: Mutex::default(), read, read_wait, begun: clock.now(), clock }
     }
 
     /// Whether a source that was let in sends more than its share while the records of others wait.
@@ -152,7 +154,7 @@ impl Gate {
         if wait < LATE_FROM {
             return false;
         }
-        let now_s = self.begun.elapsed().as_secs_f64();
+        let now_s = self.clock.since(self.begun).as_secs_f64();
         self.state.lock().unwrap_or_else(PoisonError::into_inner).gate.is_greedy(source, wait, now_s)
     }
 
@@ -167,7 +169,7 @@ impl Gate {
     /// A source wants to bring this many bytes.
     pub fn ask(&self, source: &str, bytes: u64) -> Turn {
         let filled = (self.read)();
-        let now_s = self.begun.elapsed().as_secs_f64();
+        let now_s = self.clock.since(self.begun).as_secs_f64();
         let mut guarded = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match guarded.seen {
             Some((at_s, before)) if now_s - at_s >= 1.0 => {
@@ -186,6 +188,7 @@ impl Gate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorder::clock::machine;
 
     fn usage(filled: f64) -> Usage {
         Usage { filled, empties_per_s: 0.01 }
@@ -208,7 +211,7 @@ mod tests {
     fn a_gate_opens_again_without_being_asked_by_a_request() {
         let filled = std::sync::Arc::new(Mutex::new(0.95));
         let for_gate = std::sync::Arc::clone(&filled);
-        let gate = Gate::new(Box::new(move || *for_gate.lock().unwrap()), Box::new(|| Duration::ZERO));
+        let gate = Gate::new(Box::new(move || *for_gate.lock().unwrap()), Box::new(|| Duration::ZERO), machine());
         assert!(gate.is_closed() && matches!(gate.ask("a", 1), Turn::Closed(..)));
         *filled.lock().unwrap() = 0.80;
         assert!(gate.is_closed());

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::limit::{LEAST_ROWS, Limit, Reach, TIMES_LEAST};
 use super::rate::{Bucket, Residuals};
+use crate::recorder::clock::SharedClock;
 use crate::recorder::config::AdmissionConfig;
 use crate::recorder::log;
 use crate::recorder::pace::Pace;
@@ -30,6 +31,7 @@ pub struct ModelLine {
 pub struct Governor {
     state: Mutex<State>,
     begun: Instant,
+    clock: SharedClock,
 }
 
 /// What the governor knows. Time is one of the values it is given.
@@ -65,8 +67,8 @@ pub struct View {
 
 impl Governor {
     /// A governor for transactions of at most `batch` rows.
-    pub fn new(config: &AdmissionConfig, batch: u32, line: Option<ModelLine>) -> Self {
-        Governor { state: Mutex::new(State::new(config, batch, line)), begun: Instant::now() }
+    pub fn new(config: &AdmissionConfig, batch: u32, line: Option<ModelLine>, clock: SharedClock) -> Self {
+        Governor { state: Mutex::new(State::new(config, batch, line)), begun: clock.now(), clock }
     }
 
     /// What it does now.
@@ -90,7 +92,7 @@ impl Pace for Governor {
     }
 
     fn wait(&self, rows: u64, stop: &Stop) {
-        let now_s = self.begun.elapsed().as_secs_f64();
+        let now_s = self.clock.since(self.begun).as_secs_f64();
         let wait_s = self.lock().take(rows, now_s);
         if wait_s > 0.0 {
             stop.wait(Duration::from_secs_f64(wait_s));
@@ -98,7 +100,7 @@ impl Pace for Governor {
     }
 
     fn observe(&self, rows: u64, took: Duration) {
-        let now_s = self.begun.elapsed().as_secs_f64();
+        let now_s = self.clock.since(self.begun).as_secs_f64();
         self.lock().observe(rows, took.as_secs_f64(), now_s);
     }
 }

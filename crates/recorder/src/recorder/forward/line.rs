@@ -60,7 +60,7 @@ impl Line {
             taking,
             meter,
             stop,
-            began_ns: crate::recorder::spool::now_ns(),
+            began_ns: crate::recorder::clock::now_ns(),
             listed: VecDeque::new(),
             swept: None,
             under_way: BTreeSet::new(),
@@ -262,5 +262,5 @@ async fn listen(shared: Arc<Shared>, mut hints: Subscriber) {
 }
 
 fn seed() -> u64 {
-    u64::from(std::process::id()) ^ crate::recorder::spool::now_ns().unsigned_abs()
+    u64::from(std::process::id()) ^ crate::recorder::clock::now_ns().unsigned_abs()
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::rename::rename_new;
 use super::usage;
 use super::{Inbox, InboxError, Taking, Waiting, unusable};
-use crate::recorder::spool::now_ns;
+use crate::recorder::clock::now_ns;
 
 /// Version of the files with reasons.
 const VERSION: u32 = 1;

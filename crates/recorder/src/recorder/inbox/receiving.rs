@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use super::usage::{self, Usage};
 use super::{Inbox, InboxError, Upload, check_camera, check_name, misplaced, unusable};
+use crate::recorder::clock::now_ns;
 use crate::recorder::lock::Lock;
-use crate::recorder::spool::now_ns;
 
 /// How often it is looked whether the folder is where it was, when nothing is acknowledged.
 const LOOK_AFTER: Duration = Duration::from_millis(500);

@@ -9,10 +9,11 @@ use super::checking::{Checked, check};
 use super::live::Live;
 use crate::recorder::access::Sender;
 use crate::recorder::admission::{Gate, Turn};
+use crate::recorder::clock::{MachineClock, now_ns};
 use crate::recorder::line::{LineBounds, LineError, Precision};
 use crate::recorder::meter::Meter;
 use crate::recorder::spool::{
-    CommitterHandle, Entry, Offer, Placed, Refusal, Refused as RefusedRecord, SpoolError, Stored, lane_of, now_ns,
+    CommitterHandle, Entry, Offer, Placed, Refusal, Refused as RefusedRecord, SpoolError, Stored, lane_of,
     unspooled_number,
 };
 use crate::recorder::writer::{DirectAnswer, DirectHandle, DirectWait, message_number};
@@ -270,7 +271,7 @@ impl Door {
             is_packed: false,
         };
         let refusal = Refusal { row: -1, rows, body, reason };
-        let sequence = message_number(&offer).unwrap_or_else(unspooled_number);
+        let sequence = message_number(&offer).unwrap_or_else(|| unspooled_number(&MachineClock));
         let entry = Arc::new(Entry { sequence, offer });
         self.settings.spool.quarantine_async(vec![RefusedRecord { entry, refusal, is_spooled: false }]).await
     }

@@ -195,7 +195,11 @@ fn surroundings(has_tokens: bool) -> (Surroundings, Caught) {
         route: Route::Spool(committer.clone(), 1),
         spool: committer,
         meter: Arc::default(),
-        gate: Arc::new(Gate::new(Box::new(|| 0.0), Box::new(|| std::time::Duration::ZERO))),
+        gate: Arc::new(Gate::new(
+            Box::new(|| 0.0),
+            Box::new(|| std::time::Duration::ZERO),
+            crate::recorder::clock::machine(),
+        )),
         memory_bytes: config.memory_bytes,
         keeps_good_lines: true,
         live: Arc::clone(&live),

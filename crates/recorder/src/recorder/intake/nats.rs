@@ -18,10 +18,10 @@ use super::door::{Begun, Incoming, Refused, Taken};
 use super::jetstream::{ACK_WAIT, connect};
 use super::{Entry, Running, Surroundings};
 use crate::recorder::access::{Owner, Sender};
+use crate::recorder::clock::now_ns;
 use crate::recorder::config::NatsConfig;
 use crate::recorder::line::Precision;
 use crate::recorder::log;
-use crate::recorder::spool::now_ns;
 
 /// Registry entry.
 pub(super) static NATS: Entry = Entry {

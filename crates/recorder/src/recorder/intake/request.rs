@@ -13,10 +13,10 @@ use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, HeaderName};
 
 use super::door::{Door, Incoming, Memory, Refused};
 use crate::recorder::access::{Owner, Sender, Senders, TokenHash};
+use crate::recorder::clock::now_ns;
 use crate::recorder::config::ListenConfig;
 use crate::recorder::line::Precision;
 use crate::recorder::quote::in_quotes;
-use crate::recorder::spool::now_ns;
 
 /// The longest name of a source and id of a message, in bytes.
 const NAME_BYTES_MAX: usize = 200;

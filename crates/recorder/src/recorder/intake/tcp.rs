@@ -29,11 +29,12 @@ use super::request::retry_after_s;
 use super::response::SEND_AGAIN;
 use super::{Entry, Running, Surroundings};
 use crate::recorder::access::{Owner, Sender, TokenHash, Why};
+use crate::recorder::clock::now_ns;
 use crate::recorder::config::ListenConfig;
 use crate::recorder::line::{LineError, Precision};
 use crate::recorder::log;
 use crate::recorder::quote::in_quotes;
-use crate::recorder::spool::{SpoolError, now_ns};
+use crate::recorder::spool::SpoolError;
 
 /// Registry entry.
 pub(super) static TCP: Entry = Entry {

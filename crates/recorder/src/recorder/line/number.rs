@@ -30,6 +30,11 @@ pub(super) fn field_value(token: &[u8]) -> Result<Value<'static>, String> {
 
 /// Reads a whole number with an optional sign.
 pub(super) fn whole(token: &[u8]) -> Option<i64> {
+    // Nearly every time stamp is digits alone, and so many of them are never more than 64 bits.
+    let (number, end) = digits(token, 0, 0);
+    if end == token.len() && (1..=19).contains(&end) {
+        return i64::try_from(number).ok();
+    }
     std::str::from_utf8(token).ok()?.parse().ok()
 }
 
@@ -104,6 +109,23 @@ fn digits(input: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whole_numbers_are_those_of_the_standard_library(text in "[-+]?[0-9]{0,22}", odd in "[-+0-9a. ]{0,6}") {
+            for text in [text, odd] {
+                prop_assert_eq!(whole(text.as_bytes()), text.parse().ok(), "{}", text);
+            }
+        }
+
+        #[test]
+        fn whole_numbers_at_the_edges_are_those_of_the_standard_library(below in 0_u64..200, digits in 17_u32..20) {
+            for edge in [i64::MAX.unsigned_abs() + 100, 10_u64.pow(digits), u64::MAX] {
+                let text = (edge - below).to_string();
+                prop_assert_eq!(whole(text.as_bytes()), text.parse().ok(), "{}", text);
+            }
+        }
+    }
 
     #[test]
     fn all_kinds_are_told_apart() {

@@ -14,8 +14,8 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::strangers::Strangers;
+use crate::recorder::clock::now_ns;
 use crate::recorder::log;
-use crate::recorder::spool::now_ns;
 use crate::units::show_utc_ms;
 
 /// Characters of a reader's request that are kept, and of a stranger's.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::super::spool::now_ns;
+use super::super::clock::now_ns;
 use crate::units::{show_seconds, show_utc_ms};
 
 /// A machine's clock that stands before this is wrong: 2026-01-01, in nanoseconds since 1970.

@@ -8,8 +8,8 @@ use crate::data::violation::Violation;
 use crate::database::{Database, DatabaseError, Session};
 use crate::layout::RECORD_ID;
 use crate::record::{Cell, Cells};
+use crate::recorder::clock::now_ns;
 use crate::recorder::durability;
-use crate::recorder::spool::now_ns;
 use crate::recorder::writer::ensure;
 use crate::statement::{Expect, Request, Step};
 

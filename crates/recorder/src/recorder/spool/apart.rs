@@ -26,6 +26,11 @@ pub struct Apart {
     pub rest: Vec<u8>,
 }
 
+/// The id of those records of a message that are of one measurement, where they wait apart; empty where the message has none.
+fn part_id(offer: &Offer, measurement: &str) -> String {
+    if offer.message_id.is_empty() { String::new() } else { format!("{} {measurement}", offer.message_id) }
+}
+
 /// The records of one measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApartPart {
@@ -47,10 +52,7 @@ impl Apart {
 
     fn offer(&self, part: &ApartPart, lane: u32) -> Offer {
         // An entry of the spool was found to be no duplicate before. Of any other, each part has an id of its own.
-        let message_id = match &self.entry.offer.message_id {
-            id if id.is_empty() || self.is_spooled => String::new(),
-            id => format!("{id} {}", part.measurement),
-        };
+        let message_id = if self.is_spooled { String::new() } else { part_id(&self.entry.offer, &part.measurement) };
         let rows = u32::try_from(part.rows.len()).unwrap_or(u32::MAX);
         Offer { lane, message_id, rows, body: part.body.clone(), ..self.entry.offer.without_body() }
     }
@@ -71,6 +73,12 @@ impl Group<'_> {
             self.append(&offer)?;
         }
         Ok(())
+    }
+
+    /// Whether the records of a measurement of a message that was not in the spool were set apart before.
+    pub(super) fn was_set_apart(&self, message: &Offer, measurement: &str) -> bool {
+        let part = Offer { message_id: part_id(message, measurement), ..message.without_body() };
+        self.is_known(&part)
     }
 
     fn take_apart(&mut self, apart: &Apart) -> Result<(), SpoolError> {

@@ -1,6 +1,5 @@
 //! What a group can change: entries, ids, and how far lanes are settled. The changes of quarantine and of what waits apart have files of their own.
 
-use super::clock::now_ns;
 use super::fact::{ENTRY, Fact, Id, StoredEntry, StoredRefusal};
 use super::file::Stored;
 use super::group::{FactList, Frame, Group, NOWHERE, Now, effect_of};
@@ -44,7 +43,7 @@ impl Group<'_> {
             };
             return Err(SpoolError::Full(format!("{used} of {bound} wait for the database{kept}")));
         }
-        let (id, id_s) = (self.id_of(offer), seconds(self.file.clock.now_ns()));
+        let (id, id_s) = (self.id_of(offer), seconds(self.file.id_clock.now_ns()));
         if let Some(id) = &id {
             if self.knows(offer, id) {
                 return Ok(Stored::Duplicate);
@@ -67,6 +66,11 @@ impl Group<'_> {
     /// An offer as it is to be stored: compressed, where that is so.
     pub(super) fn as_stored(&self, offer: Offer) -> Offer {
         if self.file.compresses { offer.packed() } else { offer }
+    }
+
+    /// Whether a message was taken in before.
+    pub(super) fn is_known(&self, offer: &Offer) -> bool {
+        self.id_of(offer).is_some_and(|id| self.knows(offer, &id))
     }
 
     fn id_of(&self, offer: &Offer) -> Option<Id> {
@@ -119,7 +123,8 @@ impl Group<'_> {
 
     /// Puts what is damaged into quarantine.
     pub(super) fn put_damage(&mut self, entry: i64, row: i64, reason: &str, offer: Offer) {
-        let refusal = StoredRefusal { id: 0, entry, row, quarantined_ns: now_ns(), reason: reason.to_owned(), offer };
+        let quarantined_ns = self.file.clock.day_ns();
+        let refusal = StoredRefusal { id: 0, entry, row, quarantined_ns, reason: reason.to_owned(), offer };
         let rows = u64::from(refusal.offer.rows);
         let bytes = refusal.stored_bytes();
         self.counts.quarantined += rows;
@@ -199,7 +204,7 @@ impl Group<'_> {
     /// # Errors
     /// As the disk fails.
     pub fn forget_messages(&mut self) -> Result<(), SpoolError> {
-        self.forget_messages_at(self.file.clock.now_ns())
+        self.forget_messages_at(self.file.id_clock.now_ns())
     }
 
     pub(super) fn forget_messages_at(&mut self, now_ns: i64) -> Result<(), SpoolError> {

@@ -1,23 +1,26 @@
-//! The clock that ids of messages grow old by, and that of the day. Main type: [`IdClock`].
+//! The clock that ids of messages grow old by. Main type: [`IdClock`].
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
+
+use crate::recorder::clock::{Clock, SharedClock};
 
 /// A time in nanoseconds that goes on only as the monotonic clock does, from a value that was stored. The clock of the day may jump: by it
 /// all ids would be forgotten when it is a day ahead for a moment.
 ///
 /// Invariant: of whatever is stored and begun with again, in however many processes, it is never ahead of the first value by more than the
 /// time that has really passed. An id with a time of this clock is therefore never older by it than it really is.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct IdClock {
     base_ns: i64,
     since: Instant,
+    steady: SharedClock,
 }
 
 impl IdClock {
-    /// Goes on from a value that was stored.
-    pub fn new(stored_ns: i64) -> Self {
-        IdClock { base_ns: stored_ns, since: Instant::now() }
+    /// Goes on from a value that was stored, as a steady clock does.
+    pub fn new(stored_ns: i64, steady: &SharedClock) -> Self {
+        IdClock { base_ns: stored_ns, since: steady.now(), steady: SharedClock::clone(steady) }
     }
 
     /// A first value, where none was stored: that of the clock of the day, but not beyond the newest of the ids that there are.
@@ -27,7 +30,7 @@ impl IdClock {
 
     /// Its time.
     pub fn now_ns(&self) -> i64 {
-        self.after(self.since.elapsed())
+        self.after(self.steady.since(self.since))
     }
 
     fn after(&self, passed: Duration) -> i64 {
@@ -37,33 +40,28 @@ impl IdClock {
     /// Catches up with a value of the same clock that another one has stored.
     pub fn catch_up(&mut self, stored_ns: i64) {
         if stored_ns > self.now_ns() {
-            *self = IdClock::new(stored_ns);
+            *self = IdClock::new(stored_ns, &self.steady);
         }
     }
 }
 
-/// Nanoseconds since 1970.
-pub fn now_ns() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-}
-
 /// A number for what was never in the spool, where quarantine wants that of an entry: below 0, and another one each time.
-pub fn unspooled_number() -> i64 {
+pub fn unspooled_number(clock: &dyn Clock) -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
-    let next = |last: i64| (-now_ns()).min(last - 1);
-    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last))).map_or(-now_ns(), next)
+    let next = |last: i64| (-clock.day_ns()).min(last - 1);
+    LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(next(last))).map_or(-clock.day_ns(), next)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorder::clock::machine;
 
     const DAY_NS: i64 = 86_400_000_000_000;
 
     #[test]
     fn it_goes_on_with_the_time_that_passes_and_never_back() {
-        let mut clock = IdClock::new(7);
+        let mut clock = IdClock::new(7, &machine());
         assert_eq!((clock.after(Duration::from_nanos(5)), clock.after(Duration::MAX)), (12, i64::MAX));
         clock.catch_up(3);
         assert!((7..DAY_NS).contains(&clock.now_ns()));

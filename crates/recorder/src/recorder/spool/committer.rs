@@ -6,6 +6,8 @@
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod caught;
+#[cfg(any(test, feature = "simulated"))]
+mod here;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,9 +23,15 @@ use super::worker::Worker;
 use super::{
     Apart, ApartLanes, Deferred, LaneNews, LaneOpening, Offer, QuarantineView, SpoolError, SpoolFile, holder_of,
 };
+use crate::recorder::clock::SharedClock;
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use caught::Caught;
+#[cfg(any(test, feature = "simulated"))]
+use here::Here;
+
+/// Where an answer goes.
+type Answering<T> = oneshot::Sender<Result<T, SpoolError>>;
 
 /// How often the thread is to look after what is not asked for.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
@@ -42,6 +50,10 @@ pub struct CommitterHandle {
     requests: mpsc::Sender<Request>,
     shared: Arc<Shared>,
     compresses: bool,
+    clock: SharedClock,
+    /// What does the thread's work where there is none.
+    #[cfg(any(test, feature = "simulated"))]
+    here: Option<Here>,
 }
 
 impl Committer {
@@ -50,13 +62,9 @@ impl Committer {
     /// # Errors
     /// When the system has no thread left.
     pub fn start(file: SpoolFile) -> std::io::Result<(Committer, CommitterHandle)> {
-        let (requests, receiver) = mpsc::channel(QUEUE_MAX);
-        let shared = Arc::new(Shared::default());
-        let compresses = file.compresses;
-        let worker = Worker::new(file, receiver, Arc::clone(&shared));
-        let work = move || worker.work();
-        let thread = std::thread::Builder::new().name("spool".to_owned()).spawn(work)?;
-        Ok((Committer { thread }, CommitterHandle { requests, shared, compresses }))
+        let (handle, worker) = CommitterHandle::over(file);
+        let thread = std::thread::Builder::new().name("spool".to_owned()).spawn(move || worker.work())?;
+        Ok((Committer { thread }, handle))
     }
 
     /// Waits until the thread has ended, after the last handle was dropped.
@@ -67,6 +75,65 @@ impl Committer {
 }
 
 impl CommitterHandle {
+    /// A handle, and what does what it asks for.
+    fn over(file: SpoolFile) -> (CommitterHandle, Worker) {
+        let (requests, receiver) = mpsc::channel(QUEUE_MAX);
+        let shared = Arc::new(Shared::default());
+        let (compresses, clock) = (file.compresses, SharedClock::clone(&file.clock));
+        let worker = Worker::new(file, receiver, Arc::clone(&shared));
+        let handle = CommitterHandle {
+            requests,
+            shared,
+            compresses,
+            clock,
+            #[cfg(any(test, feature = "simulated"))]
+            here: None,
+        };
+        (handle, worker)
+    }
+
+    /// Asks, where it can be waited for that there is room.
+    fn ask(&self, request: Request) -> Result<(), SpoolError> {
+        let asked = self.requests.blocking_send(request).map_err(|_| ended());
+        self.work_here();
+        asked
+    }
+
+    async fn ask_async(&self, request: Request) -> Result<(), SpoolError> {
+        let asked = self.requests.send(request).await.map_err(|_| ended());
+        self.work_here();
+        asked
+    }
+
+    /// Asks where there is room: where many requests wait, each of them does as well.
+    fn ask_if_room(&self, request: Request) {
+        let _ = self.requests.try_send(request);
+        self.work_here();
+    }
+
+    /// Asks, and waits for the answer.
+    fn answer<T>(&self, ask: impl FnOnce(Answering<T>) -> Request) -> Result<T, SpoolError> {
+        let (answer, answered) = oneshot::channel();
+        self.ask(ask(answer))?;
+        answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+    }
+
+    async fn answer_async<T>(&self, ask: impl FnOnce(Answering<T>) -> Request) -> Result<T, SpoolError> {
+        let (answer, answered) = oneshot::channel();
+        self.ask_async(ask(answer)).await?;
+        answered.await.unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+    }
+
+    #[cfg(any(test, feature = "simulated"))]
+    fn work_here(&self) {
+        if let Some(here) = &self.here {
+            here.work();
+        }
+    }
+
+    #[cfg(not(any(test, feature = "simulated")))]
+    fn work_here(&self) {}
+
     /// Stores an offer; comes back when it is durable. That of a source that sends more than its share waits in another lane than its own.
     ///
     /// # Errors
@@ -75,7 +142,7 @@ impl CommitterHandle {
         // Those who take in do it, each for itself, so that it does not hold up the one thread that writes.
         let offer = if self.compresses { offer.packed() } else { offer };
         let (answer, answered) = oneshot::channel();
-        self.requests.send(Request::Append { offer, is_greedy, answer }).await.map_err(|_| ended())?;
+        self.ask_async(Request::Append { offer, is_greedy, answer }).await?;
         // A thread that ended in a panic may have stored it.
         answered.await.unwrap_or_else(|_| Err(SpoolError::Unknown("its thread has ended".to_owned())))
     }
@@ -85,7 +152,7 @@ impl CommitterHandle {
     /// # Errors
     /// [`SpoolError::Broken`] when the thread has ended.
     pub fn settle(&self, lane: u32, through: i64) -> Result<(), SpoolError> {
-        self.requests.blocking_send(Request::Settle { lane, through }).map_err(|_| ended())
+        self.ask(Request::Settle { lane, through })
     }
 
     /// Keeps refused records; comes back when they are durable.
@@ -93,9 +160,7 @@ impl CommitterHandle {
     /// # Errors
     /// As the disk fails.
     pub fn quarantine(&self, refused: Vec<Refused>) -> Result<(), SpoolError> {
-        let (answer, answered) = oneshot::channel();
-        self.requests.blocking_send(Request::Quarantine(refused, answer)).map_err(|_| ended())?;
-        answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+        self.answer(|answer| Request::Quarantine(refused, answer))
     }
 
     /// Notes what a lane has found out about its opening; comes back when that is durable, with what the lane shows to the ledger then.
@@ -103,9 +168,7 @@ impl CommitterHandle {
     /// # Errors
     /// As the disk fails.
     pub fn note(&self, lane: u32, news: LaneNews) -> Result<LaneOpening, SpoolError> {
-        let (answer, answered) = oneshot::channel();
-        self.requests.blocking_send(Request::Note(lane, news, answer)).map_err(|_| ended())?;
-        answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+        self.answer(|answer| Request::Note(lane, news, answer))
     }
 
     /// Takes records out of their entries, to wait apart; comes back when that is durable.
@@ -113,9 +176,21 @@ impl CommitterHandle {
     /// # Errors
     /// [`SpoolError::Full`], nothing was done then; or as the disk fails.
     pub fn set_apart(&self, apart: Vec<Apart>) -> Result<(), SpoolError> {
-        let (answer, answered) = oneshot::channel();
-        self.requests.blocking_send(Request::SetApart(apart, answer)).map_err(|_| ended())?;
-        answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+        self.answer(|answer| Request::SetApart(apart, answer))
+    }
+
+    /// Which of these messages, each without its body and with a measurement of it, had records of that measurement set apart before, which were not in the
+    /// spool then.
+    ///
+    /// # Errors
+    /// [`SpoolError::Broken`] when the thread has ended.
+    pub fn were_set_apart(&self, messages: Vec<(Offer, String)>) -> Result<Vec<bool>, SpoolError> {
+        self.answer(|answer| Request::WereSetApart(messages, answer))
+    }
+
+    /// Whether ids of any messages are remembered here.
+    pub fn has_ids(&self) -> bool {
+        self.shared.has_ids.load(Ordering::Relaxed)
     }
 
     /// The measurements that wait in a lane go with all others again, if nothing waits there.
@@ -123,9 +198,7 @@ impl CommitterHandle {
     /// # Errors
     /// As the disk fails.
     pub fn rejoin(&self, lane: u32) -> Result<(), SpoolError> {
-        let (answer, answered) = oneshot::channel();
-        self.requests.blocking_send(Request::Rejoin(lane, answer)).map_err(|_| ended())?;
-        answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+        self.answer(|answer| Request::Rejoin(lane, answer))
     }
 
     /// Takes refused records out of their entries, to wait for room in quarantine; comes back when that is durable.
@@ -133,9 +206,7 @@ impl CommitterHandle {
     /// # Errors
     /// As the disk fails.
     pub fn defer(&self, deferred: Vec<Deferred>) -> Result<(), SpoolError> {
-        let (answer, answered) = oneshot::channel();
-        self.requests.blocking_send(Request::Defer(deferred, answer)).map_err(|_| ended())?;
-        answered.blocking_recv().unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+        self.answer(|answer| Request::Defer(deferred, answer))
     }
 
     /// Replays or discards the next records of a span; comes back when that is durable. What is replayed leaves half of the spool to others.
@@ -143,9 +214,7 @@ impl CommitterHandle {
     /// # Errors
     /// As the disk fails.
     pub async fn clear(&self, what: Clearing, span: Span) -> Result<Portion, SpoolError> {
-        let (answer, answered) = oneshot::channel();
-        self.requests.send(Request::Clear(what, span, answer)).await.map_err(|_| ended())?;
-        answered.await.unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+        self.answer_async(|answer| Request::Clear(what, span, answer)).await
     }
 
     /// How the quarantine is shared.
@@ -173,8 +242,7 @@ impl CommitterHandle {
 
     /// Tries to store something that changes nothing, to find out whether the disk is still full.
     pub fn try_again(&self) {
-        // Where many requests wait, the next one finds out.
-        let _ = self.requests.try_send(Request::Rejoin(u32::MAX, oneshot::channel().0));
+        self.ask_if_room(Request::Rejoin(u32::MAX, oneshot::channel().0));
     }
 
     /// As [`CommitterHandle::quarantine`], for tasks.
@@ -182,9 +250,7 @@ impl CommitterHandle {
     /// # Errors
     /// As the disk fails.
     pub async fn quarantine_async(&self, refused: Vec<Refused>) -> Result<(), SpoolError> {
-        let (answer, answered) = oneshot::channel();
-        self.requests.send(Request::Quarantine(refused, answer)).await.map_err(|_| ended())?;
-        answered.await.unwrap_or_else(|_| Err(self.broken().unwrap_or_else(ended)))
+        self.answer_async(|answer| Request::Quarantine(refused, answer)).await
     }
 
     /// The counters as of the last sync.
@@ -215,8 +281,7 @@ impl CommitterHandle {
 
     /// Whether the thread has done nothing for this long. It moves when it is asked for something, and this asks.
     pub fn is_stuck(&self, within: Duration) -> bool {
-        // Where many requests wait, it moves with each of them.
-        let _ = self.requests.try_send(Request::Look);
+        self.ask_if_room(Request::Look);
         self.shared.pulse.is_stuck(within)
     }
 
@@ -228,11 +293,17 @@ impl CommitterHandle {
     /// Waits until an entry behind this sequence is durable, or the time is over; the newest sequence known.
     pub fn wait_for_more(&self, after: i64, within: Duration) -> i64 {
         // While nothing comes, the thread has yet to note how far everything is.
-        if self.shared.is_look_due(LOOK_AFTER) {
-            let _ = self.requests.try_send(Request::Look);
+        if self.shared.is_look_due(self.clock.now(), LOOK_AFTER) {
+            self.ask_if_room(Request::Look);
+        }
+        let waits = |state: &mut State| state.newest <= after && state.broken.is_none();
+        let mut state = self.shared.lock();
+        let is_waiting = waits(&mut state);
+        drop(state);
+        if is_waiting && self.clock.pass(within) {
+            return self.shared.lock().newest;
         }
         let state = self.shared.lock();
-        let waits = |state: &mut State| state.newest <= after && state.broken.is_none();
         match self.shared.changed.wait_timeout_while(state, within, waits) {
             Ok((state, _)) => state.newest,
             Err(_) => after,

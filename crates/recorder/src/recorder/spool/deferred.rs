@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use super::clock::now_ns;
 use super::entry::DEFERRED_LANE;
 use super::group::{FactList, Group};
 use super::holders::{Change, holder_of};
@@ -91,7 +90,7 @@ impl Group<'_> {
                 }
                 // What is damaged goes to quarantine as such.
                 Some(damage) => {
-                    self.quarantine(&entry, &damage, now_ns())?;
+                    self.quarantine(&entry, &damage, self.day_ns())?;
                     self.counts.spooled_bytes = self.counts.spooled_bytes.saturating_sub(bytes);
                     self.counts.entries = self.counts.entries.saturating_sub(1);
                 }

@@ -20,6 +20,7 @@ use super::place::LogName;
 use super::reader::{Reader, Shelf};
 use super::scrub::Scrub;
 use super::state::State;
+use crate::recorder::clock::SharedClock;
 use crate::recorder::lock::Lock;
 
 /// How often it is looked whether the spool is still where it was.
@@ -40,7 +41,8 @@ pub struct SpoolFile {
     /// Ids of the entries of a segment of the entries.
     pub(super) ids_of: BTreeMap<u64, Vec<Prefix>>,
     /// What ids grow old by.
-    pub(super) clock: IdClock,
+    pub(super) id_clock: IdClock,
+    pub(super) clock: SharedClock,
     pub(super) state: State,
     pub(super) next_sequence: i64,
     pub(super) next_refusal: i64,
@@ -176,10 +178,10 @@ impl SpoolFile {
 
     /// Looks now and then whether the spool is still where it was: nothing is acknowledged that is in a directory that nobody finds again.
     pub(super) fn check_place(&mut self) -> Result<(), SpoolError> {
-        if self.looked.elapsed() < LOOK_AFTER {
+        if self.clock.since(self.looked) < LOOK_AFTER {
             return Ok(());
         }
-        self.looked = Instant::now();
+        self.looked = self.clock.now();
         if self.logs()?.are_in_place() && self.lock.as_ref().is_none_or(Lock::is_in_place) {
             return Ok(());
         }

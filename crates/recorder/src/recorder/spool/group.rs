@@ -102,6 +102,11 @@ pub(super) struct FactList {
 }
 
 impl Group<'_> {
+    /// The time of the day.
+    pub(super) fn day_ns(&self) -> i64 {
+        self.file.clock.day_ns()
+    }
+
     /// The counters as they will be.
     pub fn counts(&self) -> Counts {
         self.counts
@@ -278,7 +283,7 @@ impl Group<'_> {
     fn push_state(&mut self, mut state: State) {
         state.newest = state.newest.max(self.next_sequence - 1);
         state.newest_quarantined = state.newest_quarantined.max(self.next_refusal - 1);
-        state.id_clock_ns = self.file.clock.now_ns();
+        state.id_clock_ns = self.file.id_clock.now_ns();
         state.base = self.base;
         let mut list = FactList::default();
         list.push(&Fact::State(Box::new(state.clone())), None, 0);

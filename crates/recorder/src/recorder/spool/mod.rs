@@ -50,7 +50,7 @@ mod state;
 mod worker;
 
 pub use apart::{Apart, ApartLanes, ApartPart};
-pub use clock::{IdClock, now_ns, unspooled_number};
+pub use clock::{IdClock, unspooled_number};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use committer::Caught;
 pub use committer::{Committer, CommitterHandle};

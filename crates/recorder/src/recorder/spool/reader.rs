@@ -141,6 +141,11 @@ impl Reader {
         Ok(self.shelf.index().between(lane, after, i64::MAX).next().map(|(sequence, _)| sequence))
     }
 
+    /// Whether any record of entries between two numbers, both included, is in quarantine.
+    pub fn has_quarantined(&self, first: i64, last: i64) -> bool {
+        self.shelf.index().refused(first, last).next().is_some()
+    }
+
     /// Records of these entries that are in quarantine: entry and number. A recorder that ended before it could settle the entry
     /// put them there.
     ///

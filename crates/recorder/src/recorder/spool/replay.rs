@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use loadline_segments::segments::{self, Disk, Found, FrameHeader, Log, LogError, Recovered};
 
-use super::clock::{IdClock, now_ns};
+use super::clock::IdClock;
 use super::counts::Counts;
 use super::damage::Damage;
 use super::entry::DEFERRED_LANE;
@@ -28,6 +28,7 @@ use super::retire::Note;
 use super::scrub::Scrub;
 use super::state::{State, VERSION};
 use super::{Offer, SpoolError};
+use crate::recorder::clock::{SharedClock, machine};
 use crate::recorder::lock::Lock;
 
 /// Bytes of what is left of something damaged that are kept in quarantine.
@@ -209,14 +210,15 @@ fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolF
     if let Some(reason) = logs::why_too_large(bound_bytes) {
         return Err(unusable(reason));
     }
-    let of_older = older::bring_over(directory, bound_bytes)?;
+    let clock = machine();
+    let of_older = older::bring_over(directory, bound_bytes, &*clock)?;
     let disk =
         |log| logs::open_directory(directory, log).map_err(|error| unusable(format!("cannot be opened: {error}")));
     let (entries_disk, lasting_disk) = (disk(LogName::Entries)?, disk(LogName::Lasting)?);
     // What is in it must survive a power cut, and so must its own place.
     let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| unusable(format!("cannot be synced: {error}")))?;
-    let mut file = open_on((entries_disk, lasting_disk), bound_bytes, remember, &unusable)?;
+    let mut file = open_on((entries_disk, lasting_disk), bound_bytes, remember, &clock, &unusable)?;
     file.lock = Some(lock);
     file.path = directory.to_owned();
     file.damage.older = of_older;
@@ -224,10 +226,11 @@ fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolF
 }
 
 /// Opens the spool on two disks.
-fn open_on(
+pub(super) fn open_on(
     (entries_disk, lasting_disk): (Arc<dyn Disk>, Arc<dyn Disk>),
     bound_bytes: u64,
     remember: Duration,
+    clock: &SharedClock,
     unusable: &dyn Fn(String) -> SpoolError,
 ) -> Result<SpoolFile, SpoolError> {
     let unopened = |error: LogError| unusable(error.to_string());
@@ -272,9 +275,9 @@ fn open_on(
     lost.sort_by_key(|lost| lost.log);
     let hurt = hurt_segments(&lost, &[(LogName::Entries, &of_entries), (LogName::Lasting, &of_lasting)], &replay.index);
     let is_hurt = !lost.is_empty() || damage.files > 0 || damage.uncertain_rows > 0 || of_lasting.damaged_frames > 0;
-    let mut file = assemble(replay, logs, (entries_disk, lasting_disk));
+    let mut file = assemble(replay, logs, (entries_disk, lasting_disk), clock);
     (file.bound_bytes, file.quarantine_bound_bytes, file.remember) = (bound_bytes, bound_bytes, remember);
-    file.clock = IdClock::new(clock_ns(&file, &note, is_new));
+    file.id_clock = IdClock::new(clock_ns(&file, &note, is_new), clock);
     // Sequences are never used twice, even those of entries that are lost.
     file.next_sequence =
         1 + file.state.newest.max(note.newest).max(file.next_sequence - 1) + if is_hurt { LEAP } else { 0 };
@@ -319,10 +322,15 @@ fn clock_ns(file: &SpoolFile, note: &Note, is_new: bool) -> i64 {
         return known;
     }
     let newest = file.ids.newest().map(|newest| i64::from(newest).saturating_mul(1_000_000_000));
-    IdClock::first_ns(newest, now_ns())
+    IdClock::first_ns(newest, file.clock.day_ns())
 }
 
-fn assemble(mut replay: Replay, logs: Logs, (entries, lasting): (Arc<dyn Disk>, Arc<dyn Disk>)) -> SpoolFile {
+fn assemble(
+    mut replay: Replay,
+    logs: Logs,
+    (entries, lasting): (Arc<dyn Disk>, Arc<dyn Disk>),
+    clock: &SharedClock,
+) -> SpoolFile {
     let holders = holders(&replay);
     let index = std::mem::take(&mut replay.index);
     let is_waiting = |lane: u32, sequence: i64| index.entry(lane, sequence).is_some();
@@ -330,7 +338,7 @@ fn assemble(mut replay: Replay, logs: Logs, (entries, lasting): (Arc<dyn Disk>, 
     let greedy = greedy.filter(|(sequence, (_, lane))| is_waiting(*lane, *sequence));
     let greedy = GreedySources::of(greedy.map(|(sequence, (source, lane))| (source, lane, sequence)));
     let state = replay.state.unwrap_or_else(|| State::new(random_name()));
-    let now = Instant::now();
+    let now = clock.now();
     SpoolFile {
         logs: Some(logs),
         shelf: Arc::new(Shelf::new(index, segments::Reader::new(entries), segments::Reader::new(lasting))),
@@ -342,7 +350,8 @@ fn assemble(mut replay: Replay, logs: Logs, (entries, lasting): (Arc<dyn Disk>, 
         remember: Duration::ZERO,
         ids: replay.ids,
         ids_of: replay.ids_of,
-        clock: IdClock::new(0),
+        id_clock: IdClock::new(0, clock),
+        clock: SharedClock::clone(clock),
         next_sequence: replay.newest + 1,
         next_refusal: 1 + replay.newest_quarantined.max(state.newest_quarantined),
         state,
@@ -350,7 +359,7 @@ fn assemble(mut replay: Replay, logs: Logs, (entries, lasting): (Arc<dyn Disk>, 
         damage: Damage::default(),
         sizes: HashMap::new(),
         looked: now,
-        scrub: Scrub::new(),
+        scrub: Scrub::new(now),
         marked: now,
         wants_mark: false,
         is_opened: false,
@@ -387,21 +396,6 @@ impl SpoolFile {
         open(directory, bound_bytes, remember)
     }
 
-    /// As [`SpoolFile::open`], on two disks of the caller's.
-    ///
-    /// # Errors
-    /// As [`SpoolFile::open`].
-    #[cfg(any(test, feature = "simulated"))]
-    pub fn open_on(
-        entries: Arc<dyn Disk>,
-        lasting: Arc<dyn Disk>,
-        bound_bytes: u64,
-        remember: Duration,
-    ) -> Result<Self, SpoolError> {
-        let unusable = |reason: String| SpoolError::Unusable { path: "simulated".to_owned(), reason };
-        open_on((entries, lasting), bound_bytes, remember, &unusable)
-    }
-
     /// Begins another opening, for the ledger, and puts what is lost into quarantine: both, or on a disk that is full neither. The rows that are lost; what was put there before stays as it is.
     fn begin_with(&mut self, lost: &[Lost]) -> Result<u64, SpoolError> {
         let (settled, unsaid) = {
@@ -434,7 +428,7 @@ impl SpoolFile {
             }
             group.count_also(rows.saturating_sub(missing));
             (all, missing) = (all + rows, missing.saturating_sub(rows));
-            let guessed = offer_of_left(lost);
+            let guessed = offer_of_left(lost, group.day_ns());
             let reason = match (lost.lane, lost.log) {
                 (Some(_), _) => DAMAGED.to_owned(),
                 (None, log) => gone(rows, log == LogName::Entries),
@@ -470,7 +464,7 @@ impl SpoolFile {
 }
 
 /// What may have been sent: it is damaged, so that it is a guess, and said to be damaged.
-fn offer_of_left(lost: &Lost) -> Offer {
+fn offer_of_left(lost: &Lost, now_ns: i64) -> Offer {
     let kind = if lost.log == LogName::Entries { ENTRY } else { FACTS };
     let found = facts_of(kind, &lost.left).into_iter().find_map(|(fact, ..)| match fact {
         Fact::Entry(stored) => Some(stored.entry.offer),
@@ -484,7 +478,7 @@ fn offer_of_left(lost: &Lost) -> Offer {
         source: "".into(),
         sender: "".into(),
         message_id: String::new(),
-        received_ns: now_ns(),
+        received_ns: now_ns,
         precision: Default::default(),
         rows: 0,
         body: lost.left.clone(),

@@ -47,6 +47,8 @@ pub(super) enum Request {
     },
     Quarantine(Vec<Refused>, oneshot::Sender<Result<(), SpoolError>>),
     Note(u32, LaneNews, oneshot::Sender<Result<LaneOpening, SpoolError>>),
+    /// Which of these measurements of messages were set apart before.
+    WereSetApart(Vec<(Offer, String)>, oneshot::Sender<Result<Vec<bool>, SpoolError>>),
     SetApart(Vec<Apart>, oneshot::Sender<Result<(), SpoolError>>),
     Rejoin(u32, oneshot::Sender<Result<(), SpoolError>>),
     Defer(Vec<Deferred>, oneshot::Sender<Result<(), SpoolError>>),
@@ -77,6 +79,8 @@ pub(super) struct Shared {
     pub(super) pulse: Pulse,
     /// Whether the door is closed for anybody, so that most requests need not ask who it is.
     pub(super) closes_any: AtomicBool,
+    /// Whether ids of messages are remembered, so that most who ask for some need not.
+    pub(super) has_ids: AtomicBool,
     /// When the thread was asked last to look after what is not asked for.
     looked: Mutex<Option<Instant>>,
 }
@@ -87,11 +91,11 @@ impl Shared {
     }
 
     /// Whether the last look was asked for so long ago; if so, one is asked for now.
-    pub(super) fn is_look_due(&self, after: Duration) -> bool {
+    pub(super) fn is_look_due(&self, now: Instant, after: Duration) -> bool {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = looked.is_none_or(|looked| looked.elapsed() >= after);
+        let is_due = looked.is_none_or(|looked| now.saturating_duration_since(looked) >= after);
         if is_due {
-            *looked = Some(Instant::now());
+            *looked = Some(now);
         }
         is_due
     }

@@ -4,7 +4,7 @@
 //! something is over never goes before what it speaks of.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use loadline_segments::segments::{LogError, NOTE_MAX, look_at};
 
@@ -65,13 +65,13 @@ impl SpoolFile {
         let (index, newest) = (self.shelf.index(), self.next_sequence - 1);
         let all_settled = index.first_of(LogName::Entries).map_or(newest, |first| first - 1);
         let settled = index.settled().clone();
-        Note { id_clock_ns: self.clock.now_ns(), newest, all_settled, settled }.to_bytes()
+        Note { id_clock_ns: self.id_clock.now_ns(), newest, all_settled, settled }.to_bytes()
     }
 
     /// Notes how far everything is.
     pub(super) fn mark(&mut self) -> Result<(), SpoolError> {
         let note = self.note();
-        (self.marked, self.wants_mark) = (Instant::now(), false);
+        (self.marked, self.wants_mark) = (self.clock.now(), false);
         for (log, note) in [(LogName::Lasting, &[][..]), (LogName::Entries, &note)] {
             match self.logs()?.log(log).mark(note) {
                 Ok(()) | Err(LogError::NoRoom(_) | LogError::TooLong(_)) => {}
@@ -92,8 +92,8 @@ impl SpoolFile {
             Ok(()) | Err(SpoolError::Full(_)) => {}
             Err(error) => return Err(error),
         }
-        self.scrub.look_if_due(&self.shelf);
-        if self.wants_mark && self.marked.elapsed() >= MARK_AFTER {
+        self.scrub.look_if_due(&self.shelf, self.clock.now());
+        if self.wants_mark && self.clock.since(self.marked) >= MARK_AFTER {
             self.mark()?;
             self.logs()?.reserve();
         }

@@ -24,16 +24,16 @@ pub(super) struct Scrub {
 }
 
 impl Scrub {
-    pub(super) fn new() -> Self {
-        Scrub { at: (0, i64::MIN), looked: Instant::now(), known: BTreeSet::new() }
+    pub(super) fn new(now: Instant) -> Self {
+        Scrub { at: (0, i64::MIN), looked: now, known: BTreeSet::new() }
     }
 
     /// Looks at some more of what waits, where it is time for that. What is damaged stays where it is: its writer puts it into quarantine.
-    pub(super) fn look_if_due(&mut self, shelf: &Shelf) {
-        if self.looked.elapsed() < EVERY {
+    pub(super) fn look_if_due(&mut self, shelf: &Shelf, now: Instant) {
+        if now.saturating_duration_since(self.looked) < EVERY {
             return;
         }
-        self.looked = Instant::now();
+        self.looked = now;
         for sequence in self.look_at_some(shelf) {
             let remedy =
                 "look at the disk of spool.path; the writer puts the entry into quarantine when it comes to it";

@@ -2,7 +2,9 @@
 //!
 //! The world has a database's ledger: what is committed there is committed whatever the spool knows. Everything comes from a seed.
 
+mod inventory;
 mod onlooker;
+mod opened;
 mod truth;
 
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use super::{
     APART_LANES, Apart, ApartPart, Clearing, Deferred, Entry, LaneNews, Offer, Span, SpoolError, SpoolFile, Stored,
 };
 use crate::random::Stream;
+pub use inventory::{Inventory, inventory};
 use onlooker::Onlooker;
 use truth::{Fate, Truth, lines_of};
 
@@ -420,9 +423,10 @@ impl World {
     /// Opens the spool, and holds what it has against the truth.
     fn open(&mut self, is_damaged: bool) -> Result<(), Told> {
         let disks = self.disks.each_ref().map(|disk| Arc::new(disk.clone()) as _);
+        let clock = crate::recorder::clock::machine();
         let mut file = loop {
             let [entries, lasting] = disks.clone();
-            match SpoolFile::open_on(entries, lasting, BOUND, Duration::from_secs(3_600)) {
+            match SpoolFile::open_on(entries, lasting, BOUND, Duration::from_secs(3_600), &clock) {
                 Ok(file) => break file.with_compression(self.random.below(2) == 1),
                 Err(error) => {
                     self.note(format!("not opened: {error}"));

@@ -144,7 +144,7 @@ fn a_message_that_is_sent_again_is_not_stored_again_until_it_is_forgotten() {
     let mut file = directory.open();
     assert_eq!(append(&mut file, &[message("a", "x")]), [Stored::Duplicate]);
     // In this test an id is remembered for an hour, from when it came.
-    let (now_ns, hour_ns) = (file.clock.now_ns(), 3_600_000_000_000);
+    let (now_ns, hour_ns) = (file.id_clock.now_ns(), 3_600_000_000_000);
     let mut group = file.begin().unwrap();
     group.forget_messages().unwrap();
     group.commit().unwrap();
@@ -166,10 +166,10 @@ fn ids_grow_old_with_the_time_that_passes_and_not_with_the_clock_of_the_day() {
     let mut group = file.begin().unwrap();
     group.forget_messages().unwrap();
     group.commit().unwrap();
-    let before = file.clock.now_ns();
+    let before = file.id_clock.now_ns();
     drop(file);
     let mut file = directory.open();
-    assert!(file.clock.now_ns() >= before && file.clock.now_ns() < before + DAY_NS / 24);
+    assert!(file.id_clock.now_ns() >= before && file.id_clock.now_ns() < before + DAY_NS / 24);
     let again = append(&mut file, &[message("a", 20_001), message("b", 20_000), message("c", 20_002)]);
     assert_eq!(again, [Stored::Duplicate; 3]);
 }
@@ -248,10 +248,10 @@ fn ids_of_messages_take_a_quarter_of_the_bound_at_most() {
     let directory = Directory::new();
     let mut file = directory.open();
     let message = |number: i64| Offer { message_id: format!("{number:0100}"), received_ns: number, ..offer(1) };
-    let (mut most, begun_ns) = (0, file.clock.now_ns());
+    let (mut most, begun_ns) = (0, file.id_clock.now_ns());
     for round in 0..60 {
         // The oldest are told from the youngest by their seconds.
-        file.clock = super::super::IdClock::new(begun_ns + round * 1_000_000_000);
+        file.id_clock = super::super::IdClock::new(begun_ns + round * 1_000_000_000, &file.clock.clone());
         let mut group = file.begin().unwrap();
         for number in 0..100 {
             group.append(&message(round * 100 + number)).unwrap();

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::clock::now_ns;
 use super::counts::Counts;
 use super::greedy::GreedySources;
 use super::group::Group;
@@ -58,19 +57,20 @@ impl Worker {
     pub(super) fn new(mut file: SpoolFile, receiver: mpsc::Receiver<Request>, shared: Arc<Shared>) -> Self {
         shared.lock().counts = file.counts();
         shared.lock().apart = Arc::new(file.apart());
-        let lanes = file.lanes();
+        let (lanes, now) = (file.lanes(), file.clock.now());
         let greedy = file.greedy.take().unwrap_or_default();
         let worker = Worker {
             file,
             receiver,
             shared,
-            next_forget: Instant::now(),
+            next_forget: now,
             was_told_of_ids: false,
             greedy,
             unsettled: BTreeMap::new(),
-            tidied: Instant::now(),
+            tidied: now,
             lanes,
         };
+        worker.shared.has_ids.store(worker.file.ids.len() > 0, Ordering::Relaxed);
         worker.show_quarantine();
         if worker.file.is_half_quarantine() {
             worker.warn_of_half();
@@ -81,53 +81,67 @@ impl Worker {
     pub(super) fn work(mut self) {
         self.shared.pulse.beat();
         while let Some(first) = self.receiver.blocking_recv() {
-            self.shared.pulse.beat();
-            if let Request::Look = first {
-                if let Err(error) = self.tidy() {
-                    self.end(error);
-                    return;
+            self.turn(first);
+        }
+    }
+
+    /// Does all that was asked for, and waits for nothing more.
+    #[cfg(any(test, feature = "simulated"))]
+    pub(super) fn work_off(&mut self) {
+        while let Ok(first) = self.receiver.try_recv() {
+            self.turn(first);
+        }
+    }
+
+    /// Ends as a kill does: nothing is noted.
+    #[cfg(any(test, feature = "simulated"))]
+    pub(super) fn abandon(self) {
+        self.file.abandon();
+    }
+
+    /// Makes a group of what was asked for first and of what waits behind it. Where the spool breaks, nothing more is received.
+    fn turn(&mut self, first: Request) {
+        self.shared.pulse.beat();
+        if let Request::Look = first {
+            self.tidy_or_end();
+            return;
+        }
+        let mut answers = Answers::default();
+        match self.group(first, &mut answers) {
+            Ok(()) => {
+                answers.send();
+                if self.file.clock.since(self.tidied) >= TIDY_PAUSE {
+                    self.tidy_or_end();
                 }
-                continue;
             }
-            let mut answers = Answers::default();
-            match self.group(first, &mut answers) {
-                Ok(()) => {
-                    answers.send();
-                    if self.tidied.elapsed() < TIDY_PAUSE {
-                        continue;
-                    }
-                    if let Err(error) = self.tidy() {
-                        self.end(error);
-                        return;
-                    }
+            Err(error) => {
+                let before = self.shared.lock().full.replace(error.to_string());
+                if let (SpoolError::Full(reason), None) = (&error, before) {
+                    let remedy =
+                        "make room on the disk of spool.path; what waits is written meanwhile, and its room given back";
+                    log::error(
+                        "the spool finds no room on its disk; nothing is taken in",
+                        &[("reason", reason), ("remedy", remedy)],
+                    );
                 }
-                Err(error) => {
-                    let before = self.shared.lock().full.replace(error.to_string());
-                    if let (SpoolError::Full(reason), None) = (&error, before) {
-                        let remedy = "make room on the disk of spool.path; what waits is written meanwhile, and its room given back";
-                        log::error(
-                            "the spool finds no room on its disk; nothing is taken in",
-                            &[("reason", reason), ("remedy", remedy)],
-                        );
-                    }
-                    answers.fail(&error);
-                    if let SpoolError::Broken(_) = error {
-                        self.end(error);
-                        return;
-                    }
+                answers.fail(&error);
+                if let SpoolError::Broken(_) = error {
+                    self.end(error);
                 }
             }
         }
     }
 
-    fn tidy(&mut self) -> Result<(), SpoolError> {
-        self.tidied = Instant::now();
-        self.file.tidy()
+    fn tidy_or_end(&mut self) {
+        self.tidied = self.file.clock.now();
+        if let Err(error) = self.file.tidy() {
+            self.end(error);
+        }
     }
 
     /// Makes one group of what waits, and syncs it.
     fn group(&mut self, first: Request, answers: &mut Answers) -> Result<(), SpoolError> {
-        let now = Instant::now();
+        let now = self.file.clock.now();
         let (before, was_half_quarantine) = (self.file.counts(), self.file.is_half_quarantine());
         let mut changes_apart = false;
         let mut group = self.file.begin()?;
@@ -179,6 +193,7 @@ impl Worker {
         if changes_quarantine {
             self.show_quarantine();
         }
+        self.shared.has_ids.store(self.file.ids.len() > 0, Ordering::Relaxed);
         let (after, mut state) = (self.file.counts(), self.shared.lock());
         state.apart = apart.unwrap_or_else(|| Arc::clone(&state.apart));
         // Records that were never spooled are counted there only. What is discarded is counted nowhere any more.
@@ -236,6 +251,7 @@ impl Worker {
                 | Request::Defer(_, answer) => answers.done.push(answer),
                 Request::Clear(_, _, answer) => answers.cleared.push((answer, Err(error.clone()))),
                 Request::Note(_, _, answer) => answers.noted.push((answer, Err(error.clone()))),
+                Request::WereSetApart(_, answer) => drop(answer.send(Err(error.clone()))),
                 Request::Settle { .. } | Request::Look => {}
             }
             answers.fail(&error);
@@ -263,11 +279,12 @@ fn take(
         Request::Settle { .. } | Request::Look => {}
         Request::Quarantine(refused, answer) => {
             answers.done.push(answer);
+            let now_ns = group.day_ns();
             for Refused { entry, refusal, is_spooled } in &refused {
                 if *is_spooled {
-                    group.quarantine(entry, refusal, now_ns())?;
+                    group.quarantine(entry, refusal, now_ns)?;
                 } else {
-                    group.quarantine_unspooled(entry, refusal, now_ns())?;
+                    group.quarantine_unspooled(entry, refusal, now_ns)?;
                 }
             }
         }
@@ -277,11 +294,17 @@ fn take(
             answers.noted.push((answer, noted));
             failed.map_or(Ok(()), Err)?;
         }
+        Request::WereSetApart(messages, answer) => {
+            let were = messages.iter().map(|(message, measurement)| group.was_set_apart(message, measurement));
+            // Nothing is changed by that, and so nothing is waited for.
+            let _ = answer.send(Ok(were.collect()));
+        }
         Request::SetApart(apart, answer) => {
             // One after the other, so that what does not fit is found before anything of it is done.
             let bytes: u64 =
                 apart.iter().filter(|apart| !apart.is_spooled).map(|apart| apart.entry.offer.stored_bytes()).sum();
-            if !group.has_room_for_bytes(bytes) {
+            // What is in the spool already takes no more room elsewhere in it.
+            if bytes > 0 && !group.has_room_for_bytes(bytes) {
                 let _ = answer.send(Err(SpoolError::Full("what is to wait apart does not fit".to_owned())));
                 return Ok(());
             }

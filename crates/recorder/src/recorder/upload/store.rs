@@ -24,7 +24,7 @@ use crate::recorder::meter::Count;
 use crate::recorder::metrics::Page;
 use crate::recorder::stop::Stop;
 use crate::recorder::writer::Backoff;
-use crate::recorder::{log, spool};
+use crate::recorder::{clock, log};
 
 /// Registry entry.
 pub(super) static STORE: Entry = Entry {
@@ -98,7 +98,7 @@ fn page(meter: &Meter) -> String {
 
 /// Fetches until it is stopped; what goes wrong is said once and tried again.
 async fn run(config: StoreConfig, blocks: Arc<Blocks>, stop: Arc<Stop>, meter: Arc<Meter>) {
-    let seed = u64::from(std::process::id()) ^ spool::now_ns().unsigned_abs();
+    let seed = u64::from(std::process::id()) ^ clock::now_ns().unsigned_abs();
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5), seed);
     let mut said = None;
     while !stop.is_asked() {

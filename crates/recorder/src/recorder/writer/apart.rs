@@ -75,6 +75,30 @@ impl Lane {
         self.set_apart(batch, 0..batch.entries.len(), &|measurement| apart.contains_key(measurement))
     }
 
+    /// Records of a message that was sent before may have been set apart then, and no more have come of it: they are not written once more.
+    pub(super) fn leave_out_set_apart(&mut self, batch: &mut Batch) -> Result<(), Leave> {
+        if !self.settings.spool.has_ids() {
+            return Ok(());
+        }
+        let (mut asked, mut rows_of) = (Vec::new(), Vec::new());
+        for place in 0..batch.entries.len() {
+            let offer = &batch.entries[place].offer;
+            if offer.message_id.is_empty() {
+                continue;
+            }
+            let first = batch.first_row(place);
+            for (measurement, part) in split(batch, place, &|_| true).parts {
+                asked.push((offer.without_body(), measurement));
+                rows_of.push(part.rows.iter().map(|row| first + *row as usize).collect::<Vec<_>>());
+            }
+        }
+        let were = if asked.is_empty() { Vec::new() } else { self.settings.spool.were_set_apart(asked)? };
+        for (rows, _) in rows_of.into_iter().zip(were).filter(|(_, was)| *was) {
+            rows.into_iter().for_each(|row| batch.leave_kept(row));
+        }
+        Ok(())
+    }
+
     /// The measurements among some entries whose records the database does not take, with its words; none where it takes nothing at all.
     fn refused_measurements(&mut self, batch: &Batch, entries: Range<usize>) -> BTreeMap<String, String> {
         let mut by_measurement: BTreeMap<String, Vec<Arc<Entry>>> = BTreeMap::new();
@@ -149,7 +173,7 @@ impl Lane {
             // The entries are others now.
             return Err(Leave::Changed);
         }
-        rows.into_iter().for_each(|row| batch.leave_apart(row));
+        rows.into_iter().for_each(|row| batch.leave_kept(row));
         Ok(true)
     }
 }

@@ -17,8 +17,14 @@ pub(super) struct Batch {
     firsts: Vec<usize>,
     /// Rows that are not to be written: they are in quarantine, or were written before.
     left_out: HashSet<usize>,
-    /// Entries of which records wait apart, by place.
-    apart: HashSet<usize>,
+    /// Entries of which records are durable elsewhere, in quarantine or where they wait apart, by place.
+    kept: HashSet<usize>,
+    /// Entries that were written before, by place.
+    repeated: HashSet<usize>,
+    /// Entries that are committed, by place.
+    committed: Vec<Range<usize>>,
+    /// Entries of whose commit nobody knows whether it happened, by place.
+    doubtful: Vec<Range<usize>>,
 }
 
 impl Batch {
@@ -30,7 +36,7 @@ impl Batch {
             rows += entry.offer.rows as usize;
             firsts.push(rows);
         }
-        Batch { entries, firsts, left_out: HashSet::new(), apart: HashSet::new() }
+        Batch { entries, firsts, ..Batch::default() }
     }
 
     /// The rows of some entries, by place.
@@ -53,15 +59,50 @@ impl Batch {
         self.left_out.insert(row);
     }
 
-    /// This row is not to be written, because it waits apart.
-    pub(super) fn leave_apart(&mut self, row: usize) {
+    /// This row is not to be written, because it is in quarantine or waits apart, durably.
+    pub(super) fn leave_kept(&mut self, row: usize) {
         self.leave_out(row);
-        self.apart.insert(self.entry_of(row));
+        let place = self.entry_of(row);
+        if !self.repeated.contains(&place) {
+            self.kept.insert(place);
+        }
     }
 
-    /// Whether rows of an entry wait apart.
-    pub(super) fn has_apart(&self, place: usize) -> bool {
-        self.apart.contains(&place)
+    /// Whether rows of an entry are durable elsewhere.
+    pub(super) fn is_kept(&self, place: usize) -> bool {
+        self.kept.contains(&place)
+    }
+
+    /// Entries are committed.
+    pub(super) fn note_committed(&mut self, entries: Range<usize>) {
+        self.committed.push(entries);
+    }
+
+    /// Whether an entry is committed.
+    pub(super) fn is_committed(&self, place: usize) -> bool {
+        self.committed.iter().any(|entries| entries.contains(&place))
+    }
+
+    /// The ledger has gone back to a sequence: what is behind it is not committed.
+    pub(super) fn forget_behind(&mut self, sequence: i64) {
+        let end = self.entries.partition_point(|entry| entry.sequence <= sequence);
+        self.committed.iter_mut().for_each(|entries| entries.end = entries.end.min(end));
+        self.end_doubts();
+    }
+
+    /// The answer to a commit of entries was lost.
+    pub(super) fn doubt(&mut self, entries: Range<usize>) {
+        self.doubtful.push(entries);
+    }
+
+    /// It is known again what is committed.
+    pub(super) fn end_doubts(&mut self) {
+        self.doubtful.clear();
+    }
+
+    /// Whether nobody knows whether an entry is committed.
+    pub(super) fn is_doubtful(&self, place: usize) -> bool {
+        self.doubtful.iter().any(|entries| entries.contains(&place))
     }
 
     /// A record is not to be written: it is this one of the entry of this number, if that is in the batch.
@@ -73,8 +114,10 @@ impl Batch {
         }
     }
 
-    /// Nothing of this entry is to be written.
+    /// Nothing of this entry is to be written, because it was before.
     pub(super) fn leave_out_entry(&mut self, place: usize) {
+        self.repeated.insert(place);
+        self.kept.remove(&place);
         self.left_out.extend(self.firsts[place]..self.firsts[place + 1]);
     }
 
@@ -107,5 +150,27 @@ mod tests {
         batch.leave_out_record(6, 0);
         batch.leave_out_record(7, -1);
         assert_eq!(batch.count(0..5), 1);
+    }
+
+    #[test]
+    fn what_is_known_of_an_entry_follows_the_ledger() {
+        let entry = |sequence| Arc::new(Entry { sequence, offer: Offer::plain("s", 1, b"") });
+        let mut batch = Batch::new((5..9).map(entry).collect());
+        batch.note_committed(0..2);
+        batch.doubt(2..3);
+        let known = |batch: &Batch| (0..4).map(|place| (batch.is_committed(place), batch.is_doubtful(place))).collect();
+        let before: Vec<_> = known(&batch);
+        assert_eq!(before, [(true, false), (true, false), (false, true), (false, false)]);
+        batch.forget_behind(5);
+        let after: Vec<_> = known(&batch);
+        assert_eq!(after, [(true, false), (false, false), (false, false), (false, false)]);
+        batch.leave_out_entry(3);
+        batch.leave_kept(3);
+        batch.leave_kept(2);
+        assert_eq!(
+            (batch.is_kept(2), batch.is_kept(3)),
+            (true, false),
+            "what was written before is not written for its sake"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! Offers that wait for their commit: written together, each answered. The other half of [`Lane`] for lanes that are fed by the intake.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,13 @@ use crate::recorder::spool::{Entry, IdClock, LaneNews};
 /// The clocks of two recorders are never further apart: each catches up once a minute.
 const CLOCKS_APART: Duration = Duration::from_secs(300);
 
+/// Entries of a batch that are not to be written again, by place; the place of the first one, where that is in the batch as well.
+type Duplicates = HashMap<usize, Option<usize>>;
+
 impl Lane {
     /// Writes offers that wait for their commit, and answers them.
     pub(super) fn store_direct(&mut self, directs: Vec<Direct>) -> Result<(), Leave> {
-        let directs = still_waiting(directs);
+        let directs = still_waiting(directs, self.settings.clock.now());
         if directs.is_empty() {
             return Ok(());
         }
@@ -43,40 +46,68 @@ impl Lane {
                 Err(leave) => return answer_all(directs, leave),
             }
         };
-        let directs = still_waiting(directs);
+        let directs = still_waiting(directs, self.settings.clock.now());
         let (mut entries, mut answers) = (Vec::with_capacity(directs.len()), Vec::with_capacity(directs.len()));
         for (sequence, direct) in (committed + 1..).zip(directs) {
             entries.push(Arc::new(Entry { sequence, offer: direct.offer }));
             answers.push(direct.answer);
         }
         let mut batch = Batch::new(entries);
-        let stored = self.leave_out_duplicates(&mut batch).and_then(|duplicates| {
-            self.follow_apart(&mut batch)?;
-            self.store(&mut batch)?;
-            Ok(duplicates)
-        });
+        let found = self.leave_out_duplicates(&mut batch);
+        let (duplicates, stored) = match found {
+            Ok(duplicates) => (duplicates, self.store_what_is_new(&mut batch)),
+            Err(leave) => (Duplicates::new(), Err(leave)),
+        };
         self.until = None;
-        let unavailable = |reason: String| Err(DirectAnswer::Unavailable(reason));
-        let (outcome, leave) = match stored {
-            Ok(duplicates) => (Ok(duplicates), None),
-            Err(Leave::GaveUp(reason)) => (unavailable(reason), None),
+        let (others, leave) = match stored {
+            Ok(()) => (DirectAnswer::Committed, None),
+            Err(Leave::GaveUp(reason)) => (DirectAnswer::Unavailable(reason), None),
             Err(Leave::Found(found)) => {
+                batch.forget_behind(found.sequence);
                 let leave = self.say_that_records_are_lost(found).err();
-                (unavailable("the database has forgotten what it had committed".to_owned()), leave)
+                let reason = "the database has forgotten what it had committed".to_owned();
+                (DirectAnswer::Unavailable(reason), leave)
             }
-            Err(Leave::Failed(reason)) => (Err(DirectAnswer::Unknown(reason.clone())), Some(Leave::Failed(reason))),
-            Err(leave) => (unavailable("the recorder is stopping".to_owned()), Some(leave)),
+            Err(Leave::Failed(reason)) => (DirectAnswer::Unknown(reason.clone()), Some(Leave::Failed(reason))),
+            Err(leave) => (DirectAnswer::Unavailable("the recorder is stopping".to_owned()), Some(leave)),
         };
         for (place, answer) in answers.into_iter().enumerate() {
-            let answered = match &outcome {
-                Ok(duplicates) if duplicates.contains(&place) => DirectAnswer::Duplicate,
-                Ok(_) => DirectAnswer::Committed,
-                Err(answer) => answer.clone(),
+            let answered = match duplicates.get(&place) {
+                None => answer_to(&batch, place, &others),
+                Some(None) => DirectAnswer::Duplicate,
+                Some(Some(first)) => match answer_to(&batch, *first, &others) {
+                    DirectAnswer::Committed => DirectAnswer::Duplicate,
+                    answer => answer,
+                },
             };
             // Whoever asked may have gone away meanwhile.
             let _ = answer.send(answered);
         }
         leave.map_or(Ok(()), Err)
+    }
+
+    fn store_what_is_new(&mut self, batch: &mut Batch) -> Result<(), Leave> {
+        self.leave_out_quarantined(batch)?;
+        self.leave_out_set_apart(batch)?;
+        self.follow_apart(batch)?;
+        self.store(batch)
+    }
+
+    /// A message may have come as far as the quarantine when it was sent before, and no further. Whoever replays that must not store its records twice.
+    fn leave_out_quarantined(&mut self, batch: &mut Batch) -> Result<(), Leave> {
+        // Numbers of messages are below 0.
+        if !self.settings.reader.has_quarantined(i64::MIN, -1) {
+            return Ok(());
+        }
+        for place in 0..batch.entries.len() {
+            let Some(number) = messages::number(&batch.entries[place].offer) else { continue };
+            let (first, rows) = (batch.first_row(place), batch.rows_of(place..place + 1));
+            for (_, row) in self.settings.reader.quarantined(number, number)? {
+                let row = usize::try_from(row).ok().map(|row| first + row).filter(|row| rows.contains(row));
+                row.into_iter().for_each(|row| batch.leave_kept(row));
+            }
+        }
+        Ok(())
     }
 
     /// The ledger has gone back, and what was committed behind it was acknowledged and is kept nowhere.
@@ -125,7 +156,7 @@ impl Lane {
     fn keep_id_clock(&mut self) -> Result<(), DatabaseError> {
         if self.id_clock.is_none() {
             let stored_ns = self.with_connection(|connection, _| connection.move_id_clock(None))?;
-            self.id_clock = Some(IdClock::new(stored_ns));
+            self.id_clock = Some(IdClock::new(stored_ns, &self.settings.clock));
         }
         Ok(())
     }
@@ -133,18 +164,18 @@ impl Lane {
     /// Forgets the ids in the database that are old enough, by a clock that all recorders which write there have in common.
     pub(super) fn forget_messages(&mut self) -> Result<(), DatabaseError> {
         self.keep_id_clock()?;
-        let Some(mut clock) = self.id_clock else { return Ok(()) };
+        let Some(mut clock) = self.id_clock.clone() else { return Ok(()) };
         clock.catch_up(self.with_connection(|connection, _| connection.move_id_clock(Some(clock.now_ns())))?);
-        self.id_clock = Some(clock);
         let remember_ns = i64::try_from((self.settings.remember + CLOCKS_APART).as_nanos()).unwrap_or(i64::MAX);
         let before_ns = clock.now_ns().saturating_sub(remember_ns);
+        self.id_clock = Some(clock);
         self.with_connection(|connection, _| connection.forget_messages(before_ns))
     }
 
-    /// Leaves out what was committed before; the places of those entries.
-    pub(super) fn leave_out_duplicates(&mut self, batch: &mut Batch) -> Result<HashSet<usize>, Leave> {
+    /// Leaves out what was committed before, and what is in the batch more than once.
+    pub(super) fn leave_out_duplicates(&mut self, batch: &mut Batch) -> Result<Duplicates, Leave> {
         let keys: Vec<_> = batch.entries.iter().map(|entry| messages::key(&entry.offer)).collect();
-        let mut duplicates = HashSet::new();
+        let mut duplicates = Duplicates::new();
         if keys.iter().all(Option::is_none) {
             return Ok(duplicates);
         }
@@ -159,11 +190,12 @@ impl Lane {
             }
         };
         let known: HashSet<_> = asked.iter().zip(found).filter(|(_, found)| *found).map(|(key, _)| key).collect();
-        let mut seen = HashSet::new();
+        let mut seen = HashMap::new();
         for (place, key) in keys.iter().enumerate() {
             let Some(key) = key else { continue };
-            if known.contains(key) || !seen.insert(key) {
-                duplicates.insert(place);
+            let first = seen.entry(key).or_insert(place);
+            if known.contains(key) || *first < place {
+                duplicates.insert(place, Some(*first).filter(|_| !known.contains(key)));
                 batch.leave_out_entry(place);
             }
         }
@@ -171,9 +203,20 @@ impl Lane {
     }
 }
 
+/// What an entry's sender is told, where `others` is what those are told that are not committed.
+fn answer_to(batch: &Batch, place: usize, others: &DirectAnswer) -> DirectAnswer {
+    match others {
+        _ if batch.is_committed(place) => DirectAnswer::Committed,
+        // Whoever is told that nothing is stored sends it again.
+        DirectAnswer::Unavailable(reason) if batch.is_doubtful(place) || batch.is_kept(place) => {
+            DirectAnswer::Unknown(reason.clone())
+        }
+        others => others.clone(),
+    }
+}
+
 /// The offers that somebody still waits for. Whoever has given up sends again, and what is written for nobody would be written each time.
-fn still_waiting(directs: Vec<Direct>) -> Vec<Direct> {
-    let now = Instant::now();
+fn still_waiting(directs: Vec<Direct>, now: Instant) -> Vec<Direct> {
     let mut waiting = Vec::with_capacity(directs.len());
     for direct in directs {
         if direct.answer.is_closed() {

@@ -2,13 +2,14 @@
 //!
 //! Main types: [`Feed`] and [`Direct`], an offer that waits for its commit.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 
 use super::turns::Waiting;
 pub use super::turns::{Direct, DirectAnswer};
-use crate::recorder::spool::{Offer, Reader};
+use crate::recorder::clock::SharedClock;
+use crate::recorder::spool::Offer;
 
 /// Offers that may wait in front of a lane.
 const QUEUE_MAX: usize = 1_024;
@@ -19,6 +20,7 @@ const WAITING_MAX: usize = 16 * QUEUE_MAX;
 #[derive(Debug, Clone)]
 pub struct DirectHandle {
     offers: mpsc::Sender<Direct>,
+    clock: SharedClock,
 }
 
 impl DirectHandle {
@@ -26,7 +28,7 @@ impl DirectHandle {
     pub async fn begin(&self, offer: Offer, patience: Duration) -> DirectWait {
         let (answer, answered) = oneshot::channel();
         // Where the lane has ended, the answer's other side is gone with the offer.
-        let _ = self.offers.send(Direct { offer, answer, until: Instant::now() + patience }).await;
+        let _ = self.offers.send(Direct { offer, answer, until: self.clock.now() + patience }).await;
         DirectWait(answered)
     }
 }
@@ -45,45 +47,50 @@ impl DirectWait {
 /// Where entries come from.
 pub enum Feed {
     /// The spool.
-    Spool(Reader),
+    Spool,
     /// The intake.
     Direct(mpsc::Receiver<Direct>, tokio::runtime::Handle),
 }
 
 impl Feed {
     /// A feed straight from the intake, and what it is given by.
-    pub fn direct(runtime: tokio::runtime::Handle) -> (Feed, DirectHandle) {
-        let (offers, receiver) = mpsc::channel(QUEUE_MAX);
-        (Feed::Direct(receiver, runtime), DirectHandle { offers })
+    pub fn direct(runtime: tokio::runtime::Handle, clock: SharedClock) -> (Feed, DirectHandle) {
+        let (receiver, handle) = queue(clock);
+        (Feed::Direct(receiver, runtime), handle)
     }
 }
 
-/// What was waited for.
-pub(super) enum Received {
-    Some(Vec<Direct>),
-    Nothing,
-    Closed,
+/// Where offers wait for a lane that is fed straight from the intake, and what they are given by.
+pub(super) fn queue(clock: SharedClock) -> (mpsc::Receiver<Direct>, DirectHandle) {
+    let (offers, receiver) = mpsc::channel(QUEUE_MAX);
+    (receiver, DirectHandle { offers, clock })
 }
 
-/// Takes offers that wait, up to these rows and bytes, each source in its turn; waits for the first one.
-pub(super) fn receive(
+/// Waits for an offer; whether none can come any more.
+pub(super) fn wait(
     receiver: &mut mpsc::Receiver<Direct>,
     waiting: &mut Waiting,
     runtime: &tokio::runtime::Handle,
     within: Duration,
+) -> bool {
+    match runtime.block_on(async { tokio::time::timeout(within, receiver.recv()).await }) {
+        Ok(Some(first)) => waiting.add(first),
+        Ok(None) => return true,
+        Err(_) => {}
+    }
+    false
+}
+
+/// Takes offers that wait, up to these rows and bytes, each source in its turn.
+pub(super) fn take(
+    receiver: &mut mpsc::Receiver<Direct>,
+    waiting: &mut Waiting,
     rows_max: u64,
     bytes_max: usize,
-) -> Received {
-    if waiting.len() == 0 {
-        match runtime.block_on(async { tokio::time::timeout(within, receiver.recv()).await }) {
-            Ok(Some(first)) => waiting.add(first),
-            Ok(None) => return Received::Closed,
-            Err(_) => return Received::Nothing,
-        }
-    }
+) -> Vec<Direct> {
     while waiting.len() < WAITING_MAX {
         let Ok(next) = receiver.try_recv() else { break };
         waiting.add(next);
     }
-    Received::Some(waiting.take(rows_max, bytes_max))
+    waiting.take(rows_max, bytes_max)
 }

@@ -24,7 +24,7 @@ impl Lane {
     pub(super) fn may_write_before(&mut self, reader: &Reader) -> Result<Option<i64>, Leave> {
         let lanes = 0..self.settings.writer.count;
         let progress = &self.settings.meter.progress;
-        let now = Instant::now();
+        let now = self.settings.clock.now();
         let is_late = progress.waits_now(lanes.clone()) > LATE && !self.settings.stop.is_asked();
         let since = *self.turns.waits_since.get_or_insert(now);
         if is_late && now.duration_since(since) < WAITS_TIMES * self.turns.wrote_for {
@@ -40,13 +40,13 @@ impl Lane {
 
     /// It has written for so long.
     pub(super) fn note_turn(&mut self, begun: Instant) {
-        self.turns = Turns { wrote_for: begun.elapsed(), ..Turns::default() };
+        self.turns = Turns { wrote_for: self.settings.clock.since(begun), ..Turns::default() };
     }
 
     /// Nothing waits here: after a while the connection is given up; then true.
     pub(super) fn rest_of_greedy(&mut self, reader: &Reader) -> Result<bool, Leave> {
-        let since = *self.turns.idle_since.get_or_insert_with(Instant::now);
-        if since.elapsed() < IDLE_FOR || self.has_work(reader)? {
+        let since = *self.turns.idle_since.get_or_insert_with(|| self.settings.clock.now());
+        if self.settings.clock.since(since) < IDLE_FOR || self.has_work(reader)? {
             return Ok(false);
         }
         self.write_ends_if_due(true)?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::backoff::Backoff;
 use super::batch::BATCH_BYTES;
 use super::bind::Binder;
-use super::feed::{Direct, Feed, Received, receive};
+use super::feed::{Direct, Feed, take, wait};
 use super::identity::{Ends, Identities};
 use super::kept::Kept;
 use super::refusal::{Meaning, meaning};
@@ -17,13 +17,14 @@ use super::registry::Registry;
 use super::store::{Connection, Context, News, Ready};
 use super::turns::Waiting;
 use crate::database::{Database, DatabaseError, SessionLimits};
+use crate::recorder::clock::SharedClock;
 use crate::recorder::config::{SchemaConfig, WriterConfig};
 use crate::recorder::log;
 use crate::recorder::meter::Meter;
 use crate::recorder::pace::Pace;
 use crate::recorder::pulse::Pulse;
 use crate::recorder::quote::quoted;
-use crate::recorder::spool::{CommitterHandle, IdClock, LaneNews, LaneOpening, SpoolError, now_ns};
+use crate::recorder::spool::{CommitterHandle, IdClock, LaneNews, LaneOpening, Reader, SpoolError};
 use crate::recorder::stop::Stop;
 
 /// How often an idle lane looks around.
@@ -50,6 +51,8 @@ pub struct LaneSettings {
     pub registry: Arc<Registry>,
     /// The spool.
     pub spool: CommitterHandle,
+    /// What reads it.
+    pub reader: Reader,
     /// How fast it may write.
     pub pace: Arc<dyn Pace>,
     /// What it counts with.
@@ -58,6 +61,8 @@ pub struct LaneSettings {
     pub pulse: Arc<Pulse>,
     /// When it ends.
     pub stop: Arc<Stop>,
+    /// What it goes by.
+    pub clock: SharedClock,
 }
 
 /// How a lane ended.
@@ -154,6 +159,16 @@ pub(super) struct Found {
     pub news: Option<News>,
 }
 
+impl LaneEnd {
+    pub(super) fn of(ended: Result<LaneEnd, Leave>) -> Self {
+        match ended {
+            Ok(end) => end,
+            Err(Leave::Stopped | Leave::GaveUp(_) | Leave::Found(_) | Leave::Changed) => LaneEnd::Stopped,
+            Err(Leave::Failed(reason)) => LaneEnd::Failed(reason),
+        }
+    }
+}
+
 impl From<SpoolError> for Leave {
     fn from(error: SpoolError) -> Self {
         Leave::Failed(error.to_string())
@@ -163,7 +178,7 @@ impl From<SpoolError> for Leave {
 impl Lane {
     /// A lane that is not connected yet.
     pub fn new(settings: LaneSettings) -> Self {
-        let (schema, now) = (settings.schema, Instant::now());
+        let (schema, now) = (settings.schema, settings.clock.now());
         Lane {
             limits: Arc::new(limits(&settings)),
             connection: None,
@@ -171,7 +186,7 @@ impl Lane {
             identities: Identities::new(schema.identities_max),
             binder: Binder::new(schema.new_columns, schema.columns_max),
             ends: Ends::default(),
-            backoff: Backoff::new(Duration::from_millis(20), Duration::from_secs(5), now_ns() as u64),
+            backoff: Backoff::new(Duration::from_millis(20), Duration::from_secs(5), settings.clock.day_ns() as u64),
             ends_written: now,
             messages_forgotten: None,
             id_clock: None,
@@ -199,19 +214,20 @@ impl Lane {
     /// Writes what the feed gives until it is told to stop.
     pub fn run(mut self, mut feed: Feed) -> LaneEnd {
         let ended = match &mut feed {
-            Feed::Spool(reader) => {
-                self.is_spooled = true;
-                self.may_keep = self.settings.writer.keep;
-                self.run_spooled(reader)
+            Feed::Spool => {
+                self.feed_from_spool();
+                self.run_spooled()
             }
             Feed::Direct(receiver, runtime) => self.run_direct(receiver, runtime),
         };
         self.disconnect();
-        match ended {
-            Ok(end) => end,
-            Err(Leave::Stopped | Leave::GaveUp(_) | Leave::Found(_) | Leave::Changed) => LaneEnd::Stopped,
-            Err(Leave::Failed(reason)) => LaneEnd::Failed(reason),
-        }
+        LaneEnd::of(ended)
+    }
+
+    /// From here on its entries come from the spool.
+    pub(super) fn feed_from_spool(&mut self) {
+        self.is_spooled = true;
+        self.may_keep = self.settings.writer.keep;
     }
 
     fn run_direct(
@@ -226,18 +242,34 @@ impl Lane {
             if self.settings.stop.is_over() {
                 return Ok(LaneEnd::Stopped);
             }
-            let rows_max = u64::from(self.settings.pace.batch_rows(self.settings.writer.batch));
-            match receive(receiver, &mut waiting, runtime, IDLE, rows_max, BATCH_BYTES) {
-                Received::Some(directs) => self.store_direct(directs)?,
-                Received::Nothing => self.connect_if_idle(),
-                Received::Closed => {
-                    self.write_ends_if_due(true)?;
-                    return Ok(LaneEnd::Drained);
-                }
+            let is_closed = waiting.is_empty() && wait(receiver, &mut waiting, runtime, IDLE);
+            if let Some(end) = self.turn_directly(receiver, &mut waiting, is_closed)? {
+                return Ok(end);
             }
-            self.write_ends_if_due(false)?;
-            self.forget_messages_if_due()?;
         }
+    }
+
+    /// Writes what is next of what waits; how the lane has ended, where nothing more can come.
+    pub(super) fn turn_directly(
+        &mut self,
+        receiver: &mut tokio::sync::mpsc::Receiver<Direct>,
+        waiting: &mut Waiting,
+        is_closed: bool,
+    ) -> Result<Option<LaneEnd>, Leave> {
+        if is_closed {
+            self.write_ends_if_due(true)?;
+            return Ok(Some(LaneEnd::Drained));
+        }
+        if waiting.is_empty() {
+            self.connect_if_idle();
+        } else {
+            let rows_max = u64::from(self.settings.pace.batch_rows(self.settings.writer.batch));
+            let directs = take(receiver, waiting, rows_max, BATCH_BYTES);
+            self.store_direct(directs)?;
+        }
+        self.write_ends_if_due(false)?;
+        self.forget_messages_if_due()?;
+        Ok(None)
     }
 
     /// Connects while nothing is to be written, so that whoever asks knows that the recorder is ready.
@@ -311,6 +343,7 @@ impl Lane {
             rows_max: settings.writer.batch as usize,
             keep: self.may_keep,
             suspected: self.suspected.as_deref(),
+            clock: &settings.clock,
             identities: &mut self.identities,
             binder: &mut self.binder,
             ends: &mut self.ends,
@@ -398,7 +431,7 @@ impl Lane {
         }
         let wait = self.backoff.wait();
         self.settings.pulse.wait_for(wait);
-        if self.until.is_some_and(|until| Instant::now() + wait >= until) {
+        if self.until.is_some_and(|until| self.settings.clock.now() + wait >= until) {
             return Err(Leave::GaveUp(reason));
         }
         if self.settings.stop.wait(wait) {
@@ -411,8 +444,9 @@ impl Lane {
     /// rows waiting for long; but never are more left than the cache of identities may hold.
     pub(super) fn write_ends_if_due(&mut self, now: bool) -> Result<(), Leave> {
         const LONG: Duration = Duration::from_millis(250);
-        let (every, begun) = (self.settings.schema.ends_every, Instant::now());
-        if self.ends.is_empty() || self.connection.is_none() || (!now && self.ends_written.elapsed() < every) {
+        let clock = SharedClock::clone(&self.settings.clock);
+        let (every, begun) = (self.settings.schema.ends_every, clock.now());
+        if self.ends.is_empty() || self.connection.is_none() || (!now && clock.since(self.ends_written) < every) {
             return Ok(());
         }
         loop {
@@ -424,29 +458,30 @@ impl Lane {
             }
             outcome.as_ref().err().map_or(Ok(()), ended_by)?;
             let is_enough =
-                !now && begun.elapsed() > LONG && self.ends.len() <= self.settings.schema.identities_max as usize;
+                !now && clock.since(begun) > LONG && self.ends.len() <= self.settings.schema.identities_max as usize;
             if outcome.is_err() || self.ends.is_empty() || is_enough {
                 break;
             }
         }
-        self.ends_written = Instant::now();
+        self.ends_written = clock.now();
         Ok(())
     }
 
     fn forget_messages_if_due(&mut self) -> Result<(), Leave> {
-        if self.connection.is_none() || self.messages_forgotten.is_some_and(|last| last.elapsed() < FORGET_EVERY) {
+        let is_recent = |last| self.settings.clock.since(last) < FORGET_EVERY;
+        if self.connection.is_none() || self.messages_forgotten.is_some_and(is_recent) {
             return Ok(());
         }
         // What is not forgotten now is forgotten the next time.
         let forgotten = self.forget_messages();
-        self.messages_forgotten = Some(Instant::now());
+        self.messages_forgotten = Some(self.settings.clock.now());
         forgotten.as_ref().err().map_or(Ok(()), ended_by)
     }
 }
 
 /// What a lane's sessions are held to; nobody else's have their name.
 fn limits(settings: &LaneSettings) -> SessionLimits {
-    let name = format!("loadline-{:x}-{:x}-{}", std::process::id(), now_ns(), settings.lane);
+    let name = format!("loadline-{:x}-{:x}-{}", std::process::id(), settings.clock.day_ns(), settings.lane);
     let (stop, pulse) = (Arc::clone(&settings.stop), Arc::clone(&settings.pulse));
     let limits = SessionLimits::new(&name, settings.writer.statement_timeout, Box::new(move || stop.over_at()));
     limits.telling(Box::new(move |at_most| pulse.wait_for(at_most)))

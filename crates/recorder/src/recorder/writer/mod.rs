@@ -38,6 +38,8 @@ mod shape;
 mod sieve;
 mod sifting;
 mod spooled;
+#[cfg(any(test, feature = "simulated"))]
+mod stepped;
 mod store;
 mod storing;
 mod taking;
@@ -55,3 +57,5 @@ pub(in crate::recorder) use refusal::{Meaning, is_duplicate, meaning};
 pub use registry::Registry;
 pub(in crate::recorder) use registry::ensure;
 pub use shape::{StoredTables, stored_tables};
+#[cfg(any(test, feature = "simulated"))]
+pub use stepped::Stepped;

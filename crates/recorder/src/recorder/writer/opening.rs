@@ -17,7 +17,7 @@ use super::refusal::{Meaning, meaning};
 use crate::database::{DatabaseError, Session};
 use crate::layout::recorded::hash_hex;
 use crate::record::ColumnKind;
-use crate::recorder::spool::{LaneOpening, Opening, now_ns};
+use crate::recorder::spool::{LaneOpening, Opening};
 use crate::statement::{Expect, Program, Request, SqlForm, Statement, Step, Table, TableColumn};
 
 pub(super) const TABLE: &str = "loadline_opening";
@@ -216,11 +216,11 @@ fn registered(row: &[Option<String>]) -> Result<Registered, DatabaseError> {
 pub(super) fn register(
     ledger: &mut Ledger,
     history: &[Registered],
-    own: &LaneOpening,
+    (own, now_ns): (&LaneOpening, i64),
     session: &mut dyn Session,
 ) -> Result<(), DatabaseError> {
-    let (openings, now) = (unregistered(ledger.sequence, history, own), now_ns());
-    let edited_ns = ledger.edit_after(now);
+    let openings = unregistered(ledger.sequence, history, own);
+    let edited_ns = ledger.edit_after(now_ns);
     let rows = openings.len() as u32;
     let mut request = Request::default();
     for value in [edited_ns, ledger.writer, ledger.sequence, ledger.edited_ns] {
@@ -229,7 +229,7 @@ pub(super) fn register(
     for opening in &openings {
         [ledger.writer, opening.number].iter().for_each(|value| request.cells.int(*value));
         [&opening.token, &opening.parent].iter().for_each(|token| request.cells.text(token));
-        [opening.sequence, opening.newest, now].iter().for_each(|value| request.cells.int(*value));
+        [opening.sequence, opening.newest, now_ns].iter().for_each(|value| request.cells.int(*value));
     }
     let forget_cell = request.cells.len() as u32;
     let last = openings.last().map_or(0, |last| last.number);

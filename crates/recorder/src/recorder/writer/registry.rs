@@ -30,6 +30,12 @@ impl Registry {
         Registry { shape, hot, measurements_max: measurements_max as usize, current: Mutex::new(None) }
     }
 
+    /// Whether a writer reads or changes it just now, so that others wait.
+    #[cfg(any(test, feature = "simulated"))]
+    pub(in crate::recorder) fn is_held(&self) -> bool {
+        self.current.try_lock().is_err()
+    }
+
     /// The catalogue, read from the database: a database that was away may have forgotten tables.
     ///
     /// # Errors

@@ -11,7 +11,6 @@ use super::sieve::{Sieve, Try, Way};
 use super::store::{Connection, Context, Ready, append_identity, insert};
 use crate::database::{DatabaseError, PassingOver};
 use crate::record::Cells;
-use crate::recorder::spool::now_ns;
 use crate::statement::{Expect, Request, Step};
 
 /// A unit with the places of its rows among those of its measurement.
@@ -84,7 +83,7 @@ impl Connection {
     pub(super) fn probe_without_rows(&mut self) -> Result<(), DatabaseError> {
         self.request.clear();
         let key = format!("probe-{}", self.ledger.writer);
-        self.messages.append_insert(&[(key, now_ns())], &mut self.request);
+        self.messages.append_insert(&[(key, self.clock.day_ns())], &mut self.request);
         self.try_dry()
     }
 
@@ -246,7 +245,12 @@ impl Connection {
         let Some(statement) = self.statements.get(first).and_then(|statements| statements.begin) else { return };
         for place in places {
             let (identity, number) = &ready.fresh[*place];
-            append_identity(identity, *number, &self.catalogue.measurements()[first], &mut self.request.cells);
+            append_identity(
+                (identity, *number),
+                &self.catalogue.measurements()[first],
+                self.clock.day_ns(),
+                &mut self.request.cells,
+            );
         }
         insert(&mut self.request, statement, places.len() as u32, first_cell);
     }

@@ -4,7 +4,7 @@
 //! Invariant: what the spool has given up is in the database for good, as far as the database's own settings say.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::batch::{BATCH_BYTES, Batch};
 use super::lane::{Found, IDLE, Lane, LaneEnd, Leave};
@@ -17,47 +17,58 @@ const SHORT: Duration = Duration::from_millis(10);
 
 impl Lane {
     /// Writes what the spool has until it is told to stop.
-    pub(super) fn run_spooled(&mut self, reader: &Reader) -> Result<LaneEnd, Leave> {
-        let (mut done, mut seen) = (None, 0);
+    pub(super) fn run_spooled(&mut self) -> Result<LaneEnd, Leave> {
+        let (mut course, reader) = (Course::default(), self.settings.reader.clone());
         loop {
-            self.settings.pulse.wait_for(IDLE);
-            if self.settings.stop.is_over() {
-                return Ok(LaneEnd::Stopped);
-            }
-            if self.is_occasional() && !self.is_connected() && !self.has_work(reader)? {
-                if self.settings.stop.is_asked() {
-                    return Ok(LaneEnd::Drained);
-                }
-                self.settings.stop.wait(IDLE);
-                continue;
-            }
-            let round = match done {
-                // What the ledger has was committed before a crash, and only the spool does not know it yet.
-                None => self.connected().map(Round::Wrote),
-                Some(done) => self.round(reader, done),
-            };
-            match round {
-                Ok(Round::Wrote(through)) => {
-                    self.settings.meter.progress.note_through(self.settings.lane, through);
-                    done = Some(through);
-                }
-                Ok(Round::Idle) if self.is_occasional() => {
-                    let is_over = if self.is_of_greedy() { self.rest_of_greedy(reader)? } else { self.rest(reader)? };
-                    done = if is_over { None } else { done };
-                    self.settings.stop.wait(if self.is_of_greedy() { SHORT } else { IDLE });
-                }
-                Ok(Round::Waited) => drop(self.settings.stop.wait(SHORT)),
-                // The newest may be another lane's: it is waited for another one.
-                Ok(Round::Idle) => seen = self.settings.spool.wait_for_more(seen.max(done.unwrap_or(0)), IDLE),
-                Ok(Round::Drained) => return Ok(LaneEnd::Drained),
-                Err(Leave::Changed) => done = None,
-                Err(Leave::Found(found)) => {
-                    done = self.deal_with(reader, &found, done.unwrap_or(0))?;
-                    self.settings.meter.progress.note_through(self.settings.lane, done.unwrap_or(0));
-                }
-                Err(leave) => return Err(leave),
+            if let Some(end) = self.turn(&reader, &mut course)? {
+                return Ok(end);
             }
         }
+    }
+
+    /// Writes what comes next, or waits a little; how the lane has ended, if it has.
+    pub(super) fn turn(&mut self, reader: &Reader, course: &mut Course) -> Result<Option<LaneEnd>, Leave> {
+        self.settings.pulse.wait_for(IDLE);
+        if self.settings.stop.is_over() {
+            return Ok(Some(LaneEnd::Stopped));
+        }
+        if self.is_occasional() && !self.is_connected() && !self.has_work(reader)? {
+            if self.settings.stop.is_asked() {
+                return Ok(Some(LaneEnd::Drained));
+            }
+            self.settings.stop.wait(IDLE);
+            return Ok(None);
+        }
+        let done = course.done;
+        let round = match done {
+            // What the ledger has was committed before a crash, and only the spool does not know it yet.
+            None => self.connected().map(Round::Wrote),
+            Some(done) => self.round(reader, done),
+        };
+        match round {
+            Ok(Round::Wrote(through)) => {
+                self.settings.meter.progress.note_through(self.settings.lane, through);
+                course.done = Some(through);
+            }
+            Ok(Round::Idle) if self.is_occasional() => {
+                let is_over = if self.is_of_greedy() { self.rest_of_greedy(reader)? } else { self.rest(reader)? };
+                course.done = if is_over { None } else { done };
+                self.settings.stop.wait(if self.is_of_greedy() { SHORT } else { IDLE });
+            }
+            Ok(Round::Waited) => drop(self.settings.stop.wait(SHORT)),
+            // The newest may be another lane's: it is waited for another one.
+            Ok(Round::Idle) => {
+                course.seen = self.settings.spool.wait_for_more(course.seen.max(done.unwrap_or(0)), IDLE);
+            }
+            Ok(Round::Drained) => return Ok(Some(LaneEnd::Drained)),
+            Err(Leave::Changed) => course.done = None,
+            Err(Leave::Found(found)) => {
+                course.done = self.deal_with(reader, &found, done.unwrap_or(0))?;
+                self.settings.meter.progress.note_through(self.settings.lane, course.done.unwrap_or(0));
+            }
+            Err(leave) => return Err(leave),
+        }
+        Ok(None)
     }
 
     /// Whether anything is in the spool for this lane.
@@ -130,7 +141,7 @@ impl Lane {
     /// Writes what comes next, if there is anything, and gives back what cannot be forgotten any more.
     fn round(&mut self, reader: &Reader, done: i64) -> Result<Round, Leave> {
         self.settle(reader, done, 0)?;
-        let begun = Instant::now();
+        let begun = self.settings.clock.now();
         let before = if self.is_of_greedy() { self.may_write_before(reader)? } else { Some(i64::MAX) };
         let Some(before) = before else { return Ok(Round::Waited) };
         let Some((mut batch, through)) = self.next_batch(reader, (done, before))? else {
@@ -167,7 +178,7 @@ impl Lane {
         let rows: u64 = found.iter().flatten().map(|entry| u64::from(entry.offer.rows)).sum();
         if !found.is_empty() && rows < rows_max && !self.settings.stop.is_asked() {
             self.settings.pulse.wait_for(self.settings.writer.within);
-            std::thread::sleep(self.settings.writer.within);
+            self.settings.clock.sleep(self.settings.writer.within);
             found = reader.read(lane, between, BATCH_BYTES, rows_max)?;
         }
         let through = found.last().map(|entry| entry.as_ref().unwrap_or_else(|(entry, _)| entry).sequence);
@@ -189,7 +200,7 @@ impl Lane {
             self.kept.clear();
             return self.give_back(through);
         };
-        let now = Instant::now();
+        let now = self.settings.clock.now();
         if rows > 0 || (through > self.settled && self.kept.is_empty()) {
             self.kept.add(through, rows, keep, now);
         }
@@ -259,6 +270,15 @@ impl Lane {
         }
         Ok(entries)
     }
+}
+
+/// How far a lane has come that is fed by the spool.
+#[derive(Debug, Default)]
+pub(super) struct Course {
+    /// The entry up to which everything is committed or in quarantine; none while that is not known.
+    done: Option<i64>,
+    /// The newest entry that was seen.
+    seen: i64,
 }
 
 /// What a round came to.

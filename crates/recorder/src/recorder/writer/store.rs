@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::batch::Batch;
 use super::bind::{Binder, Bound};
@@ -20,8 +20,9 @@ use super::shape::{Statements, described, own_tables};
 use crate::database::{Database, DatabaseError, LogPosition, Session, SessionLimits};
 use crate::layout::RECORD_ID;
 use crate::record::Cells;
+use crate::recorder::clock::SharedClock;
 use crate::recorder::durability::{self, Terms};
-use crate::recorder::spool::{IdClock, LaneNews, LaneOpening, now_ns};
+use crate::recorder::spool::{IdClock, LaneNews, LaneOpening};
 use crate::statement::{Expect, Program, Request, Step};
 
 /// Ends of measurements that are brought up to date in one transaction.
@@ -61,6 +62,7 @@ pub(super) struct Connection {
     /// What the spool must know before anything is written.
     pub news: Option<News>,
     pub(super) request: Request,
+    pub(super) clock: SharedClock,
 }
 
 /// What lanes share, and what stays when a connection is lost.
@@ -79,6 +81,7 @@ pub(super) struct Context<'a> {
     pub keep: Option<Duration>,
     /// The code of a refusal that a record is held to cause.
     pub suspected: Option<&'a str>,
+    pub clock: &'a SharedClock,
     pub identities: &'a mut Identities,
     pub binder: &'a mut Binder,
     pub ends: &'a mut Ends,
@@ -135,6 +138,7 @@ impl Connection {
             ledger,
             news: None,
             request: Request::default(),
+            clock: SharedClock::clone(context.clock),
         };
         connection.news = connection.compare(context)?;
         connection.prepare(context)?;
@@ -161,7 +165,8 @@ impl Connection {
                 return Ok(Some(News::of(LaneNews::Parted { through, recorder }, sequence)));
             }
             Standing::Free | Standing::Parted { .. } => {
-                opening::register(&mut self.ledger, &history, own, &mut *self.session)?;
+                let now_ns = self.clock.day_ns();
+                opening::register(&mut self.ledger, &history, (own, now_ns), &mut *self.session)?;
             }
         }
         Ok((!own.is_checked).then(|| News::of(LaneNews::Checked, sequence)))
@@ -302,7 +307,7 @@ impl Connection {
     pub(super) fn move_id_clock(&mut self, to_ns: Option<i64>) -> Result<i64, DatabaseError> {
         if number(&self.session.query(&messages::clock())?).is_none() {
             let newest_ns = number(&self.session.query(&messages::newest())?);
-            let begun = self.session.run(&messages::begin_clock(IdClock::first_ns(newest_ns, now_ns())));
+            let begun = self.session.run(&messages::begin_clock(IdClock::first_ns(newest_ns, self.clock.day_ns())));
             // Another recorder may have been faster: it is read below.
             begun.or_else(|error| if is_duplicate(&error) { Ok(()) } else { Err(error) })?;
         }
@@ -327,9 +332,9 @@ impl Connection {
     ) -> Result<Duration, DatabaseError> {
         let next = self.append_head(ready, (sequence, keys), context);
         self.append_rows(ready, context);
-        let start = Instant::now();
+        let start = self.clock.now();
         self.session.execute(&self.request, None)?;
-        let took = start.elapsed();
+        let took = self.clock.since(start);
         self.note_commit(next, ready, &ready.bound.times, context);
         Ok(took)
     }
@@ -347,7 +352,7 @@ impl Connection {
             rows: self.ledger.rows + ready.bound.rows as i64,
             identities: self.ledger.identities + ready.fresh.len() as i64,
             ended_rows: if context.ends.is_empty() { self.ledger.rows } else { self.ledger.ended_rows },
-            edited_ns: self.ledger.edit_after(now_ns()),
+            edited_ns: self.ledger.edit_after(self.clock.day_ns()),
             ..self.ledger
         };
         self.request.clear();
@@ -366,13 +371,13 @@ impl Connection {
     }
 
     pub(super) fn append_rows(&mut self, ready: &Ready, context: &Context<'_>) {
-        let request = &mut self.request;
+        let (request, now_ns) = (&mut self.request, self.clock.day_ns());
         self.catalogue.measurements().iter().enumerate().for_each(|(place, measurement)| {
             let Some(statement) = self.statements[place].begin else { return };
             let first_cell = request.cells.len() as u32;
             let mut rows = 0;
             for (identity, number) in ready.fresh.iter().filter(|(identity, _)| identity.measurement == place) {
-                append_identity(identity, *number, measurement, &mut request.cells);
+                append_identity((identity, *number), measurement, now_ns, &mut request.cells);
                 rows += 1;
             }
             insert(request, statement, rows, first_cell);
@@ -397,7 +402,7 @@ impl Connection {
     /// As the database answers; they are written again then.
     pub(super) fn write_ends(&mut self, ends: &mut Ends) -> Result<(), DatabaseError> {
         let some = ends.some(ENDS_MAX);
-        let edited_ns = now_ns();
+        let edited_ns = self.clock.day_ns();
         self.request.clear();
         for ((place, identity), time_ns) in &some {
             let Some(statement) = self.statements.get(*place).and_then(|statements| statements.end) else { continue };
@@ -453,16 +458,16 @@ pub(super) fn insert(request: &mut Request, statement: u16, rows: u32, first_cel
 }
 
 pub(super) fn append_identity(
-    identity: &NewIdentity,
-    number: i64,
+    (identity, number): (&NewIdentity, i64),
     measurement: &super::Measurement,
+    now_ns: i64,
     cells: &mut Cells,
 ) {
     cells.int(number);
     cells.text(&identity.hash);
     cells.int(identity.begin_ns);
     cells.int(identity.begin_ns);
-    cells.int(now_ns());
+    cells.int(now_ns);
     let value_of = |name: &str| identity.tags.iter().find(|(key, _)| key == name).map(|(_, value)| value);
     for column in measurement.tags.iter() {
         match value_of(&column.name) {

@@ -16,7 +16,7 @@ use super::taking::Came;
 use crate::database::DatabaseError;
 use crate::recorder::log;
 use crate::recorder::quote::{quoted, shortened};
-use crate::recorder::spool::{Entry, IdClock, Refusal, Refused, SpoolError, now_ns, unspooled_number};
+use crate::recorder::spool::{Entry, IdClock, Refusal, Refused, SpoolError, unspooled_number};
 
 /// Characters of a reason at most; what it quotes is shorter.
 const REASON_MAX: usize = 1_000;
@@ -36,6 +36,8 @@ enum Blame {
     Nobody,
     /// None of the rows of several entries, as far as is known.
     Unknown,
+    /// The database, which could not be asked about rows.
+    Database(DatabaseError),
 }
 
 /// What was tried with some entries.
@@ -99,24 +101,10 @@ impl Lane {
                             let middle = range.start + range.len() / 2;
                             ranges.extend([middle..range.end, range.start..middle]);
                         }
+                        Blame::Database(error) => ranges.push(self.stand_back(batch, range, &error, &mut tries)?),
                     }
                 }
-                Some((Meaning::Wait, error))
-                    if tries.was_refused
-                        && !is_of_database(&error)
-                        && self.set_refused_apart(batch, range.clone())? =>
-                {
-                    ranges.push(range);
-                }
-                Some((meaning @ (Meaning::Wait | Meaning::Lost | Meaning::Ledger | Meaning::Broken), error)) => {
-                    if meaning == Meaning::Wait {
-                        tries.was_refused = true;
-                        self.note_refusal_apart(&error);
-                        // What is known of the tables may not be so any more.
-                        self.forget_connection();
-                    }
-                    ranges.push(self.left_behind(batch, range, &error)?);
-                }
+                Some((_, error)) => ranges.push(self.stand_back(batch, range, &error, &mut tries)?),
             }
         }
         Ok(())
@@ -144,15 +132,36 @@ impl Lane {
         Ok(outcome)
     }
 
+    /// No record is to blame: sets apart what the database refuses of one measurement again and again, or waits; the entries that are to be tried then.
+    fn stand_back(
+        &mut self,
+        batch: &mut Batch,
+        range: Range<usize>,
+        error: &DatabaseError,
+        tries: &mut Tries,
+    ) -> Result<Range<usize>, Leave> {
+        if self.meaning(error) == Meaning::Wait {
+            if tries.was_refused && !is_of_database(error) && self.set_refused_apart(batch, range.clone())? {
+                return Ok(range);
+            }
+            tries.was_refused = true;
+            self.note_refusal_apart(error);
+            // What is known of the tables may not be so any more.
+            self.forget_connection();
+        }
+        self.left_behind(batch, range, error)
+    }
+
     /// Waits before the next try; the entries that were not committed with the answer lost.
     fn left_behind(
         &mut self,
-        batch: &Batch,
+        batch: &mut Batch,
         range: Range<usize>,
         error: &DatabaseError,
     ) -> Result<Range<usize>, Leave> {
         self.wait_out(error)?;
         let committed = self.connected()?;
+        batch.end_doubts();
         let first = batch.entries[range.clone()].iter().filter(|entry| entry.sequence <= committed).count();
         if first > 0 {
             let through = committed.to_string();
@@ -182,20 +191,23 @@ impl Lane {
         if outcome.as_ref().is_err_and(|error| self.meaning(error) == Meaning::Record) {
             self.refused = Some((rows, ready));
         }
+        if outcome.as_ref().is_err_and(DatabaseError::is_lost) {
+            batch.doubt(entries.clone());
+        }
         Ok(outcome.map(|took| self.note_stored(batch, entries, took, Some(count))))
     }
 
     /// The ids of the messages of some entries that are stored with their rows, with when they grow old.
     pub(super) fn keys_of(&self, batch: &Batch, entries: Range<usize>) -> Vec<(String, i64)> {
-        let received_ns = self.id_clock.as_ref().map_or_else(now_ns, IdClock::now_ns);
+        let received_ns = self.id_clock.as_ref().map_or_else(|| self.settings.clock.day_ns(), IdClock::now_ns);
         (if self.is_spooled() { 0..0 } else { entries })
-            .filter(|place| batch.count(batch.rows_of(*place..place + 1)) > 0 || batch.has_apart(*place))
+            .filter(|place| batch.count(batch.rows_of(*place..place + 1)) > 0 || batch.is_kept(*place))
             .filter_map(|place| Some((messages::key(&batch.entries[place].offer)?, received_ns)))
             .collect()
     }
 
     /// Some entries are committed, which took so long; that is usual for so many rows, where a number is given.
-    pub(super) fn note_stored(&mut self, batch: &Batch, entries: Range<usize>, took: Duration, usual: Option<u64>) {
+    pub(super) fn note_stored(&mut self, batch: &mut Batch, entries: Range<usize>, took: Duration, usual: Option<u64>) {
         self.settings.meter.commit_times.add(took);
         self.settings.meter.commits.add(1);
         self.refusals = 0;
@@ -246,12 +258,12 @@ impl Lane {
 
     fn quarantine_portion(&mut self, batch: &mut Batch, refused: Vec<RefusedRow>) -> Result<(), Leave> {
         let (is_spooled, records) = (self.is_spooled(), refused.len());
-        let mut kept = Vec::with_capacity(records);
+        let (mut kept, mut rows) = (Vec::with_capacity(records), Vec::with_capacity(records));
         for (row, reason, body) in refused {
             let place = batch.entry_of(row);
             let mut entry = Arc::clone(&batch.entries[place]);
             let number = (row - batch.first_row(place)) as i64;
-            batch.leave_out(row);
+            rows.push(row);
             if kept.is_empty() {
                 let (source, records) = (&*entry.offer.source, records.to_string());
                 log::warning(
@@ -261,13 +273,16 @@ impl Lane {
             }
             if !is_spooled {
                 // With an id it is the same record when it is sent again.
-                let sequence = messages::number(&entry.offer).unwrap_or_else(unspooled_number);
+                let sequence =
+                    messages::number(&entry.offer).unwrap_or_else(|| unspooled_number(&*self.settings.clock));
                 entry = Arc::new(Entry { sequence, offer: entry.offer.without_body() });
             }
             let reason = shortened(&reason, REASON_MAX).into_owned();
             kept.push(Refused { entry, refusal: Refusal { row: number, rows: 1, body, reason }, is_spooled });
         }
-        self.keep(&kept)
+        self.keep(&kept)?;
+        rows.into_iter().for_each(|row| batch.leave_kept(row));
+        Ok(())
     }
 
     /// Keeps refused records, and waits for room where the spool's disk is full.
@@ -302,7 +317,10 @@ impl Lane {
         is_last: bool,
     ) -> Result<Blame, Leave> {
         let all = batch.rows_of(entries.clone());
-        let mut bad = self.sift(batch, all.clone())?;
+        let mut bad = match self.sift(batch, all.clone())? {
+            Ok(bad) => bad,
+            Err(error) => return Ok(Blame::Database(error)),
+        };
         if bad.is_empty() && entries.len() > 1 {
             return Ok(Blame::Unknown);
         }
@@ -334,8 +352,12 @@ impl Lane {
         self.quarantine(batch, refused)
     }
 
-    /// The rows of a range that the database refuses, with the reasons.
-    fn sift(&mut self, batch: &mut Batch, rows: Range<usize>) -> Result<Vec<(usize, String)>, Leave> {
+    /// The rows of a range that the database refuses, with the reasons; its error, where it could not be asked.
+    fn sift(
+        &mut self,
+        batch: &mut Batch,
+        rows: Range<usize>,
+    ) -> Result<Result<Vec<(usize, String)>, DatabaseError>, Leave> {
         let mut refused = self.refused.take().filter(|(refused, _)| *refused == rows);
         loop {
             let ready = match refused.take() {
@@ -352,18 +374,19 @@ impl Lane {
                 Ok(None) => self.identities.clear(),
                 Ok(Some(bad)) => {
                     let quote = |(row, reason): (usize, DatabaseError)| (row, quoted(&reason.to_string()).into_owned());
-                    return Ok(bad.into_iter().map(quote).collect());
+                    return Ok(Ok(bad.into_iter().map(quote).collect()));
                 }
                 // What is refused is no row.
-                Err(error) if self.meaning(&error) == Meaning::Record => return Ok(Vec::new()),
-                Err(error) => self.wait_out(&error)?,
+                Err(error) if self.meaning(&error) == Meaning::Record => return Ok(Ok(Vec::new())),
+                Err(error) => return Ok(Err(error)),
             }
         }
     }
 
     /// Counts entries that are committed.
-    fn count(&self, batch: &Batch, entries: Range<usize>) {
-        let now = now_ns();
+    fn count(&self, batch: &mut Batch, entries: Range<usize>) {
+        batch.note_committed(entries.clone());
+        let now = self.settings.clock.day_ns();
         let mut rows = 0;
         for place in entries {
             let entry = &batch.entries[place];

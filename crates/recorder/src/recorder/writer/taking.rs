@@ -59,7 +59,7 @@ impl Connection {
         head: (i64, &[(String, i64)]),
         context: &mut Context<'_>,
     ) -> Result<Taken, DatabaseError> {
-        let begun = Instant::now();
+        let begun = self.clock.now();
         let next = self.append_head(&ready, head, context);
         let head = std::mem::take(&mut self.request);
         let tried = self.way_of(&ready, context).and_then(|way| {
@@ -107,7 +107,7 @@ impl Connection {
             *newest = (*newest).max(unit.time_ns);
         }
         self.note_commit(last, &taken.ready, &times, context);
-        Ok(taken.begun.elapsed())
+        Ok(self.clock.since(taken.begun))
     }
 }
 
@@ -162,6 +162,9 @@ impl Lane {
             return Ok(Ok(Came::Undone));
         }
         let outcome = self.with_connection(|connection, context| connection.commit_taken(&taken, context));
+        if outcome.as_ref().is_err_and(DatabaseError::is_lost) {
+            batch.doubt(entries.clone());
+        }
         Ok(outcome.map(|took| {
             let count = taken.ready.rows() - taken.bad.len() as u64;
             // How long rows take that are refused says nothing of those that are not.

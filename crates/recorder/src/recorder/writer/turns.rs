@@ -53,6 +53,10 @@ impl Waiting {
         self.offers.len()
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.offers.is_empty()
+    }
+
     pub(super) fn add(&mut self, direct: Direct) {
         let finished = self.finished.entry(Arc::clone(&direct.offer.source)).or_insert(0);
         let start = self.now.max(*finished);
@@ -122,7 +126,7 @@ mod tests {
             (0..3).for_each(|source| waiting.add(direct(&source.to_string(), 1 + (number % 7) as u32, number)));
         }
         let mut served: HashMap<String, Vec<i64>> = HashMap::new();
-        while waiting.len() > 0 {
+        while !waiting.is_empty() {
             for (source, number) in taken(&mut waiting, 5) {
                 served.entry(source).or_default().push(number);
             }

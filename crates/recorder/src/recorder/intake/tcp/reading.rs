@@ -11,8 +11,8 @@ use super::super::door::LONG_BYTES;
 use super::super::framing::{batch_end, head};
 use super::{Came, Connection, SILENCE};
 use crate::recorder::access::TokenHash;
+use crate::recorder::clock::now_ns;
 use crate::recorder::line::whole_lines;
-use crate::recorder::spool::now_ns;
 
 /// The longest first line of a connection that needs a token.
 const HEAD_BYTES_MAX: usize = 4 << 10;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 use super::{CommitterHandle, Placed, QUEUE_MAX, Refused, Request, Shared};
+use crate::recorder::clock::machine;
 use crate::recorder::spool::{Offer, Stored};
 
 /// What was given to a committer.
@@ -20,7 +21,14 @@ impl Caught {
     /// A handle, and what is given to it.
     pub fn new() -> (CommitterHandle, Caught) {
         let (requests, receiver) = mpsc::channel(QUEUE_MAX);
-        let handle = CommitterHandle { requests, shared: Arc::new(Shared::default()), compresses: false };
+        let handle = CommitterHandle {
+            requests,
+            shared: Arc::new(Shared::default()),
+            compresses: false,
+            clock: machine(),
+            #[cfg(any(test, feature = "simulated"))]
+            here: None,
+        };
         (handle, Caught { receiver, offers: Vec::new(), refused: Vec::new() })
     }
 

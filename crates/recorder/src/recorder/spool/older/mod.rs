@@ -20,6 +20,7 @@ use super::place::LogName;
 use super::refusal::DAMAGED;
 use super::state::{LaneState, State};
 use super::{Entry, Offer, Quarantined, SpoolError};
+use crate::recorder::clock::Clock;
 use crate::recorder::line::Precision;
 
 pub use salvage::Salvaged;
@@ -35,7 +36,11 @@ const IDS_MAX: usize = 10_000;
 ///
 /// # Errors
 /// As it, or the disk, cannot be read or written.
-pub(super) fn bring_over(directory: &Path, bound_bytes: u64) -> Result<Option<Salvaged>, SpoolError> {
+pub(super) fn bring_over(
+    directory: &Path,
+    bound_bytes: u64,
+    clock: &dyn Clock,
+) -> Result<Option<Salvaged>, SpoolError> {
     let unusable = |reason: String| SpoolError::Unusable { path: directory.display().to_string(), reason };
     let path = directory.join(NAME);
     if !path.exists() {
@@ -58,7 +63,7 @@ pub(super) fn bring_over(directory: &Path, bound_bytes: u64) -> Result<Option<Sa
                 "the version of its {NAME} is {version} and this loadline reads those up to {VERSION}; use the loadline that made it"
             )));
         }
-        copy(&database, directory, bound_bytes)?;
+        copy(&database, directory, (bound_bytes, clock.day_ns()))?;
     }
     remove(&path).map_err(|error| unusable(error.to_string()))?;
     Ok(salvaged)
@@ -89,7 +94,7 @@ fn remove(path: &Path) -> std::io::Result<()> {
     path.parent().map_or(Ok(()), |directory| std::fs::File::open(directory)?.sync_all())
 }
 
-fn copy(database: &Connection, directory: &Path, bound_bytes: u64) -> Result<(), SpoolError> {
+fn copy(database: &Connection, directory: &Path, (bound_bytes, now_ns): (u64, i64)) -> Result<(), SpoolError> {
     let unusable = |reason: String| SpoolError::Unusable { path: directory.display().to_string(), reason };
     let disk = logs::open_directory(directory, LogName::Lasting).map_err(|error| unusable(error.to_string()))?;
     let settings = logs::settings(bound_bytes, LogName::Lasting);
@@ -104,8 +109,8 @@ fn copy(database: &Connection, directory: &Path, bound_bytes: u64) -> Result<(),
     let mut read = || -> rusqlite::Result<()> {
         let has_unowned = read_ids(database, &mut put)?;
         let newest_quarantined = read_quarantine(database, &mut put)?;
-        let newest_quarantined = read_entries(database, newest_quarantined, &mut put)?;
-        let state = State { has_unowned, newest_quarantined, ..read_state(database)? };
+        let newest_quarantined = read_entries(database, (newest_quarantined, now_ns), &mut put)?;
+        let state = State { has_unowned, newest_quarantined, ..read_state(database, now_ns)? };
         // As it always is, so that no single damage takes it away.
         (0..2).for_each(|_| put(&Fact::State(Box::new(state.clone())), 0));
         Ok(())
@@ -172,7 +177,11 @@ fn read_quarantine(database: &Connection, put: &mut Put<'_>) -> rusqlite::Result
 }
 
 /// The highest number in quarantine, damaged entries included.
-fn read_entries(database: &Connection, mut newest_quarantined: i64, put: &mut Put<'_>) -> rusqlite::Result<i64> {
+fn read_entries(
+    database: &Connection,
+    (mut newest_quarantined, now_ns): (i64, i64),
+    put: &mut Put<'_>,
+) -> rusqlite::Result<i64> {
     let select = "SELECT sequence, source, sender, message_id, received_ns, precision, rows, checksum, body, lane FROM entry ORDER BY sequence";
     let mut select = database.prepare(select)?;
     let mut rows = select.query([])?;
@@ -187,7 +196,7 @@ fn read_entries(database: &Connection, mut newest_quarantined: i64, put: &mut Pu
                 id: newest_quarantined,
                 entry: sequence,
                 row: -1,
-                quarantined_ns: super::now_ns(),
+                quarantined_ns: now_ns,
                 reason: DAMAGED.to_owned(),
                 offer: Offer { message_id: String::new(), ..offer },
             })
@@ -232,7 +241,7 @@ fn checksum(offer: &Offer) -> u32 {
     hasher.finalize()
 }
 
-fn read_state(database: &Connection) -> rusqlite::Result<State> {
+fn read_state(database: &Connection, now_ns: i64) -> rusqlite::Result<State> {
     let recorder: String =
         database.query_row("SELECT value FROM fact WHERE name = 'recorder'", [], |row| row.get(0))?;
     let clock: Option<i64> =
@@ -256,7 +265,7 @@ fn read_state(database: &Connection) -> rusqlite::Result<State> {
     Ok(State {
         lanes: u32::try_from(schema::fact_number(database, "lanes")?).unwrap_or(0),
         base: schema::fact_number(database, "acknowledged")?,
-        id_clock_ns: clock.unwrap_or_else(|| super::IdClock::first_ns(newest_id, super::now_ns())),
+        id_clock_ns: clock.unwrap_or_else(|| super::IdClock::first_ns(newest_id, now_ns)),
         newest: database.query_row(newest, [], |row| row.get(0))?,
         apart: database
             .prepare("SELECT measurement, lane FROM apart")?

@@ -1,0 +1,52 @@
+//! A recorder from its door to its database, in a world that fails: killed processes, power cuts, failing and full disks, databases that refuse, hang up,
+//! end and forget, clocks that are set, requests that come twice. What it has acknowledged is looked for after everything that happens. Main function: [`run`].
+//!
+//! One thread does all, in made time, so that a seed tells everything: the spool's work is done by whoever asks for it, writers take their turns when they are told
+//! to, and while one waits for the database others may send or take theirs.
+//!
+//! Invariant: the recorder's own code is what runs; disks, clocks and database are the only things that are made.
+
+mod clock;
+mod database;
+mod failing;
+mod faults;
+mod others;
+mod process;
+mod senders;
+mod session;
+mod truth;
+mod world;
+
+pub use faults::Faults;
+pub use world::run;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorder_keeps_what_it_acknowledged_whatever_befalls_it_and_its_database() {
+        crate::recorder::log::be_silent();
+        let mut all = Faults::default();
+        for seed in 0..60 {
+            all.add(&run(seed).unwrap_or_else(|told| panic!("{told}")));
+        }
+        // A simulation in which little happens shows nothing.
+        let Faults { losses, refusals, delays, crashes, forgotten, meddled, .. } = all;
+        assert!(
+            losses > 200 && refusals > 200 && delays > 50 && crashes > 100 && forgotten > 20 && meddled > 20,
+            "{all}"
+        );
+        let Faults { kills, cuts, failures, full, jumps, again, records, quarantined, .. } = all;
+        assert!(kills > 150 && cuts > 150 && failures > 50 && full > 30 && jumps > 30 && again > 300, "{all}");
+        assert!(records > 8_000 && quarantined > 5_000, "{all}");
+    }
+
+    #[test]
+    fn the_same_seed_is_the_same_life() {
+        crate::recorder::log::be_silent();
+        for seed in 100..106 {
+            assert_eq!(run(seed), run(seed), "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Senders of a recorder: new requests, the same once more, in whatever order, as networks and clients that give up make them. Main type: [`Senders`].
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use loadline_segments::segments::simulated::Told;
+
+use super::clock::MadeClock;
+use super::truth::{Fate, Truth, numbers_of};
+use crate::random::Stream;
+use crate::recorder::access::{Owner, Sender};
+use crate::recorder::clock::Clock;
+use crate::recorder::intake::{Door, Incoming, Refused, Taken};
+use crate::recorder::line::Precision;
+
+/// Sources that send.
+const SOURCES: u64 = 5;
+/// Acknowledged requests that may be sent once more.
+const REMEMBERED: usize = 12;
+/// Ids are remembered for an hour; whoever sends again later is told that it is new.
+pub const REMEMBER: Duration = Duration::from_secs(3_600);
+
+/// A request that may be sent once more.
+#[derive(Debug, Clone)]
+struct Message {
+    source: usize,
+    id: String,
+    body: Vec<u8>,
+    numbers: Vec<i64>,
+    sent: Instant,
+}
+
+/// What senders may send.
+#[derive(Debug, Clone, Copy)]
+pub struct Manners {
+    /// Of those records that have a certain field, percent in which it is of another kind than in the others, so that some go to quarantine.
+    pub conflicts: u64,
+    /// Percent of the requests with a line that is none.
+    pub bad_lines: u64,
+    /// Percent of the requests that are large.
+    pub large: u64,
+}
+
+/// What will be told.
+type Answer = Pin<Box<dyn Future<Output = Result<Taken, Refused>> + Send>>;
+
+/// All senders.
+pub struct Senders {
+    random: Stream,
+    manners: Manners,
+    clock: Arc<MadeClock>,
+    truth: Arc<Mutex<Truth>>,
+    sender: Arc<Sender>,
+    /// Where they send to; none while the recorder does not run.
+    door: Option<Arc<Door>>,
+    /// They wait for their answers, in the order in which they were sent.
+    pending: Vec<(Message, Answer)>,
+    /// Nobody has told what became of them.
+    unanswered: VecDeque<Message>,
+    answered: VecDeque<Message>,
+    messages: u64,
+    /// Requests that were sent once more.
+    pub again: u64,
+    failed: Option<Told>,
+}
+
+impl Senders {
+    pub fn new(random: Stream, manners: Manners, clock: Arc<MadeClock>, truth: Arc<Mutex<Truth>>) -> Self {
+        let sender = Arc::new(Sender::free(Owner::Tokens));
+        let (unanswered, answered) = (VecDeque::new(), VecDeque::new());
+        let pending = Vec::new();
+        Senders {
+            random,
+            manners,
+            clock,
+            truth,
+            sender,
+            door: None,
+            pending,
+            unanswered,
+            answered,
+            messages: 0,
+            again: 0,
+            failed: None,
+        }
+    }
+
+    /// The recorder listens.
+    pub fn set_door(&mut self, door: &Arc<Door>) {
+        self.door = Some(Arc::clone(door));
+    }
+
+    fn truth(&self) -> MutexGuard<'_, Truth> {
+        self.truth.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was told to a sender that is not so.
+    pub fn failed(&mut self) -> Result<(), Told> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// One of them sends something.
+    pub fn send(&mut self) {
+        if self.door.is_none() || self.failed.is_some() {
+            return;
+        }
+        let message = match self.random.below(100) {
+            0..20 => self.unanswered.pop_front(),
+            20..30 => {
+                let place = self.random.below(self.answered.len().max(1) as u64) as usize;
+                self.answered.get(place).cloned()
+            }
+            _ => None,
+        };
+        // Whoever has not been told for so long cannot rely on it any more.
+        let is_recent = |message: &Message| self.clock.since(message.sent) < REMEMBER / 2;
+        match message.filter(is_recent) {
+            Some(message) => {
+                self.again += 1;
+                self.truth().again(&message.numbers);
+                self.give(message);
+            }
+            None => {
+                let message = self.message();
+                // Somebody does not wait for the answer, and sends it once more.
+                if self.random.below(100) < 6 {
+                    self.give_up(message.clone());
+                }
+                self.give(message);
+            }
+        }
+    }
+
+    fn message(&mut self) -> Message {
+        // The first one sends more than all others.
+        let source = self.random.below(2 * SOURCES).saturating_sub(SOURCES) as usize;
+        let most = if self.random.below(4) == 0 { 12 } else { 3 };
+        let rows = 1 + self.random.below(most);
+        let padding = if self.random.below(100) < self.manners.large { 2_000 } else { self.random.below(40) };
+        let mut body = Vec::new();
+        let mut numbers = Vec::new();
+        for _ in 0..rows {
+            let measurement = self.random.below(3);
+            let number = self.truth().next((source, measurement));
+            body.extend(self.line(number, (source, measurement), padding as usize).into_bytes());
+            numbers.push(number);
+        }
+        if self.random.below(100) < self.manners.bad_lines {
+            body.extend_from_slice(b"this is no line\n");
+        }
+        self.messages += 1;
+        let id = if self.random.below(100) < 60 { format!("m{}", self.messages) } else { String::new() };
+        Message { source, id, body, numbers, sent: self.clock.now() }
+    }
+
+    fn line(&mut self, number: i64, (source, measurement): (usize, u64), padding: usize) -> String {
+        let tag = self.random.below(4);
+        let mut line = format!("m{measurement},from=s{source},t=v{tag}");
+        if self.random.below(10) == 0 {
+            line += &format!(",extra{}=x", self.random.below(3));
+        }
+        line += &format!(" v={number}i,text=\"{}\"", "x".repeat(padding));
+        if self.manners.conflicts > 0 && self.random.below(4) == 0 {
+            line += if self.random.below(100) < self.manners.conflicts { ",w=\"none\"" } else { ",w=1.5" };
+        }
+        if self.random.below(5) == 0 {
+            line += &format!(",f{}={}", self.random.below(4), self.random.below(1_000));
+        }
+        format!("{line} {number}\n")
+    }
+
+    fn give(&mut self, message: Message) {
+        let Some(door) = self.door.clone() else { return };
+        let incoming = Incoming {
+            sender: Arc::clone(&self.sender),
+            source: format!("s{}", message.source).into(),
+            message_id: message.id.clone(),
+            precision: Precision::Nanoseconds,
+            body: message.body.clone(),
+            is_whole: false,
+            received_ns: self.clock.day_ns(),
+            received: self.clock.now(),
+        };
+        let answer = async move { door.take(incoming).await };
+        self.pending.push((message, Box::pin(answer)));
+        self.listen();
+    }
+
+    /// Hears what is told by now.
+    pub fn listen(&mut self) {
+        let mut waiting = Vec::new();
+        for (message, mut answer) in std::mem::take(&mut self.pending) {
+            match answer.as_mut().now_or_never() {
+                Some(told) => self.hear(message, told),
+                None => waiting.push((message, answer)),
+            }
+        }
+        self.pending = waiting;
+    }
+
+    /// Whether anybody waits for an answer.
+    pub fn is_waiting(&self) -> bool {
+        !self.pending.is_empty()
+    }
+
+    /// All connections break: nobody is told anything any more.
+    pub fn hang_up(&mut self) {
+        self.listen();
+        self.door = None;
+        for (message, answer) in std::mem::take(&mut self.pending) {
+            drop(answer);
+            self.give_up(message);
+        }
+    }
+
+    /// Nobody sends again what nobody was told of.
+    pub fn forget_unanswered(&mut self) {
+        self.unanswered.clear();
+    }
+
+    /// Nobody was told what became of it: it is sent again where it has an id.
+    fn give_up(&mut self, message: Message) {
+        if !message.id.is_empty() && self.unanswered.len() < REMEMBERED {
+            self.unanswered.push_back(message);
+        }
+    }
+
+    fn hear(&mut self, message: Message, told: Result<Taken, Refused>) {
+        let numbers = numbers_of(&message.body);
+        let outcome = match told {
+            Ok(taken) if taken.rows as usize != numbers.len() => {
+                Err(format!("{numbers:?} was sent, and {taken:?} is said"))
+            }
+            Ok(taken) if taken.is_duplicate => self.truth().is_stored_already(&numbers),
+            Ok(_) => {
+                let mut truth = self.truth();
+                let told = truth.must_be_new(&numbers);
+                truth.set(&numbers, Fate::Acknowledged);
+                told
+            }
+            Err(Refused::Unknown(_)) => {
+                // A try before this one may have been acknowledged; what is known stays so.
+                self.give_up(message);
+                return;
+            }
+            Err(_) => {
+                // Nothing of this try is stored; of one before it nothing is known yet.
+                self.truth().refuse(&numbers);
+                return;
+            }
+        };
+        if let Err(told) = outcome {
+            self.failed.get_or_insert(told);
+        }
+        if !message.id.is_empty() {
+            self.answered.push_back(message);
+            if self.answered.len() > REMEMBERED {
+                self.answered.pop_front();
+            }
+        }
+    }
+}

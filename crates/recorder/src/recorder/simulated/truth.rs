@@ -1,0 +1,205 @@
+//! What was really sent, and what its senders were told. Main type: [`Truth`].
+//!
+//! A record is known by its time stamp, which no other has.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use loadline_segments::segments::simulated::Told;
+
+/// What is known of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Its sender was told that it is stored.
+    Acknowledged,
+    /// Its sender was told that it is not stored.
+    Refused,
+    /// Its sender was told nothing, or that nobody knows.
+    Unknown,
+    /// Somebody gave it up, or tried to.
+    MayBeDiscarded,
+}
+
+/// Where records are found.
+#[derive(Debug, Default)]
+pub struct Sighting {
+    /// In the database, however often: who stored it, and the record, in the order in which each stored them.
+    pub stored: Vec<(i64, i64)>,
+    /// In the spool.
+    pub waiting: Vec<i64>,
+    /// In quarantine.
+    pub quarantined: Vec<i64>,
+}
+
+/// A source and a measurement.
+type Kin = (usize, u64);
+
+/// A record that was sent.
+#[derive(Debug, Clone, Copy)]
+struct Record {
+    fate: Fate,
+    /// Its source and its measurement: those that are alike in both keep their order.
+    kin: Kin,
+    /// Whether it was sent more than once, so that its place in the order of its source is not known.
+    is_again: bool,
+}
+
+/// All that was sent.
+#[derive(Debug, Default)]
+pub struct Truth {
+    records: BTreeMap<i64, Record>,
+    newest: i64,
+    /// The newest record of each source and measurement that was seen in the database.
+    reached: HashMap<Kin, i64>,
+    seen: BTreeSet<i64>,
+    /// Whether orders are held against what is found.
+    holds_order: bool,
+}
+
+/// The time stamps of lines.
+pub fn numbers_of(body: &[u8]) -> Vec<i64> {
+    let number = |line: &[u8]| std::str::from_utf8(line).ok()?.rsplit(' ').next()?.trim().parse().ok();
+    body.split_inclusive(|byte| *byte == b'\n').filter_map(number).collect()
+}
+
+impl Truth {
+    /// Nothing was sent yet. Whether the order of each source's records of a measurement is held against what is found is given.
+    pub fn new(holds_order: bool) -> Self {
+        Truth { holds_order, ..Truth::default() }
+    }
+
+    /// The number of another record, which a source is about to send.
+    pub fn next(&mut self, kin: Kin) -> i64 {
+        self.newest += 1;
+        self.records.insert(self.newest, Record { fate: Fate::Unknown, kin, is_again: false });
+        self.newest
+    }
+
+    /// What was sent is sent once more.
+    pub fn again(&mut self, numbers: &[i64]) {
+        for number in numbers {
+            if let Some(record) = self.records.get_mut(number) {
+                record.is_again = true;
+                // Whatever it was told before: it may be stored from now on.
+                if record.fate == Fate::Refused {
+                    record.fate = Fate::Unknown;
+                }
+            }
+        }
+    }
+
+    pub fn set(&mut self, numbers: &[i64], fate: Fate) {
+        for number in numbers {
+            if let Some(record) = self.records.get_mut(number) {
+                record.fate = fate;
+            }
+        }
+    }
+
+    /// A sender was told that nothing is stored; what was tried before may be there all the same.
+    pub fn refuse(&mut self, numbers: &[i64]) {
+        for number in numbers {
+            if let Some(record) = self.records.get_mut(number).filter(|record| !record.is_again) {
+                record.fate = Fate::Refused;
+            }
+        }
+    }
+
+    fn is_any(&self, numbers: &[i64], is: impl Fn(Fate) -> bool) -> bool {
+        numbers.iter().any(|number| self.records.get(number).is_some_and(|record| is(record.fate)))
+    }
+
+    /// A request was called new.
+    pub fn must_be_new(&self, numbers: &[i64]) -> Result<(), Told> {
+        match self.is_any(numbers, |fate| fate == Fate::Acknowledged) {
+            true => Err(format!("{numbers:?} is stored and was not called a duplicate")),
+            false => Ok(()),
+        }
+    }
+
+    /// A request was called a duplicate: what nobody was told of is acknowledged with it.
+    pub fn is_stored_already(&mut self, numbers: &[i64]) -> Result<(), Told> {
+        if self.is_any(numbers, |fate| fate == Fate::Refused) {
+            return Err(format!("{numbers:?} is called a duplicate, and its sender was told that it is not stored"));
+        }
+        for number in numbers {
+            if let Some(record) = self.records.get_mut(number).filter(|record| record.fate == Fate::Unknown) {
+                record.fate = Fate::Acknowledged;
+            }
+        }
+        Ok(())
+    }
+
+    /// Those that are acknowledged, and how many.
+    pub fn acknowledged(&self) -> u64 {
+        self.records.values().filter(|record| record.fate == Fate::Acknowledged).count() as u64
+    }
+
+    /// Holds what was found against what was promised. With `at_end`, nothing may wait any more.
+    pub fn compare(&mut self, found: &Sighting, at_end: bool) -> Result<(), Told> {
+        let stored: BTreeSet<i64> = found.stored.iter().map(|(_, number)| *number).collect();
+        let quarantined: BTreeSet<i64> = found.quarantined.iter().copied().collect();
+        let waiting: BTreeSet<i64> = found.waiting.iter().copied().collect();
+        if stored.len() != found.stored.len() {
+            let times = |number: i64| found.stored.iter().filter(|(_, own)| *own == number).count();
+            let twice: Vec<_> = found.stored.iter().filter(|(_, number)| times(*number) > 1).collect();
+            return Err(format!("records are in the database more than once: (writer, record) {twice:?}"));
+        }
+        if quarantined.len() != found.quarantined.len() {
+            return Err(format!("records are in quarantine more than once: {:?}", found.quarantined));
+        }
+        if let Some(both) = stored.intersection(&quarantined).next() {
+            return Err(format!("record {both} is in the database and in quarantine"));
+        }
+        if at_end && !waiting.is_empty() {
+            return Err(format!("records wait at the end: {waiting:?}"));
+        }
+        for number in stored.iter().chain(&waiting).chain(&quarantined) {
+            match self.records.get(number).map(|record| record.fate) {
+                None => return Err(format!("record {number} is there, and was never sent")),
+                Some(Fate::Refused) => {
+                    return Err(format!("record {number} is there, and its sender was told that it is not stored"));
+                }
+                Some(_) => {}
+            }
+        }
+        for (number, record) in &self.records {
+            let is_there = stored.contains(number) || waiting.contains(number) || quarantined.contains(number);
+            if record.fate == Fate::Acknowledged && !is_there {
+                let was = if self.seen.contains(number) {
+                    "it had been in the database"
+                } else {
+                    "it was not in the database"
+                };
+                return Err(format!("record {number} was acknowledged and is gone; {was}"));
+            }
+        }
+        self.hold_order(found)?;
+        self.seen.extend(stored);
+        Ok(())
+    }
+
+    /// What is new in the database is behind what was there of its source, and stands in order.
+    fn hold_order(&mut self, found: &Sighting) -> Result<(), Told> {
+        if !self.holds_order {
+            return Ok(());
+        }
+        let mut newly: HashMap<Kin, BTreeSet<i64>> = HashMap::new();
+        let mut last: HashMap<(Kin, i64), i64> = HashMap::new();
+        for (writer, number) in found.stored.iter().filter(|(_, number)| !self.seen.contains(number)) {
+            let Some(record) = self.records.get(number).filter(|record| !record.is_again) else { continue };
+            newly.entry(record.kin).or_default().insert(*number);
+            let before = last.insert((record.kin, *writer), *number).unwrap_or(0);
+            if before > *number {
+                return Err(format!("record {number} of {:?} is stored behind {before}", record.kin));
+            }
+        }
+        for (kin, newly) in newly {
+            let reached = self.reached.entry(kin).or_insert(0);
+            if let Some(first) = newly.first().filter(|first| *first < reached) {
+                return Err(format!("record {first} of {kin:?} is stored behind {reached}, which was there before"));
+            }
+            *reached = newly.last().copied().unwrap_or(*reached);
+        }
+        Ok(())
+    }
+}

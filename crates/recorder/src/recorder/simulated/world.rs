@@ -1,0 +1,492 @@
+//! One life of a recorder from a seed. Main function: [`run`].
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use loadline_segments::segments::simulated::{Cut, MemoryDisk, Told};
+
+use super::clock::MadeClock;
+use super::failing::{FORGETS_WITHIN, Failing};
+use super::faults::Faults;
+use super::others::{Others, record_tables, undo_later};
+use super::process::{LANES, Process, Setup, opened};
+use super::senders::{Manners, Senders};
+use super::truth::{Fate, Sighting, Truth, numbers_of};
+use crate::random::Stream;
+use crate::recorder::clock::Clock;
+use crate::recorder::config::NewColumns;
+use crate::recorder::spool::simulated::inventory;
+use crate::recorder::spool::{Clearing, Span};
+use crate::recorder::writer::Shape;
+
+/// Steps of a run.
+const STEPS: u64 = 70;
+/// Room of each disk when it is not full.
+const ROOM: u64 = 16 << 20;
+/// Turns in which everything must be written once nothing stands in the way.
+const TURNS_MAX: u64 = 20_000;
+/// 2020, in nanoseconds since 1970.
+const BEGIN_NS: i64 = 1_577_836_800_000_000_000;
+const HOUR_NS: i64 = 3_600_000_000_000;
+
+struct World {
+    random: Stream,
+    setup: Setup,
+    clock: Arc<MadeClock>,
+    disks: [MemoryDisk; 2],
+    failing: Failing,
+    senders: Arc<Mutex<Senders>>,
+    truth: Arc<Mutex<Truth>>,
+    process: Option<Process>,
+    faults: Faults,
+    history: Vec<String>,
+    /// Whether somebody changes the database now and then.
+    is_meddled_with: bool,
+    is_full: bool,
+}
+
+/// A directory that is removed when it is dropped.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, Told> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let memory = PathBuf::from("/dev/shm");
+        let parent = if memory.is_dir() { memory } else { std::env::temp_dir() };
+        let path = parent.join(format!("loadline-simulated-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// One life of a recorder from a seed; what was done to it.
+///
+/// # Errors
+/// What it has lost, doubled or said that is not so, with everything that happened before.
+pub fn run(seed: u64) -> Result<Faults, Told> {
+    let scratch = Scratch::new()?;
+    let mut world = World::new(seed, &scratch)?;
+    let outcome = world.live();
+    world.end();
+    let told = |why: Told| format!("recorder, seed {seed}: {why}\n{}", world.history.join("\n"));
+    outcome.map_err(told)?;
+    let mut faults = world.faults;
+    faults.add(&world.failing.faults());
+    faults.again = world.senders().again;
+    Ok(faults)
+}
+
+fn one_of<T: Copy>(random: &mut Stream, all: &[T]) -> T {
+    all[random.below(all.len() as u64) as usize]
+}
+
+impl World {
+    fn new(seed: u64, scratch: &Scratch) -> Result<Self, Told> {
+        let mut random = Stream::seeded(seed);
+        let clock = Arc::new(MadeClock::new(BEGIN_NS));
+        let is_direct = random.below(4) == 0;
+        // Some databases may forget what they have just committed; some of these tell how far they have come. What is acknowledged by its commit must last.
+        let forgets = one_of(&mut random, &[None, None, Some(true), Some(false)]).filter(|_| !is_direct);
+        let setup = Setup {
+            shape: Shape::named(one_of(&mut random, Shape::NAMES)).unwrap_or(Shape::Star),
+            // Where nobody makes columns everything is in quarantine in the end.
+            new_columns: match random.below(10) {
+                0 => NewColumns::Refuse,
+                1..4 => NewColumns::Json,
+                _ => NewColumns::Add,
+            },
+            batch: one_of(&mut random, &[1, 4, 50, 50]),
+            bound: one_of(&mut random, &[128 << 10, 1 << 20]),
+            quarantine_bound: one_of(&mut random, &[8 << 10, 1 << 20]),
+            compresses: random.below(2) == 0,
+            keep: forgets.map(|_| 2 * FORGETS_WITHIN),
+            is_direct,
+        };
+        // In a quiet world each source's records of a measurement keep their order, and that is held against what is found.
+        let is_quiet = random.below(3) == 0 && setup.new_columns != NewColumns::Refuse;
+        let manners = match is_quiet {
+            true => Manners { conflicts: 0, bad_lines: 5, large: 3 },
+            false => Manners { conflicts: 8, bad_lines: 5, large: one_of(&mut random, &[3, 40]) },
+        };
+        let truth = Arc::new(Mutex::new(Truth::new(is_quiet && forgets.is_none())));
+        let of_database = Stream::seeded(random.word());
+        let of_senders = Stream::seeded(random.word());
+        let senders = Senders::new(of_senders, manners, Arc::clone(&clock), Arc::clone(&truth));
+        Ok(World {
+            failing: Failing::new(&scratch.0, Arc::clone(&clock), of_database, forgets)?,
+            senders: Arc::new(Mutex::new(senders)),
+            disks: [MemoryDisk::new(ROOM), MemoryDisk::new(ROOM)],
+            history: vec![format!("{setup:?}, quiet {is_quiet}, forgets {forgets:?}")],
+            random,
+            setup,
+            clock,
+            truth,
+            process: None,
+            faults: Faults::default(),
+            is_meddled_with: !is_quiet,
+            is_full: false,
+        })
+    }
+
+    fn live(&mut self) -> Result<(), Told> {
+        self.start()?;
+        for _ in 0..STEPS {
+            self.step()?;
+            self.look()?;
+        }
+        self.come_to_an_end()
+    }
+
+    fn senders(&self) -> std::sync::MutexGuard<'_, Senders> {
+        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn truth(&self) -> std::sync::MutexGuard<'_, Truth> {
+        self.truth.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&mut self, what: impl Into<String>) {
+        self.history.push(format!("{:?}: {}", self.clock, what.into()));
+    }
+
+    fn step(&mut self) -> Result<(), Told> {
+        match self.random.below(100) {
+            0..25 => {
+                let requests = 1 + self.random.below(6);
+                self.note(format!("{requests} requests"));
+                (0..requests).for_each(|_| self.senders().send());
+            }
+            25..65 => self.write()?,
+            65..69 => self.restart()?,
+            69..73 => {
+                self.note("kill");
+                self.failing.count(|faults| faults.kills += 1);
+                self.kill(false)?;
+            }
+            73..78 => {
+                self.note("power cut");
+                self.kill(true)?;
+            }
+            78..81 => {
+                let (disk, after) = (self.random.below(2) as usize, self.random.below(14));
+                self.note(format!("disk {disk} fails after {after}"));
+                self.faults.failures += 1;
+                self.disks[disk].fail_after(after);
+            }
+            81..83 => self.fill_disks(),
+            83..87 => {
+                let per_mille = one_of(&mut self.random, &[0, 5, 20, 60]);
+                self.note(format!("of 1000 calls {per_mille} fail"));
+                self.failing.set_trouble(per_mille);
+            }
+            87..90 => {
+                self.note("the database crashes");
+                self.failing.crash()?;
+            }
+            90..92 => {
+                let time = Duration::from_millis(self.random.below(20_000));
+                self.note(format!("the database is down for {time:?}"));
+                self.failing.be_down_for(time);
+            }
+            92..94 => {
+                let by_ns = (self.random.below(48) as i64 - 24) * HOUR_NS;
+                self.note(format!("the clock of the day jumps by {by_ns} ns"));
+                self.faults.jumps += 1;
+                self.clock.jump(by_ns);
+            }
+            94..96 => {
+                let time = Duration::from_secs(one_of(&mut self.random, &[1, 60, 1_200, 5_000]));
+                self.note(format!("{time:?} pass"));
+                self.clock.pass(time);
+            }
+            96..98 => self.operate(),
+            _ => self.meddle(),
+        }
+        Ok(())
+    }
+
+    /// The disks are full for a while.
+    fn fill_disks(&mut self) {
+        self.note("the disks are full");
+        self.faults.full += 1;
+        self.is_full = true;
+        self.disks.iter().for_each(|disk| disk.set_room(0));
+        let disks = self.disks.clone();
+        let time = Duration::from_millis(self.random.below(30_000));
+        self.clock.plan(time, move || disks.iter().for_each(|disk| disk.set_room(ROOM)));
+    }
+
+    /// Writers take turns.
+    fn write(&mut self) -> Result<(), Told> {
+        for _ in 0..1 + self.random.below(6) {
+            let Some(process) = &self.process else { return Ok(()) };
+            let busy = process.at_work()?;
+            let place = match busy.len() as u64 {
+                0 => self.random.below(process.lanes() as u64) as usize,
+                _ if self.random.below(10) == 0 => self.random.below(process.lanes() as u64) as usize,
+                _ => one_of(&mut self.random, &busy),
+            };
+            self.turn(place)?;
+        }
+        Ok(())
+    }
+
+    /// A writer takes a turn, and others do what they do meanwhile.
+    fn turn(&mut self, place: usize) -> Result<(), Told> {
+        let Some(process) = &self.process else { return Ok(()) };
+        let (turning, senders) = (process.turning(), Arc::clone(&self.senders));
+        let lanes = process.lanes() as u64;
+        let mut random = Stream::seeded(self.random.word());
+        let meanwhile = move || match random.below(100) {
+            0..8 => senders.lock().unwrap_or_else(PoisonError::into_inner).send(),
+            8..12 => turning(random.below(lanes) as usize),
+            _ => {}
+        };
+        self.failing.meanwhile(Some(Box::new(meanwhile)));
+        let others = Others {
+            clock: Arc::clone(&self.clock),
+            failing: self.failing.clone(),
+            turning: Box::new(process.turning()),
+            random: Stream::seeded(self.random.word()),
+            lanes,
+            ticks: 0,
+            is_over: Arc::default(),
+        };
+        let is_over = Arc::clone(&others.is_over);
+        others.plan();
+        let took = process.turn(place);
+        is_over.store(true, Ordering::Relaxed);
+        let ended = self.failing.came_to_an_end();
+        self.failing.meanwhile(None);
+        self.senders().listen();
+        if took {
+            self.note(format!("writer {place} took a turn"));
+        }
+        ended
+    }
+
+    /// The recorder is stopped, and writes what it can until its time is over.
+    fn restart(&mut self) -> Result<(), Told> {
+        self.note("restart");
+        self.senders().hang_up();
+        if let Some(process) = &mut self.process {
+            process.door = None;
+            process.stop.ask(Duration::from_millis(self.random.below(3_000)));
+        }
+        for _ in 0..200 {
+            let Some(process) = self.process.as_ref().filter(|process| !process.has_ended()) else { break };
+            let place = self.random.below(process.lanes() as u64) as usize;
+            self.turn(place)?;
+        }
+        let in_order =
+            !self.failing.has_killed() && self.process.as_ref().is_some_and(|process| process.spool.broken().is_none());
+        self.end_process(in_order);
+        self.start()
+    }
+
+    fn end_process(&mut self, in_order: bool) {
+        self.senders().hang_up();
+        self.failing.end();
+        if let Some(process) = self.process.take() {
+            process.end(in_order);
+        }
+        self.disks.iter().for_each(|disk| disk.fail_after(u64::MAX));
+    }
+
+    /// The recorder's process ends in the middle, with or without the power.
+    fn kill(&mut self, is_power: bool) -> Result<(), Told> {
+        self.end_process(false);
+        if is_power {
+            self.faults.cuts += 1;
+            let cut = Cut {
+                sectors: one_of(&mut self.random, &[0, 50, 90, 100]),
+                names: one_of(&mut self.random, &[0, 50, 100]),
+            };
+            self.note(format!("{cut:?}"));
+            for disk in &self.disks {
+                disk.cut(&mut self.random, cut);
+            }
+        }
+        self.start()
+    }
+
+    fn start(&mut self) -> Result<(), Told> {
+        let process = loop {
+            match Process::start(self.setup, opened(&self.disks), &self.clock, &self.failing) {
+                Ok(process) => break process,
+                Err(error) => {
+                    self.note(format!("not started: {error}"));
+                    self.disks.iter().for_each(|disk| {
+                        disk.fail_after(u64::MAX);
+                        disk.set_room(ROOM);
+                    });
+                }
+            }
+        };
+        let (disks, stop) = (self.disks.clone(), Arc::clone(&process.stop));
+        self.failing.begin(Box::new(move || {
+            // What is dead writes nothing more.
+            disks.iter().for_each(|disk| disk.fail_after(0));
+            stop.ask(Duration::ZERO);
+        }));
+        if let Some(door) = &process.door {
+            self.senders().set_door(door);
+        }
+        self.process = Some(process);
+        Ok(())
+    }
+
+    /// Somebody replays or discards what is in quarantine.
+    fn operate(&mut self) {
+        let Some(process) = &self.process else { return };
+        let what = if self.random.below(3) == 0 { Clearing::Discard } else { Clearing::Replay };
+        if self.setup.is_direct {
+            // What is replayed while its sender does not know that it is in quarantine is not known when it is sent again.
+            self.senders().forget_unanswered();
+        }
+        if what == Clearing::Discard {
+            let Ok(all) = inventory(&process.reader, LANES) else { return };
+            let numbers: Vec<i64> = all.quarantined.iter().flat_map(|(_, offer)| numbers_of(&offer.body)).collect();
+            self.truth().set(&numbers, Fate::MayBeDiscarded);
+        }
+        let done = process.spool.clear(what, Span::ALL).now_or_never();
+        self.note(format!("{what:?}: {done:?}"));
+    }
+
+    /// Somebody changes a table of the database for a while: it refuses some records, or is not where it was.
+    fn meddle(&mut self) {
+        let Ok(Some(other)) = self.failing.other() else { return };
+        let tables = if self.is_meddled_with { record_tables(&other) } else { Vec::new() };
+        if tables.is_empty() {
+            return;
+        }
+        let table = tables[self.random.below(tables.len() as u64) as usize].clone();
+        let (done, undone) = if self.random.below(2) == 0 {
+            let of = 2 + self.random.below(6);
+            (
+                format!(
+                    "CREATE TRIGGER \"refuses {table}\" BEFORE INSERT ON \"{table}\" WHEN NEW.time_ns % {of} = 1 \
+                     BEGIN SELECT RAISE(ABORT, 'not this one'); END"
+                ),
+                format!("DROP TRIGGER IF EXISTS \"refuses {table}\""),
+            )
+        } else {
+            (
+                format!("ALTER TABLE \"{table}\" RENAME TO \"{table} away\""),
+                format!("ALTER TABLE \"{table} away\" RENAME TO \"{table}\""),
+            )
+        };
+        drop(other);
+        let is_done = self.failing.change(&done);
+        self.note(format!("{done}: {is_done}"));
+        if is_done {
+            self.failing.count(|faults| faults.meddled += 1);
+            let after = Duration::from_millis(self.random.below(60_000));
+            undo_later(&self.clock, self.failing.clone(), undone, after);
+        }
+    }
+
+    /// Looks at everything that there is, and starts a recorder again that has ended.
+    fn look(&mut self) -> Result<(), Told> {
+        self.senders().listen();
+        self.senders().failed()?;
+        let is_broken = self.process.as_ref().is_none_or(|process| process.spool.broken().is_some());
+        let failed = self.process.as_ref().and_then(Process::failed);
+        if self.failing.has_killed() || is_broken || failed.is_some() {
+            self.note(format!("the recorder has ended: broken {is_broken}, {failed:?}"));
+            let is_power = self.random.below(2) == 0;
+            self.kill(is_power)?;
+        }
+        self.compare(false)
+    }
+
+    fn compare(&mut self, at_end: bool) -> Result<(), Told> {
+        let Some(process) = &self.process else { return Ok(()) };
+        let all = match inventory(&process.reader, LANES) {
+            Ok(all) if all.unreadable > 0 => return Err(format!("{} in the spool cannot be read", all.unreadable)),
+            Ok(all) => all,
+            Err(error) => return Err(format!("the spool cannot be read: {error}")),
+        };
+        let numbers = |bodies: Vec<&[u8]>| bodies.into_iter().flat_map(numbers_of).collect::<Vec<_>>();
+        let sighting = Sighting {
+            stored: self.stored()?,
+            waiting: numbers(all.waiting.iter().map(|entry| &entry.offer.body[..]).collect()),
+            quarantined: numbers(all.quarantined.iter().map(|(_, offer)| &offer.body[..]).collect()),
+        };
+        self.faults.quarantined += sighting.quarantined.len() as u64;
+        self.truth().compare(&sighting, at_end)
+    }
+
+    /// What is in the database.
+    fn stored(&self) -> Result<Vec<(i64, i64)>, Told> {
+        let Some(other) = self.failing.other()? else { return Err("a transaction is left open".to_owned()) };
+        let mut all = Vec::new();
+        for table in record_tables(&other) {
+            let read = || -> rusqlite::Result<Vec<(i64, i64)>> {
+                let mut select =
+                    other.prepare(&format!("SELECT record_id, time_ns FROM \"{table}\" ORDER BY record_id"))?;
+                let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                rows.collect()
+            };
+            all.extend(read().map_err(|error| error.to_string())?);
+        }
+        all.sort_unstable();
+        let of = |(record, number): (i64, i64)| (crate::recorder::writer::writer_of(record), number);
+        Ok(all.into_iter().map(of).collect())
+    }
+
+    /// Nothing stands in the way any more: all that was acknowledged comes to the database.
+    fn come_to_an_end(&mut self) -> Result<(), Told> {
+        self.note("nothing stands in the way any more");
+        self.failing.be_well()?;
+        self.clock.pass(Duration::from_secs(120));
+        self.disks.iter().for_each(|disk| {
+            disk.fail_after(u64::MAX);
+            disk.set_room(ROOM);
+        });
+        self.look()?;
+        for round in 0..TURNS_MAX {
+            let Some(process) = &self.process else { return Ok(()) };
+            let busy = process.at_work()?;
+            let waits = inventory(&process.reader, LANES).map_err(|error| error.to_string())?.waiting.len();
+            if waits == 0 && !self.senders().is_waiting() {
+                break;
+            }
+            // What finds no room in quarantine comes back when there is some.
+            if busy.is_empty() || round % 50 == 49 {
+                let done = process.spool.clear(Clearing::Discard, Span::ALL);
+                let Ok(all) = inventory(&process.reader, LANES) else { break };
+                let numbers: Vec<i64> = all.quarantined.iter().flat_map(|(_, offer)| numbers_of(&offer.body)).collect();
+                self.truth().set(&numbers, Fate::MayBeDiscarded);
+                drop(done.now_or_never());
+            }
+            let Some(process) = &self.process else { return Ok(()) };
+            for place in busy {
+                process.turn(place);
+                self.senders().listen();
+            }
+            if round + 1 == TURNS_MAX {
+                return Err(format!("{waits} entries wait after {TURNS_MAX} turns"));
+            }
+        }
+        self.compare(true)?;
+        let acknowledged = self.truth().acknowledged();
+        self.faults.records += acknowledged;
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.clock.forget_plans();
+        self.end_process(false);
+    }
+}

@@ -1,5 +1,8 @@
 //! What was done to a recorder and its database, counted. Main type: [`Faults`].
 
+/// Numbers of [`Faults::all`] that are faults; those behind them tell something else.
+const KINDS: usize = 11;
+
 /// What befell them, and what was done meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
@@ -34,64 +37,44 @@ pub struct Faults {
 }
 
 impl Faults {
-    fn all(&mut self) -> [&mut u64; 14] {
-        let Faults {
-            losses,
-            refusals,
-            delays,
-            crashes,
-            forgotten,
-            meddled,
-            kills,
-            cuts,
-            failures,
-            full,
-            jumps,
-            again,
-            ..
-        } = self;
-        let (records, quarantined) = (&mut self.records, &mut self.quarantined);
+    /// All numbers, each with its name where it stands after it.
+    fn all(&mut self) -> [(&mut u64, &'static str); 14] {
         [
-            losses,
-            refusals,
-            delays,
-            crashes,
-            forgotten,
-            meddled,
-            kills,
-            cuts,
-            failures,
-            full,
-            jumps,
-            again,
-            records,
-            quarantined,
+            (&mut self.losses, "connections lost"),
+            (&mut self.refusals, "refusals"),
+            (&mut self.delays, "late answers"),
+            (&mut self.crashes, "crashes of the database"),
+            (&mut self.meddled, "changes of it by others"),
+            (&mut self.kills, "kills"),
+            (&mut self.cuts, "power cuts"),
+            (&mut self.failures, "failing disks"),
+            (&mut self.full, "full disks"),
+            (&mut self.jumps, "jumps of the clock"),
+            (&mut self.again, "requests sent once more"),
+            (&mut self.forgotten, "of the crashes forgot commits"),
+            (&mut self.records, "records acknowledged"),
+            (&mut self.quarantined, "found in quarantine"),
         ]
     }
 
-    /// All of them.
+    /// All faults.
     pub fn count(&self) -> u64 {
-        let of_database = self.losses + self.refusals + self.delays + self.crashes + self.meddled;
-        of_database + self.kills + self.cuts + self.failures + self.full + self.jumps + self.again
+        let mut all = *self;
+        all.all().into_iter().take(KINDS).map(|(number, _)| *number).sum()
     }
 
     /// Those of another run, too.
     pub fn add(&mut self, other: &Faults) {
         let mut other = *other;
-        self.all().into_iter().zip(other.all()).for_each(|(own, other)| *own += *other);
+        self.all().into_iter().zip(other.all()).for_each(|((own, _), (other, _))| *own += *other);
     }
 }
 
 impl std::fmt::Display for Faults {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Faults { losses, refusals, delays, crashes, forgotten, meddled, .. } = self;
-        let Faults { kills, cuts, failures, full, jumps, again, records, quarantined, .. } = self;
-        write!(
-            out,
-            "{} faults ({losses} connections lost, {refusals} refusals, {delays} late answers, {crashes} crashes of the database, which forgot commits in \
-             {forgotten} of them, {meddled} changes of it by others, {kills} kills, {cuts} power cuts, {failures} failing disks, {full} full disks, \
-             {jumps} jumps of the clock, {again} requests sent once more), {records} records acknowledged, {quarantined} found in quarantine",
-            self.count()
-        )
+        let mut all = *self;
+        let told = all.all().map(|(number, name)| format!("{number} {name}"));
+        let (faults, others) = told.split_at(KINDS);
+        write!(out, "{} faults ({}), {}", self.count(), faults.join(", "), others.join(", "))
     }
 }

@@ -216,11 +216,6 @@ impl Senders {
         }
     }
 
-    /// Nobody sends again what nobody was told of.
-    pub fn forget_unanswered(&mut self) {
-        self.unanswered.clear();
-    }
-
     /// Nobody was told what became of it: it is sent again where it has an id.
     fn give_up(&mut self, message: Message) {
         if !message.id.is_empty() && self.unanswered.len() < REMEMBERED {

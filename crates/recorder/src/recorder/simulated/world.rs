@@ -45,7 +45,6 @@ struct World {
     history: Vec<String>,
     /// Whether somebody changes the database now and then.
     is_meddled_with: bool,
-    is_full: bool,
 }
 
 /// A directory that is removed when it is dropped.
@@ -134,7 +133,6 @@ impl World {
             process: None,
             faults: Faults::default(),
             is_meddled_with: !is_quiet,
-            is_full: false,
         })
     }
 
@@ -219,7 +217,6 @@ impl World {
     fn fill_disks(&mut self) {
         self.note("the disks are full");
         self.faults.full += 1;
-        self.is_full = true;
         self.disks.iter().for_each(|disk| disk.set_room(0));
         let disks = self.disks.clone();
         let time = Duration::from_millis(self.random.below(30_000));
@@ -350,10 +347,6 @@ impl World {
     fn operate(&mut self) {
         let Some(process) = &self.process else { return };
         let what = if self.random.below(3) == 0 { Clearing::Discard } else { Clearing::Replay };
-        if self.setup.is_direct {
-            // What is replayed while its sender does not know that it is in quarantine is not known when it is sent again.
-            self.senders().forget_unanswered();
-        }
         if what == Clearing::Discard {
             let Ok(all) = inventory(&process.reader, LANES) else { return };
             let numbers: Vec<i64> = all.quarantined.iter().flat_map(|(_, offer)| numbers_of(&offer.body)).collect();

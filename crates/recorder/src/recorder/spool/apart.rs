@@ -27,7 +27,7 @@ pub struct Apart {
 }
 
 /// The id of those records of a message that are of one measurement, where they wait apart; empty where the message has none.
-fn part_id(offer: &Offer, measurement: &str) -> String {
+pub(super) fn part_id(offer: &Offer, measurement: &str) -> String {
     if offer.message_id.is_empty() { String::new() } else { format!("{} {measurement}", offer.message_id) }
 }
 
@@ -73,12 +73,6 @@ impl Group<'_> {
             self.append(&offer)?;
         }
         Ok(())
-    }
-
-    /// Whether the records of a measurement of a message that was not in the spool were set apart before.
-    pub(super) fn was_set_apart(&self, message: &Offer, measurement: &str) -> bool {
-        let part = Offer { message_id: part_id(message, measurement), ..message.without_body() };
-        self.is_known(&part)
     }
 
     fn take_apart(&mut self, apart: &Apart) -> Result<(), SpoolError> {

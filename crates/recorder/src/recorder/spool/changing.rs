@@ -78,10 +78,13 @@ impl Group<'_> {
     }
 
     fn knows(&self, offer: &Offer, id: &Id) -> bool {
-        let is_known = |id: &Id| self.ids.contains_key(id) || self.file.ids.contains(id);
         // A version that knew no owners kept ids as clients sent them. Nothing is kept so any more, and so nobody can add to them.
         let unowned = owned_id(&offer.message_id).filter(|_| self.state().has_unowned);
-        is_known(id) || unowned.is_some_and(|unowned| is_known(&id_of(&offer.source, unowned)))
+        self.remembers(id) || unowned.is_some_and(|unowned| self.remembers(&id_of(&offer.source, unowned)))
+    }
+
+    pub(super) fn remembers(&self, id: &Id) -> bool {
+        self.ids.contains_key(id) || self.file.ids.contains(id) || self.replayed.contains_key(id)
     }
 
     fn next_sequence(&mut self) -> i64 {
@@ -195,7 +198,8 @@ impl Group<'_> {
     /// Whether ids of messages take more room than they may: the oldest are forgotten then, however young they are.
     pub fn remembers_too_much(&self) -> bool {
         let most = self.forgotten.map_or(u64::MAX, |(_, most)| most);
-        let known = (self.file.ids.len() + self.ids.len() as u64).min(most);
+        let of_group = self.ids.len() + self.replayed.len();
+        let known = (self.file.ids.len() + of_group as u64).min(most);
         known * BOUND_BYTES > self.file.bound_bytes / MESSAGES_SHARE
     }
 

@@ -21,7 +21,8 @@ use super::quarantine::{Clearing, Portion, Span};
 use super::request::{Placed, Refused, Request, Shared, State};
 use super::worker::Worker;
 use super::{
-    Apart, ApartLanes, Deferred, LaneNews, LaneOpening, Offer, QuarantineView, SpoolError, SpoolFile, holder_of,
+    Apart, ApartLanes, Asked, Deferred, LaneNews, LaneOpening, Offer, QuarantineView, SpoolError, SpoolFile, WasKept,
+    holder_of,
 };
 use crate::recorder::clock::SharedClock;
 
@@ -179,13 +180,12 @@ impl CommitterHandle {
         self.answer(|answer| Request::SetApart(apart, answer))
     }
 
-    /// Which of these messages, each without its body and with a measurement of it, had records of that measurement set apart before, which were not in the
-    /// spool then.
+    /// Which records of these messages, none of which was ever in the spool, came here when they were sent before.
     ///
     /// # Errors
     /// [`SpoolError::Broken`] when the thread has ended.
-    pub fn were_set_apart(&self, messages: Vec<(Offer, String)>) -> Result<Vec<bool>, SpoolError> {
-        self.answer(|answer| Request::WereSetApart(messages, answer))
+    pub fn were_kept(&self, messages: Vec<Asked>) -> Result<Vec<WasKept>, SpoolError> {
+        self.answer(|answer| Request::WereKept(messages, answer))
     }
 
     /// Whether ids of any messages are remembered here.

@@ -32,6 +32,7 @@ impl SpoolFile {
             let_go: HashSet::new(),
             settled: BTreeMap::new(),
             ids: HashMap::new(),
+            replayed: HashMap::new(),
             forgotten: None,
             state: None,
             moved: Vec::new(),
@@ -80,6 +81,8 @@ pub struct Group<'a> {
     pub(super) let_go: HashSet<i64>,
     pub(super) settled: BTreeMap<u32, i64>,
     pub(super) ids: HashMap<Id, u32>,
+    /// Ids that the lasting log has for records that this group replays.
+    pub(super) replayed: HashMap<Id, u32>,
     /// Ids older than this are forgotten, and how many there may be.
     pub(super) forgotten: Option<(u32, u64)>,
     pub(super) state: Option<State>,
@@ -250,6 +253,7 @@ impl Group<'_> {
             Err(error) => {
                 // There was room, and the disk gave none: what stands in the lasting log is so all the same.
                 self.show(placed);
+                self.replayed.drain().for_each(|(id, time)| self.file.ids.remember(id, time));
                 self.file.next_sequence = self.next_sequence;
                 self.file.next_refusal = self.next_refusal;
                 self.file.count_again();
@@ -331,7 +335,8 @@ impl Group<'_> {
             let mut index = file.shelf.index();
             self.settled.iter().for_each(|(lane, through)| index.settle(*lane, *through));
         }
-        self.ids.drain().for_each(|(id, time)| file.ids.remember(id, time));
+        let ids = self.ids.drain().chain(self.replayed.drain());
+        ids.for_each(|(id, time)| file.ids.remember(id, time));
         if let Some((before, most)) = self.forgotten {
             let forgotten = file.ids.forget_before(before);
             let _ = (forgotten, file.ids.forget_oldest(most));

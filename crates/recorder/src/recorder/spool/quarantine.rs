@@ -143,6 +143,7 @@ impl Group<'_> {
                     }
                     // It was acknowledged once already.
                     self.insert(&offer, &mut list);
+                    self.remember_replayed(&stored, &mut list);
                     self.let_go(id, &refusal, Some(&stored), &mut list);
                 }
                 Clearing::Discard => {

@@ -9,7 +9,8 @@ use tokio::sync::oneshot;
 use super::counts::Counts;
 use super::quarantine::{Clearing, Portion, Span};
 use super::{
-    Apart, ApartLanes, Deferred, Entry, LaneNews, LaneOpening, Offer, QuarantineView, Refusal, SpoolError, Stored,
+    Apart, ApartLanes, Asked, Deferred, Entry, LaneNews, LaneOpening, Offer, QuarantineView, Refusal, SpoolError,
+    Stored, WasKept,
 };
 use crate::recorder::pulse::Pulse;
 
@@ -47,8 +48,8 @@ pub(super) enum Request {
     },
     Quarantine(Vec<Refused>, oneshot::Sender<Result<(), SpoolError>>),
     Note(u32, LaneNews, oneshot::Sender<Result<LaneOpening, SpoolError>>),
-    /// Which of these measurements of messages were set apart before.
-    WereSetApart(Vec<(Offer, String)>, oneshot::Sender<Result<Vec<bool>, SpoolError>>),
+    /// Which records of these messages came here before.
+    WereKept(Vec<Asked>, oneshot::Sender<Result<Vec<WasKept>, SpoolError>>),
     SetApart(Vec<Apart>, oneshot::Sender<Result<(), SpoolError>>),
     Rejoin(u32, oneshot::Sender<Result<(), SpoolError>>),
     Defer(Vec<Deferred>, oneshot::Sender<Result<(), SpoolError>>),

@@ -251,7 +251,7 @@ impl Worker {
                 | Request::Defer(_, answer) => answers.done.push(answer),
                 Request::Clear(_, _, answer) => answers.cleared.push((answer, Err(error.clone()))),
                 Request::Note(_, _, answer) => answers.noted.push((answer, Err(error.clone()))),
-                Request::WereSetApart(_, answer) => drop(answer.send(Err(error.clone()))),
+                Request::WereKept(_, answer) => drop(answer.send(Err(error.clone()))),
                 Request::Settle { .. } | Request::Look => {}
             }
             answers.fail(&error);
@@ -294,10 +294,9 @@ fn take(
             answers.noted.push((answer, noted));
             failed.map_or(Ok(()), Err)?;
         }
-        Request::WereSetApart(messages, answer) => {
-            let were = messages.iter().map(|(message, measurement)| group.was_set_apart(message, measurement));
+        Request::WereKept(messages, answer) => {
             // Nothing is changed by that, and so nothing is waited for.
-            let _ = answer.send(Ok(were.collect()));
+            let _ = answer.send(Ok(messages.iter().map(|asked| group.was_kept(asked)).collect()));
         }
         Request::SetApart(apart, answer) => {
             // One after the other, so that what does not fit is found before anything of it is done.

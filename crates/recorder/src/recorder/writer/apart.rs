@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use super::batch::Batch;
 use super::lane::{Lane, Leave};
+use super::messages;
 use super::refusal::{Meaning, is_of_database, may_pass, meaning_where};
 use crate::database::DatabaseError;
 use crate::recorder::line::{Parser, Point};
 use crate::recorder::log;
-use crate::recorder::spool::{APART_LANES, Apart, ApartPart, Entry, Offer, SpoolError};
+use crate::recorder::spool::{APART_LANES, Apart, ApartPart, Asked, Entry, Offer, SpoolError, WasKept};
 
 /// A refusal that is no record's fault, as far as anybody knows, is tried as often before it is put down to a record: with its pauses
 /// that takes about a quarter of a minute.
@@ -75,26 +76,25 @@ impl Lane {
         self.set_apart(batch, 0..batch.entries.len(), &|measurement| apart.contains_key(measurement))
     }
 
-    /// Records of a message that was sent before may have been set apart then, and no more have come of it: they are not written once more.
-    pub(super) fn leave_out_set_apart(&mut self, batch: &mut Batch) -> Result<(), Leave> {
+    /// Records of a message that was sent before may have been set apart then, or have gone to quarantine and been replayed from there, and no more have come of it: they are not
+    /// written once more.
+    pub(super) fn leave_out_kept(&mut self, batch: &mut Batch) -> Result<(), Leave> {
         if !self.settings.spool.has_ids() {
             return Ok(());
         }
         let (mut asked, mut rows_of) = (Vec::new(), Vec::new());
         for place in 0..batch.entries.len() {
-            let offer = &batch.entries[place].offer;
-            if offer.message_id.is_empty() {
-                continue;
-            }
-            let first = batch.first_row(place);
-            for (measurement, part) in split(batch, place, &|_| true).parts {
-                asked.push((offer.without_body(), measurement));
-                rows_of.push(part.rows.iter().map(|row| first + *row as usize).collect::<Vec<_>>());
-            }
+            let message = batch.entries[place].offer.without_body();
+            let Some(number) = messages::number(&message) else { continue };
+            let (measurements, rows): (Vec<_>, Vec<_>) =
+                split(batch, place, &|_| true).parts.into_values().map(|part| (part.measurement, part.rows)).unzip();
+            asked.push(Asked { message, number, measurements });
+            rows_of.push((batch.first_row(place), rows));
         }
-        let were = if asked.is_empty() { Vec::new() } else { self.settings.spool.were_set_apart(asked)? };
-        for (rows, _) in rows_of.into_iter().zip(were).filter(|(_, was)| *was) {
-            rows.into_iter().for_each(|row| batch.leave_kept(row));
+        let were = if asked.is_empty() { Vec::new() } else { self.settings.spool.were_kept(asked)? };
+        for ((first, rows), WasKept { apart, replayed }) in rows_of.into_iter().zip(were) {
+            let of_apart = rows.into_iter().zip(apart).filter(|(_, was)| *was).flat_map(|(rows, _)| rows);
+            of_apart.chain(replayed).for_each(|row| batch.leave_kept(first + row as usize));
         }
         Ok(())
     }

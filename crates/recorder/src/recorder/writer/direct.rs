@@ -88,7 +88,7 @@ impl Lane {
 
     fn store_what_is_new(&mut self, batch: &mut Batch) -> Result<(), Leave> {
         self.leave_out_quarantined(batch)?;
-        self.leave_out_set_apart(batch)?;
+        self.leave_out_kept(batch)?;
         self.follow_apart(batch)?;
         self.store(batch)
     }

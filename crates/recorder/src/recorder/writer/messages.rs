@@ -6,7 +6,7 @@
 
 use crate::layout::recorded::hash_hex;
 use crate::record::ColumnKind;
-use crate::recorder::spool::Offer;
+use crate::recorder::spool::{MESSAGE_NUMBERS, Offer};
 use crate::statement::{
     ColumnRef, Comparison, Condition, Expect, Program, Request, Select, Statement, Step, Table, TableColumn,
 };
@@ -25,11 +25,10 @@ pub(super) fn key(offer: &Offer) -> Option<String> {
     (!offer.message_id.is_empty()).then(|| hash_hex(&[&offer.source, &offer.message_id]))
 }
 
-/// A number for an offer's message that is the same whenever it is sent, below 0; none where it has no id.
+/// A number for an offer's message that is the same whenever it is sent, one of [`MESSAGE_NUMBERS`]; none where it has no id.
 pub(in crate::recorder) fn number(offer: &Offer) -> Option<i64> {
     let key = key(offer)?;
-    // The lowest ones, far from what stands for a time.
-    i64::from_str_radix(&key[..15], 16).ok().map(|hash| i64::MIN + hash)
+    i64::from_str_radix(&key[..15], 16).ok().map(|hash| MESSAGE_NUMBERS.start + hash)
 }
 
 /// The table.

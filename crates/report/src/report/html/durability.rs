@@ -47,27 +47,57 @@ pub fn durability_page(test: &DurabilityTest, run: &str, file: &RunFile) -> Stri
     whole(&format!("{} - loadline durability", study.name), &header, &main, &footer)
 }
 
-/// Names of the cases in which nothing was lost by any kind of failure, and of all others.
-fn kept_and_others(test: &DurabilityTest) -> (Vec<String>, Vec<String>) {
-    let cases = test.by_case().into_iter();
-    let (kept, others): (Vec<_>, Vec<_>) = cases.partition(|(_, kinds)| kinds.iter().all(|kind| kind.is_harmless()));
-    let names = |cases: Vec<(&_, _)>| cases.into_iter().map(|(levels, _)| label(levels)).collect();
-    (names(kept), names(others))
+/// Names of the cases, by what the failures showed of them.
+#[derive(Default)]
+struct Shown {
+    /// Nothing was lost, and there was something to be lost by each kind of failure.
+    kept: Vec<String>,
+    /// Nothing was lost, and some kind of failure found nothing that could have been.
+    open: Vec<String>,
+    /// Something was lost.
+    harmed: Vec<String>,
+}
+
+impl Shown {
+    fn by(test: &DurabilityTest) -> Self {
+        let mut shown = Shown::default();
+        for (levels, kinds) in test.by_case() {
+            let list = if kinds.iter().any(|kind| kind.harmed() > 0) {
+                &mut shown.harmed
+            } else if kinds.iter().all(|kind| kind.is_harmless()) {
+                &mut shown.kept
+            } else {
+                &mut shown.open
+            };
+            list.push(label(levels));
+        }
+        shown
+    }
+
+    /// The answer in a sentence.
+    fn answer(&self) -> String {
+        let Shown { kept, open, harmed } = self;
+        match (kept.len(), open.len(), harmed.len()) {
+            (0, 0, 0) => "Nothing was found.".to_owned(),
+            (_, 0, 0) => "Nothing that was acknowledged was lost.".to_owned(),
+            (1.., ..) => format!("Nothing that was acknowledged was lost with {}.", kept.join("; ")),
+            (0, _, 0) => {
+                "Nothing that was acknowledged was lost, but some kinds of failure found nothing that could have been."
+                    .to_owned()
+            }
+            (0, 0, 1) => "Not everything that was acknowledged survived.".to_owned(),
+            (0, 0, _) => "In no case did everything that was acknowledged survive.".to_owned(),
+            (0, ..) => format!("Not everything that was acknowledged survived with {}.", harmed.join("; ")),
+        }
+    }
 }
 
 fn verdict(test: &DurabilityTest, study: &str) -> Markup {
-    let (kept, others) = kept_and_others(test);
-    let answer = match (kept.len(), others.len()) {
-        (0, 0) => "Nothing was found.".to_owned(),
-        (_, 0) => "Nothing that was acknowledged was lost.".to_owned(),
-        (0, 1) => "Not everything that was acknowledged survived.".to_owned(),
-        (0, _) => "In no case did everything that was acknowledged survive.".to_owned(),
-        _ => format!("Nothing that was acknowledged was lost with {}.", kept.join("; ")),
-    };
+    let shown = Shown::by(test);
     let breaks = test.cases.iter().any(|case| case.breaks_promise);
     html! {
-        div class={ "box verdict" @if kept.is_empty() { " open" } @if breaks { " loss" } } {
-            p.first { strong { (answer) } @if test.target != study { (test.target) " " } (test.server) }
+        div class={ "box verdict" @if shown.kept.is_empty() { " open" } @if breaks { " loss" } } {
+            p.first { strong { (shown.answer()) } @if test.target != study { (test.target) " " } (test.server) }
             ul { @for (case, lines) in sentences(test) { li { strong { (case) } ": " (lines.iter().map(|line| capitalised(line)).collect::<Vec<_>>().join(". ")) "." } } }
         }
     }
@@ -205,5 +235,42 @@ fn one_by_one(test: &DurabilityTest) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A case of a setting with four power cuts, of which so many found something unsynced, and so many did harm.
+    fn case(level: &str, cuts_unsynced: u64, cuts_with_loss: u64) -> DurabilityCase {
+        let levels = [("database.config.synchronous".to_owned(), level.into())].into_iter().collect();
+        DurabilityCase { levels, cuts: 4, cuts_unsynced, cuts_with_loss, ..DurabilityCase::default() }
+    }
+
+    fn answer(cases: &[DurabilityCase]) -> String {
+        Shown::by(&DurabilityTest { cases: cases.to_vec(), ..DurabilityTest::default() }).answer()
+    }
+
+    #[test]
+    fn nothing_is_called_lost_where_nothing_was_and_nothing_kept_where_nothing_could_be_lost() {
+        let (normal, full) = (case("normal", 4, 3), case("full", 2, 0));
+        assert_eq!(
+            answer(&[normal.clone(), full.clone()]),
+            "Nothing that was acknowledged was lost with synchronous = full."
+        );
+        assert_eq!(answer(&[case("normal", 4, 0), full]), "Nothing that was acknowledged was lost.");
+        // No cut of this one found anything unsynced.
+        let idle = case("full", 0, 0);
+        let nothing_to_lose =
+            "Nothing that was acknowledged was lost, but some kinds of failure found nothing that could have been.";
+        assert_eq!(answer(std::slice::from_ref(&idle)), nothing_to_lose);
+        assert_eq!(
+            answer(&[normal.clone(), idle]),
+            "Not everything that was acknowledged survived with synchronous = normal."
+        );
+        assert_eq!(answer(std::slice::from_ref(&normal)), "Not everything that was acknowledged survived.");
+        assert_eq!(answer(&[normal, case("off", 4, 4)]), "In no case did everything that was acknowledged survive.");
+        assert_eq!(answer(&[]), "Nothing was found.");
     }
 }

@@ -36,7 +36,7 @@ impl Telling {
         if let Some(sql) = database.dialect().read_only() {
             session.run(sql).ok()?;
         }
-        let mut answers = |instrument: &&Instrument| numbers(&mut *session, instrument).is_some();
+        let mut answers = |instrument: &&Instrument| is_told(&mut *session, instrument);
         let instruments: Vec<&'static Instrument> =
             alternatives.iter().filter_map(|alternatives| alternatives.iter().find(&mut answers)).collect();
         if instruments.is_empty() {
@@ -108,6 +108,12 @@ fn ask(
             next += interval;
         }
     }
+}
+
+/// Whether the server has what an instrument reads, and answers it.
+fn is_told(session: &mut dyn Session, instrument: &Instrument) -> bool {
+    let is_there = instrument.is_there.is_none_or(|sql| session.query(sql).is_ok_and(|rows| !rows.is_empty()));
+    is_there && numbers(session, instrument).is_some()
 }
 
 /// The numbers that an instrument gives now; none where it does not answer as it should.

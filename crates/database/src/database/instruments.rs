@@ -7,6 +7,8 @@ use crate::measurement::ToldHow;
 /// A query, and the figures that its numbers make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instrument {
+    /// Gives a row only where the server has what is asked, so that no server writes a mistake of loadline's into its log. None where every version has it.
+    pub is_there: Option<&'static str>,
     /// Asks for one row of numbers.
     pub sql: &'static str,
     /// Names of figures, and how each is made of the numbers of this row.
@@ -26,6 +28,7 @@ pub type Alternatives = &'static [Instrument];
 /// Those of PostgreSQL.
 pub static POSTGRES: &[Alternatives] = &[
     &[Instrument {
+        is_there: None,
         sql: "SELECT blks_hit + blks_read AS loadline_drawn, blks_read, temp_bytes, deadlocks, (SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock') \
               FROM pg_stat_database WHERE datname = current_database()",
         figures: &[
@@ -37,16 +40,21 @@ pub static POSTGRES: &[Alternatives] = &[
     }],
     // From version 14 on.
     &[Instrument {
+        is_there: Some("SELECT 1 AS loadline_drawn WHERE to_regclass('pg_catalog.pg_stat_wal') IS NOT NULL"),
         sql: "SELECT wal_bytes AS loadline_drawn FROM pg_stat_wal",
         figures: &[("write-ahead log", ToldHow::Bytes(0))],
     }],
     &[
         // From version 17 on.
         Instrument {
+            is_there: Some(
+                "SELECT 1 AS loadline_drawn WHERE to_regclass('pg_catalog.pg_stat_checkpointer') IS NOT NULL",
+            ),
             sql: "SELECT num_timed + num_requested AS loadline_drawn, buffers_written FROM pg_stat_checkpointer",
             figures: CHECKPOINTS,
         },
         Instrument {
+            is_there: None,
             sql: "SELECT checkpoints_timed + checkpoints_req AS loadline_drawn, buffers_checkpoint FROM pg_stat_bgwriter",
             figures: CHECKPOINTS,
         },
@@ -84,8 +92,15 @@ macro_rules! status {
 
 /// Those of MySQL and MariaDB.
 pub static MYSQL: &[Alternatives] = &[&[
-    Instrument { sql: status!("information_schema.GLOBAL_STATUS"), figures: OF_STATUS },
-    Instrument { sql: status!("performance_schema.global_status"), figures: OF_STATUS },
+    // MariaDB's, and that of MySQL before version 8.
+    Instrument {
+        is_there: Some(
+            "SELECT 1 AS loadline_drawn FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME = 'GLOBAL_STATUS'",
+        ),
+        sql: status!("information_schema.GLOBAL_STATUS"),
+        figures: OF_STATUS,
+    },
+    Instrument { is_there: None, sql: status!("performance_schema.global_status"), figures: OF_STATUS },
 ]];
 
 #[cfg(test)]
@@ -99,6 +114,7 @@ mod tests {
     fn instruments_only_read_and_are_told_from_what_users_ask() {
         for instrument in POSTGRES.iter().chain(MYSQL).flat_map(|alternatives| alternatives.iter()) {
             assert!(instrument.sql.starts_with("SELECT ") && instrument.sql.contains(ALIAS), "{}", instrument.sql);
+            assert!(instrument.is_there.is_none_or(|sql| sql.starts_with("SELECT ") && sql.contains(ALIAS)));
             assert!(!instrument.figures.is_empty());
         }
     }

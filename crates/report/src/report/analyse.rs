@@ -12,22 +12,16 @@ use crate::histogram::Histogram;
 use crate::imported::{StatedTimes, TimeKind};
 use crate::measurement::{Environment, Measurement, OperationMeasurement};
 use crate::metric::background_name;
-use crate::metric::{BYTES_PER_RECORD, CONTENT_BYTES, event_bytes};
+use crate::metric::{CONTENT_BYTES, event_bytes};
 use crate::report::answers::ROWS_LEAST;
 use crate::report::case_trials::{CaseTrials, estimate, is_overloaded, time_finding};
 use crate::report::claims::judge_claim;
 use crate::report::client;
-use crate::report::disk;
 use crate::report::durability::{self, Durability};
 use crate::report::events;
-use crate::report::evolution::evolution;
-use crate::report::freshness;
+use crate::report::instruments::INSTRUMENTS;
 use crate::report::limits;
-use crate::report::links;
 use crate::report::load_lines::load_lines;
-use crate::report::plans;
-use crate::report::recorded::recorded;
-use crate::report::uploads::uploads;
 use crate::report::verdicts::verdicts;
 use crate::report::warming;
 use crate::statistics::noise::{CaseMean, Series, means};
@@ -142,7 +136,6 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let throughputs: Vec<f64> = valid.iter().map(|trial| trial.throughput_per_s()).collect();
     let records: Vec<f64> = valid.iter().filter_map(|trial| trial.known_records_per_s()).collect();
     let contents: Vec<f64> = valid.iter().filter_map(|trial| CONTENT_BYTES.of(trial)).collect();
-    let sizes: Vec<f64> = valid.iter().filter_map(|trial| BYTES_PER_RECORD.of(trial)).collect();
     let mut operations: BTreeMap<String, OperationMeasurement> = BTreeMap::new();
     let (mut late, mut errors) = (Histogram::new(), BTreeMap::new());
     for trial in &valid {
@@ -163,7 +156,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let is_open = group.case.settings.load.arrivals != Arrivals::Closed;
     let empty_known = valid.iter().all(|trial| trial.imported.as_ref().is_none_or(|from| from.empty_known));
     let offered: Vec<f64> = valid.iter().map(|trial| trial.offered_per_s()).collect();
-    CaseFinding {
+    let mut finding = CaseFinding {
         id: group.case.id.clone(),
         levels: group.case.levels.clone(),
         trials: group.trials.len() as u64,
@@ -174,8 +167,6 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         throughput_per_s: estimate(&throughputs),
         records_per_s: estimate(&records),
         content_bytes_per_s: (!contents.is_empty()).then(|| estimate(&contents)),
-        bytes_per_record: (!sizes.is_empty()).then(|| estimate(&sizes)),
-        disk_written_bytes_per_s: disk::written(&valid),
         operations: operations
             .iter()
             .map(|(kind, merged)| (kind.clone(), operation_finding(merged, empty_known)))
@@ -188,18 +179,12 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
         },
         client_cpu_s_per_operation: client_cpu_s.filter(|_| completed > 0).map(|cpu_s| cpu_s / completed as f64),
         resources: resources(&valid),
-        evolution: evolution(&valid, &group.trials),
-        events: events::events(group),
-        freshness_s: freshness::freshness(&valid, &group.trials),
-        stored_s: freshness::stored(&valid),
-        event_bytes_per_s: freshness::event_bytes(&valid),
-        cpus: freshness::cpus(&valid),
-        recorded: recorded(&valid, &group.trials),
-        uploads: uploads(&valid, &group.trials),
         errors,
         invalid_because: reasons(&group.trials),
         ..CaseFinding::default()
-    }
+    };
+    INSTRUMENTS.iter().for_each(|instrument| (instrument.find)(group, &mut finding));
+    finding
 }
 
 fn operation_finding(merged: &OperationMeasurement, empty_known: bool) -> OperationFinding {
@@ -309,9 +294,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
     notes.extend(warming::note(groups));
     notes.extend(limits::notes(environment, groups, cases));
     notes.extend(client::notes(environment, groups));
-    notes.extend(plans::note(groups));
-    notes.extend(links::notes(groups));
-    notes.extend(disk::notes(groups));
+    notes.extend(INSTRUMENTS.iter().flat_map(|instrument| (instrument.notes)(groups)));
     notes
 }
 

@@ -8,6 +8,7 @@ use crate::measurement::{DiskMeasurement, Measurement};
 use crate::metric::Metric;
 use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::show_levels;
+use crate::report::instrument::Instrument;
 use crate::statistics::summary::mean;
 use crate::trial::{DiskSettings, DiskSync};
 use crate::units::{NS_PER_S, show_bytes, show_seconds};
@@ -15,8 +16,16 @@ use crate::units::{NS_PER_S, show_bytes, show_seconds};
 /// A writer that was told this much faster than the disk was writing into memory.
 const CACHED_SHARE: f64 = 1.1;
 
+/// What is said of a writer beside the load.
+pub const INSTRUMENT: Instrument = Instrument {
+    find: |group, finding| finding.disk_written_bytes_per_s = written(&group.valid().collect::<Vec<_>>()),
+    verdicts: |said| verdicts(said.groups),
+    notes,
+    ..Instrument::SILENT
+};
+
 /// What was written in a case per second; none without a writer.
-pub fn written(valid: &[&Measurement]) -> Option<Estimate> {
+fn written(valid: &[&Measurement]) -> Option<Estimate> {
     let metric = Metric::named("disk_written")?;
     let values: Vec<f64> = valid.iter().filter_map(|trial| metric.of(trial)).filter(|value| *value > 0.0).collect();
     (!values.is_empty()).then(|| estimate(&values))
@@ -24,7 +33,7 @@ pub fn written(valid: &[&Measurement]) -> Option<Estimate> {
 
 /// For each way of syncing the case in which most was written; then the one in which operations beside it suffered most. Nothing where
 /// writers do not differ: then they are a condition, and not the question.
-pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
+fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let writer = |group: &CaseTrials<'_>| group.case.settings.disk.clone().filter(|disk| disk.block_bytes > 0);
     let cases: Vec<(&CaseTrials<'_>, DiskSettings, Estimate)> = groups
         .iter()
@@ -79,7 +88,7 @@ fn way(sync: DiskSync) -> &'static str {
 }
 
 /// A note for each kind of writer; trials of all cases with it count together.
-pub fn notes(groups: &[CaseTrials<'_>]) -> Vec<Note> {
+fn notes(groups: &[CaseTrials<'_>]) -> Vec<Note> {
     let Some(metric) = Metric::named("disk_written") else { return Vec::new() };
     let mut writers: Vec<(&DiskSettings, Vec<&DiskMeasurement>, Vec<f64>)> = Vec::new();
     for group in groups {

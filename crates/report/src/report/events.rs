@@ -8,12 +8,23 @@ use crate::finding::{EventFinding, EventsFinding, Findings, Found, Verdict};
 use crate::measurement::Measurement;
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
+use crate::report::instrument::{Instrument, TextTable};
 use crate::trial::EventKind;
 use crate::units::{show_number, show_seconds};
 
 /// Headings of [`rows`].
 pub const HEADINGS: [&str; 8] =
     ["Case", "event", "at", "n", "away", "nothing completed for", "due meanwhile, failed", "acknowledged and gone"];
+
+/// What is said of events.
+pub const INSTRUMENT: Instrument = Instrument {
+    find: |group, finding| finding.events = events(group),
+    verdicts: |said| verdicts(said.groups),
+    tables: |findings| {
+        vec![TextTable { title: "Events", headings: &HEADINGS, rows: rows(findings), ..TextTable::default() }]
+    },
+    ..Instrument::SILENT
+};
 
 /// Whether the servers' data were on a disk that can lose its power, so that their figures are that disk's.
 pub fn is_on_power_disk(groups: &[CaseTrials<'_>]) -> bool {
@@ -23,7 +34,7 @@ pub fn is_on_power_disk(groups: &[CaseTrials<'_>]) -> bool {
 }
 
 /// What the trials of a case say of events; none where there were none. Times and what is gone are those of valid trials.
-pub fn events(group: &CaseTrials<'_>) -> Option<EventsFinding> {
+fn events(group: &CaseTrials<'_>) -> Option<EventsFinding> {
     let valid: Vec<&Measurement> = group.valid().collect();
     let is_gone = |trial: &&&Measurement| {
         trial.events.as_ref().is_some_and(|seen| seen.events.iter().any(|event| event.error.is_some()))
@@ -71,7 +82,7 @@ pub fn events(group: &CaseTrials<'_>) -> Option<EventsFinding> {
 }
 
 /// For each case with events: what they took, and what is gone.
-pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
+fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let of_group = |group: &CaseTrials<'_>| {
         let finding = events(group)?;
         let label = show_levels(&group.case.levels);

@@ -12,6 +12,7 @@ use crate::measurement::{AsideMeasurement, Measurement};
 use crate::report::case_trials::{CaseTrials, time_finding};
 use crate::report::contest::{self, Scored};
 use crate::report::factors::{show_level, show_levels};
+use crate::report::instrument::{Instrument, TextTable};
 use crate::statistics::RatioEstimate;
 use crate::statistics::ratio::geometric_ratio;
 use crate::trial::Levels;
@@ -36,8 +37,30 @@ pub const CHANGES: [&str; 7] = ["Case", "change", "n", "mean", "longest", "faile
 pub const OPERATIONS: [&str; 10] =
     ["Case", "operation", "during", "n", "failed", "mean", "p99", "longest", "over 100 ms", "nothing completed for"];
 
+/// What is said of schema changes.
+pub const INSTRUMENT: Instrument = Instrument {
+    find: |group, finding| finding.evolution = evolution(&group.valid().collect::<Vec<_>>(), &group.trials),
+    verdicts: |said| verdicts(said.groups, said.scored),
+    tables: |findings| {
+        let (title, headings) = ("Operations intended during them, and outside", &OPERATIONS[..]);
+        vec![
+            TextTable { title: "Schema changes", headings: &CHANGES, rows: changes(findings), ..TextTable::default() },
+            TextTable { title, headings, rows: operations(findings), ..TextTable::default() },
+        ]
+    },
+    ..Instrument::SILENT
+};
+
+/// Whether schema changes are spoken of.
+pub fn is_told(groups: &[CaseTrials<'_>]) -> bool {
+    let is_told = |group: &CaseTrials<'_>| {
+        group.valid().next().is_some() && group.trials.iter().any(|trial| trial.evolution.is_some())
+    };
+    groups.iter().any(is_told)
+}
+
 /// What the valid trials of a case say of schema changes; failures are those of all trials. None where there were none.
-pub fn evolution(valid: &[&Measurement], all: &[&Measurement]) -> Option<EvolutionFinding> {
+fn evolution(valid: &[&Measurement], all: &[&Measurement]) -> Option<EvolutionFinding> {
     all.iter().find(|trial| trial.evolution.is_some())?;
     let mut finding = EvolutionFinding::default();
     for change in all.iter().filter_map(|trial| trial.evolution.as_ref()).flat_map(|evolution| &evolution.changes) {
@@ -88,7 +111,7 @@ fn aside(measured: &AsideMeasurement) -> AsideFinding {
 
 /// For each case with schema changes: how long they took, what the other operations noticed, what failed, and the throughput in
 /// proportion to that of the same case without them, where the study has it.
-pub fn verdicts(groups: &[CaseTrials<'_>], scored: &[Scored<'_>]) -> Vec<Verdict> {
+fn verdicts(groups: &[CaseTrials<'_>], scored: &[Scored<'_>]) -> Vec<Verdict> {
     let of_group = |group: &CaseTrials<'_>| {
         let valid: Vec<&Measurement> = group.valid().collect();
         let finding = evolution(&valid, &group.trials).filter(|_| !valid.is_empty())?;

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Estimate, Findings, Found, SightingFinding, Verdict};
+use crate::finding::{CaseFinding, Estimate, Findings, Found, SightingFinding, Verdict};
 use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::metric::{self, Metric};
 use crate::report::case_trials::{CaseTrials, estimate, time_finding};
 use crate::report::factors::{setting_word, show_level, show_levels};
+use crate::report::instrument::{Instrument, TextTable};
 use crate::statistics::noise::{Series, intervals};
 use crate::statistics::summary::{self, Interval};
 use crate::study::Study;
@@ -44,8 +45,41 @@ const NOT_STORED: &str = "a broker that ends loses it; its times stand for less 
 /// Settings that change nothing but how many bytes of events are written.
 pub const THROUGHPUT: [&str; 3] = ["load.rate", "workload.batch", "record.length"];
 
+/// What is said of freshness.
+pub const INSTRUMENT: Instrument = Instrument {
+    find,
+    later_verdicts: |said| verdicts(said.study, said.groups),
+    tables: |findings| {
+        vec![TextTable {
+            title: "Freshness: from the start of a write until a reader had the event",
+            headings: &HEADINGS,
+            rows: rows(findings),
+            keeps_lines: true,
+            below: busy(findings).into_iter().map(|line| ("CPUs  ", line)).collect(),
+        }]
+    },
+    ..Instrument::SILENT
+};
+
+fn find(group: &CaseTrials<'_>, finding: &mut CaseFinding) {
+    let valid: Vec<&Measurement> = group.valid().collect();
+    finding.freshness_s = freshness(&valid, &group.trials);
+    finding.stored_s = stored(&valid);
+    finding.event_bytes_per_s = event_bytes(&valid);
+    finding.cpus = cpus(&valid);
+}
+
+/// The CPUs that each part of a case kept busy, a line for each case.
+fn busy(findings: &Findings) -> Vec<String> {
+    let line = |case: &CaseFinding| {
+        let parts: Vec<String> = case.cpus.iter().map(|(name, cpus)| format!("{name} {cpus:.2}")).collect();
+        format!("{}: {}", show_levels(&case.levels), parts.join(", "))
+    };
+    findings.cases.iter().filter(|case| !case.cpus.is_empty()).map(line).collect()
+}
+
 /// What the groups of readers of a case saw; none where nobody looked.
-pub fn freshness(valid: &[&Measurement], all: &[&Measurement]) -> Option<BTreeMap<String, SightingFinding>> {
+fn freshness(valid: &[&Measurement], all: &[&Measurement]) -> Option<BTreeMap<String, SightingFinding>> {
     all.iter().find(|trial| trial.freshness.is_some())?;
     let mut merged = groups(valid);
     let found = all.iter().filter_map(|trial| trial.freshness.as_ref());
@@ -61,7 +95,7 @@ pub fn freshness(valid: &[&Measurement], all: &[&Measurement]) -> Option<BTreeMa
 }
 
 /// How long events took until a historian had stored them.
-pub fn stored(valid: &[&Measurement]) -> Option<SightingFinding> {
+fn stored(valid: &[&Measurement]) -> Option<SightingFinding> {
     let mut all = GroupMeasurement::default();
     let found: Vec<_> = valid.iter().filter_map(|trial| trial.freshness.as_ref()?.stored.as_ref()).collect();
     found.iter().for_each(|group| all.merge(group));
@@ -69,13 +103,13 @@ pub fn stored(valid: &[&Measurement]) -> Option<SightingFinding> {
 }
 
 /// Content of the events written per second.
-pub fn event_bytes(valid: &[&Measurement]) -> Option<Estimate> {
+fn event_bytes(valid: &[&Measurement]) -> Option<Estimate> {
     let values: Vec<f64> = valid.iter().filter_map(|trial| metric::event_bytes(trial)).collect();
     (!values.is_empty()).then(|| estimate(&values))
 }
 
 /// CPUs that each part kept busy.
-pub fn cpus(valid: &[&Measurement]) -> BTreeMap<String, f64> {
+fn cpus(valid: &[&Measurement]) -> BTreeMap<String, f64> {
     let found: Vec<&FreshnessMeasurement> = valid.iter().filter_map(|trial| trial.freshness.as_ref()).collect();
     let mut sums = BTreeMap::new();
     for (name, cpus) in found.iter().flat_map(|found| &found.cpus) {
@@ -158,7 +192,7 @@ pub fn short_levels(levels: &Levels) -> String {
 }
 
 /// What freshness says about the question: the highest throughput whose events are seen, and how the ways of looking compare.
-pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
+fn verdicts(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let named = |name: &str| Metric::named(name);
     let (Some(p90), Some(bytes)) = (named("freshness_p90"), named("event_bytes")) else { return Vec::new() };
     let mut verdicts = Vec::new();

@@ -5,13 +5,17 @@
 use crate::finding::Note;
 use crate::measurement::LinkMeasurement;
 use crate::report::case_trials::CaseTrials;
+use crate::report::instrument::Instrument;
 use crate::trial::LinkSettings;
 
 /// A link that carries less than this share of its rate is not what it was to stand for.
 const SHORT_SHARE: f64 = 0.85;
 
+/// What is said of links.
+pub const INSTRUMENT: Instrument = Instrument { notes, ..Instrument::SILENT };
+
 /// A note for each link.
-pub fn notes(groups: &[CaseTrials<'_>]) -> Vec<Note> {
+fn notes(groups: &[CaseTrials<'_>]) -> Vec<Note> {
     let mut links: Vec<(&LinkSettings, Vec<&LinkMeasurement>)> = Vec::new();
     for group in groups {
         let Some(link) = &group.case.settings.link else { continue };

@@ -20,6 +20,8 @@ pub mod factors;
 pub mod freshness;
 pub mod growth;
 pub mod html;
+mod instrument;
+mod instruments;
 pub mod limits;
 mod links;
 pub mod load_lines;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::case_trials::CaseTrials;
 use super::factors::show_levels;
+use super::instrument::Instrument;
 use crate::finding::Note;
 use crate::trial::{Levels, Settings};
 
@@ -54,8 +55,12 @@ impl Plans {
     }
 }
 
+/// What is said of plans.
+pub const INSTRUMENT: Instrument =
+    Instrument { notes: |groups| note(groups).into_iter().collect(), ..Instrument::SILENT };
+
 /// How many queries are executed in another way in one layout than in another; none where no plans were kept.
-pub fn note(groups: &[CaseTrials<'_>]) -> Option<Note> {
+fn note(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let plans = plans_of(groups);
     let of_several = || plans.iter().filter(|plans| plans.by_layout.len() > 1);
     let differ: Vec<&Plans> = of_several().filter(|plans| !plans.are_alike()).collect();

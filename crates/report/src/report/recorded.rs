@@ -7,6 +7,7 @@ use crate::finding::{Estimate, Findings, Found, RecordedFinding, Verdict};
 use crate::measurement::{Measurement, RecordedMeasurement};
 use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::{show_levels, show_levels_short};
+use crate::report::instrument::{Instrument, TextTable};
 use crate::trial::{Arrivals, Levels};
 use crate::units::{show_bytes, show_number, show_seconds};
 
@@ -20,8 +21,19 @@ const CARRIED: f64 = 0.98;
 pub const HEADINGS: [&str; 7] =
     ["Case", "acknowledged", "stored once, in order", "stored/s", "buffer at the end", "CPUs", "memory at most"];
 
+/// What is said of a recorder on the way.
+pub const INSTRUMENT: Instrument = Instrument {
+    find: |group, finding| finding.recorded = recorded(&group.valid().collect::<Vec<_>>(), &group.trials),
+    later_verdicts: |said| verdicts(said.groups),
+    tables: |findings| {
+        let title = "Through the recorder";
+        vec![TextTable { title, headings: &HEADINGS, rows: rows(findings), ..TextTable::default() }]
+    },
+    ..Instrument::SILENT
+};
+
 /// What the trials of a case say; none where nothing was kept.
-pub fn recorded(valid: &[&Measurement], all: &[&Measurement]) -> Option<RecordedFinding> {
+fn recorded(valid: &[&Measurement], all: &[&Measurement]) -> Option<RecordedFinding> {
     let kept: Vec<&RecordedMeasurement> = all.iter().filter_map(|trial| trial.recorded.as_ref()).collect();
     if kept.is_empty() {
         return None;
@@ -78,7 +90,7 @@ struct Sources {
 
 /// How many sources are carried, for each combination of the other levels: those of which nearly all that they send is stored while they
 /// send it, as far as the interval tells, and all smaller numbers of sources too. Nothing where no sources send.
-pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
+fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let mut alternatives: Vec<(Levels, Vec<Sources>)> = Vec::new();
     for group in groups.iter().filter(|group| group.case.settings.load.arrivals == Arrivals::Sources) {
         let valid: Vec<&Measurement> = group.valid().collect();

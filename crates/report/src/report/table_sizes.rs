@@ -1,17 +1,32 @@
 //! What records take on the disk, tables and indexes together: a line of text for each way to store them.
 //!
-//! Main function: [`rows`]. Invariant: cases that differ in their load alone stand in one line, which has the least and the most of them;
+//! Main items: [`INSTRUMENT`] and [`rows`]. Invariant: cases that differ in their load alone stand in one line, which has the least and the most of them;
 //! those whose databases do not tell are left out, and more lines than fit are left to the page.
 
 use std::collections::BTreeMap;
 
 use crate::finding::Findings;
+use crate::metric::BYTES_PER_RECORD;
+use crate::report::case_trials::estimate;
 use crate::report::factors::show_levels_short;
+use crate::report::instrument::{Instrument, TextTable};
 use crate::trial::Levels;
 use crate::units::show_bytes;
 
 /// Headings of [`rows`].
-pub const HEADINGS: [&str; 3] = ["Case", "a record", "trials"];
+const HEADINGS: [&str; 3] = ["Case", "a record", "trials"];
+
+/// What is said of bytes on the disk.
+pub const INSTRUMENT: Instrument = Instrument {
+    find: |group, finding| {
+        let sizes: Vec<f64> = group.valid().filter_map(|trial| BYTES_PER_RECORD.of(trial)).collect();
+        finding.bytes_per_record = (!sizes.is_empty()).then(|| estimate(&sizes));
+    },
+    tables: |findings| {
+        vec![TextTable { title: "On the disk", headings: &HEADINGS, rows: rows(findings), ..TextTable::default() }]
+    },
+    ..Instrument::SILENT
+};
 
 /// More lines than this are drawn on the page only.
 const LINES_MOST: usize = 24;
@@ -28,7 +43,7 @@ struct Taken {
 }
 
 /// The rows of the table; none where nothing is known, or of too many.
-pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
+fn rows(findings: &Findings) -> Vec<Vec<String>> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut taken: Vec<Taken> = Vec::new();
     for case in &findings.cases {

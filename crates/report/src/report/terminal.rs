@@ -7,11 +7,10 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle
 
 use crate::finding::{CaseFinding, Estimate, Findings, Found, Note, ResourceFinding, TimeFinding};
 use crate::imported::TimeKind;
-use crate::report::events;
-use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 use crate::report::factors::{LEVEL_LONGEST, in_short, short_setting, show_level, show_levels};
-use crate::report::{durability, freshness};
-use crate::report::{recorded, statements, table_sizes, uploads};
+use crate::report::instrument::TextTable;
+use crate::report::instruments::INSTRUMENTS;
+use crate::report::{durability, statements};
 use crate::study::{RepeatRule, Study};
 use crate::units::{show_number, show_seconds};
 
@@ -55,12 +54,8 @@ pub fn terminal_of(findings: &Findings, study: &Study, width: u16) -> String {
         push_wrapped(&mut out, &format!(" {name}  "), &text);
     }
     out.push('\n');
-    push_evolution(&mut out, findings);
-    push_table(&mut out, "Events", &events::HEADINGS, events::rows(findings));
-    push_freshness(&mut out, findings);
-    push_table(&mut out, "Through the recorder", &recorded::HEADINGS, recorded::rows(findings));
-    push_table(&mut out, "On the disk", &table_sizes::HEADINGS, table_sizes::rows(findings));
-    push_table(&mut out, "Blocks", &uploads::HEADINGS, uploads::rows(findings));
+    let tables = INSTRUMENTS.iter().flat_map(|instrument| (instrument.tables)(findings));
+    tables.for_each(|table| push_table(&mut out, table));
     // That it is a rehearsal stands above.
     for verdict in findings.verdicts.iter().filter(|verdict| verdict.found != Found::Rehearsal {}) {
         push_wrapped(&mut out, "- ", &verdict.to_string());
@@ -98,62 +93,26 @@ impl Screen {
     }
 }
 
-/// What the readers of events saw, where there were any.
-fn push_freshness(out: &mut Screen, findings: &Findings) {
-    let rows = freshness::rows(findings);
-    if rows.is_empty() {
+/// A table with its title and what stands below it; nothing without rows.
+fn push_table(out: &mut Screen, told: TextTable) {
+    if told.rows.is_empty() {
         return;
     }
     let mut table = Table::new();
     let line = LineStyle::none().fill('─').junction('─');
     table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
-    table
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(out.width)
-        .set_header(freshness::HEADINGS.to_vec());
-    table.add_rows(rows);
-    for column in table.column_iter_mut() {
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(out.width).set_header(told.headings.to_vec());
+    table.add_rows(told.rows);
+    for column in table.column_iter_mut().filter(|_| told.keeps_lines) {
         column.set_constraint(ColumnConstraint::ContentWidth);
     }
-    out.push_str(&format!(
-        "Freshness: from the start of a write until a reader had the event\n{}\n\n",
-        table.trim_fmt()
-    ));
-    let cpus = |case: &CaseFinding| {
-        let parts: Vec<String> = case.cpus.iter().map(|(name, cpus)| format!("{name} {cpus:.2}")).collect();
-        format!("{}: {}", show_levels(&case.levels), parts.join(", "))
-    };
-    let told: Vec<String> = findings.cases.iter().filter(|case| !case.cpus.is_empty()).map(cpus).collect();
-    for line in &told {
-        push_wrapped(out, "CPUs  ", line);
+    out.push_str(&format!("{}\n{}\n\n", told.title, table.trim_fmt()));
+    for (begin, line) in &told.below {
+        push_wrapped(out, begin, line);
     }
-    out.push('\n');
-}
-
-/// Schema changes and the operations during them, where there were any.
-fn push_evolution(out: &mut Screen, findings: &Findings) {
-    let parts = [(&CHANGES[..], changes(findings)), (&OPERATIONS[..], operations(findings))];
-    for (headings, rows) in parts {
-        let title = if headings.len() == CHANGES.len() {
-            "Schema changes"
-        } else {
-            "Operations intended during them, and outside"
-        };
-        push_table(out, title, headings, rows);
+    if !told.below.is_empty() {
+        out.push('\n');
     }
-}
-
-/// A table with a title; nothing without rows.
-fn push_table(out: &mut Screen, title: &str, headings: &[&str], rows: Vec<Vec<String>>) {
-    if rows.is_empty() {
-        return;
-    }
-    let mut table = Table::new();
-    let line = LineStyle::none().fill('─').junction('─');
-    table.load_style(TableStyle::new().header_separator(line).bottom_border(line));
-    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(out.width).set_header(headings.to_vec());
-    table.add_rows(rows);
-    out.push_str(&format!("{title}\n{}\n\n", table.trim_fmt()));
 }
 
 /// Invalid trials with their reasons, and the messages of failed operations.

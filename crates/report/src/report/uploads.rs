@@ -9,6 +9,7 @@ use crate::measurement::Measurement;
 use crate::metric::{disk_share, intake};
 use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::{show_levels, show_levels_short};
+use crate::report::instrument::{Instrument, TextTable};
 use crate::trial::{Arrivals, Levels};
 use crate::units::{show_bit_rate, show_bytes, show_number, show_seconds};
 
@@ -21,8 +22,18 @@ const ANSWERS_WITHIN_S: f64 = 1.0;
 pub const HEADINGS: [&str; 8] =
     ["Case", "a block", "offered", "taken in", "network", "disk takes", "share of it", "longest answer"];
 
+/// What is said of uploads.
+pub const INSTRUMENT: Instrument = Instrument {
+    find: |group, finding| finding.uploads = uploads(&group.valid().collect::<Vec<_>>(), &group.trials),
+    verdicts: |said| verdicts(said.groups),
+    tables: |findings| {
+        vec![TextTable { title: "Blocks", headings: &HEADINGS, rows: rows(findings), ..TextTable::default() }]
+    },
+    ..Instrument::SILENT
+};
+
 /// What the trials of a case say; none where nothing was uploaded.
-pub fn uploads(valid: &[&Measurement], all: &[&Measurement]) -> Option<UploadFinding> {
+fn uploads(valid: &[&Measurement], all: &[&Measurement]) -> Option<UploadFinding> {
     all.iter().find(|trial| trial.recorded.as_ref().is_some_and(|recorded| recorded.block_bytes > 0.0))?;
     let each = |figure: &dyn Fn(&Measurement) -> Option<f64>| {
         estimate(&valid.iter().filter_map(|trial| figure(trial)).collect::<Vec<f64>>())
@@ -67,7 +78,7 @@ impl Uploaded<'_, '_> {
 
 /// What is taken in: where most of it is, and of cameras how much of what most of them offer, for each combination of the other levels. Then
 /// whether the recorder answered meanwhile.
-pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
+fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let found = groups.iter().filter_map(|group| {
         let valid: Vec<&Measurement> = group.valid().collect();
         let finding = uploads(&valid, &valid)?;

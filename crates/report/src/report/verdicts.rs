@@ -13,8 +13,10 @@ use crate::report::events;
 use crate::report::evolution::{self, EVOLVE};
 use crate::report::factors::{Factors, is_question, show_levels};
 use crate::report::growth;
+use crate::report::instrument::Said;
+use crate::report::instruments::INSTRUMENTS;
 use crate::report::load_lines;
-use crate::report::{disk, freshness, ramps, recorded, uploads, warming};
+use crate::report::{ramps, warming};
 use crate::statistics::TrialValue;
 use crate::study::repeat::stopping;
 use crate::study::{Factor, Study};
@@ -61,10 +63,10 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
         })
         .collect();
     judge_together(&mut scored, stopping(study));
-    let changes = evolution::verdicts(groups, &scored);
-    let evolves = !changes.is_empty();
-    let mut verdicts = [events::verdicts(groups), disk::verdicts(groups), uploads::verdicts(groups), changes].concat();
+    let said = Said { study, groups, scored: &scored };
+    let mut verdicts: Vec<Verdict> = INSTRUMENTS.iter().flat_map(|instrument| (instrument.verdicts)(&said)).collect();
     // What schema changes cost is said there; with and without them are no alternatives.
+    let evolves = evolution::is_told(groups);
     let is_told = |factor: &&Factor| !evolves || factor.setting != EVOLVE;
     let contests: Vec<Contest> = contested(&factors)
         .filter(|_| !events::is_on_power_disk(groups))
@@ -72,8 +74,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
         .flat_map(|factor| contests(&factors, factor, metric, &scored))
         .collect();
     verdicts.extend(contest_verdicts(&contests, metric));
-    verdicts.extend(recorded::verdicts(groups));
-    verdicts.extend(freshness::verdicts(study, groups));
+    verdicts.extend(INSTRUMENTS.iter().flat_map(|instrument| (instrument.later_verdicts)(&said)));
     for ramp in &factors.ramps {
         verdicts.extend(ramps::verdicts(&factors, ramp, metric, &scored));
     }

@@ -1,13 +1,14 @@
 //! Response time against arrival rate: measured points with their intervals, fitted curves, and the load line, as in figures 6
 //! to 8 of Kihl et al. (2011).
 //!
-//! Main function: [`section`]. Invariant: a curve is drawn only for a model that the points do not reject, and what is left
+//! Item: [`SECTION`]. Invariant: a curve is drawn only for a model that the points do not reject, and what is left
 //! out of a plot is said beside it.
 
 use maud::{Markup, html};
 
 use super::plot::{Line, Mark, Plot, Point, Stroke, marker, style_class};
 use super::scale::Scale;
+use super::section::Section;
 use super::unit::Unit;
 use crate::finding::{Findings, LoadLine};
 use crate::queueing::fit::{Fit, FitReport, Request, fit};
@@ -25,16 +26,15 @@ const STEPS: usize = 80;
 const WIDE: (f64, f64) = (1000.0, 420.0);
 const HALF: (f64, f64) = (520.0, 340.0);
 
-/// Whether there is a series of several arrival rates.
-pub fn is_shown(groups: &[CaseTrials<'_>]) -> bool {
-    series(groups).iter().any(|series| series.cases.len() > 1)
-}
+/// The section, where the arrival rate was varied.
+pub const SECTION: Section = Section {
+    id: "arrival-rate",
+    title: |_| "Arrival rate",
+    is_shown: |page| page.has_cases() && series(page.groups).iter().any(|series| series.cases.len() > 1),
+    draw: |page| section(page.findings, page.groups),
+};
 
-/// The section; nothing when no arrival rate was varied.
-pub fn section(findings: &Findings, groups: &[CaseTrials<'_>]) -> Markup {
-    if !is_shown(groups) {
-        return html! {};
-    }
+fn section(findings: &Findings, groups: &[CaseTrials<'_>]) -> Markup {
     let all: Vec<Series<'_, '_>> = series(groups).into_iter().filter(|series| series.cases.len() > 1).collect();
     let goal = findings.load_lines.first().map(|line| line.quantile);
     let points = curves(groups, Timer::Intended, goal, &Default::default());

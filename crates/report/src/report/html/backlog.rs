@@ -1,6 +1,6 @@
 //! Backlog over time: how far an overloaded database falls behind within a trial.
 //!
-//! Main function: [`section`]. Invariant: the backlog is what was scheduled minus what was completed and failed, counted from
+//! Item: [`SECTION`]. Invariant: the backlog is what was scheduled minus what was completed and failed, counted from
 //! the start of the measured phase and never below zero.
 
 use maud::{Markup, html};
@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::plot::{Line, Plot, Point, Stroke};
 use super::scale::Scale;
+use super::section::Section;
 use super::unit::Unit;
 use crate::measurement::Measurement;
 use crate::report::case_trials::CaseTrials;
@@ -36,17 +37,16 @@ fn behind<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<(Loaded<'g, 'a>, Vec<Step
         .collect()
 }
 
-/// Whether there is a case with a backlog.
-pub fn is_shown(groups: &[CaseTrials<'_>]) -> bool {
-    !behind(groups).is_empty()
-}
+/// The section, where a database did not keep up.
+pub const SECTION: Section = Section {
+    id: "backlog",
+    title: |_| "Backlog",
+    is_shown: |page| page.has_cases() && !behind(page.groups).is_empty(),
+    draw: |page| section(page.groups),
+};
 
-/// The section; nothing when the database kept up everywhere.
-pub fn section(groups: &[CaseTrials<'_>]) -> Markup {
+fn section(groups: &[CaseTrials<'_>]) -> Markup {
     let cases = behind(groups);
-    if cases.is_empty() {
-        return html! {};
-    }
     html! {
         section #backlog {
             h2 { "Backlog over time" }

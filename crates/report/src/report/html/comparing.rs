@@ -1,6 +1,6 @@
 //! Comparisons as a page of their own, and as sections of a run's report.
 //!
-//! Main functions: [`compare_page`], [`of_run`] and [`sections`]. Invariant: every figure has a table with its numbers, and a mark
+//! Main items: [`compare_page`], [`of_run`], [`RATIOS`] and [`P_VALUES`]. Invariant: every figure has a table with its numbers, and a mark
 //! is a word as well as a colour.
 
 use maud::{Markup, html};
@@ -11,6 +11,7 @@ use super::means::{MeanBar, Means};
 use super::page::whole;
 use super::plot::style_class;
 use super::scale::Scale;
+use super::section::Section;
 use super::unit::Unit;
 use crate::measurement::Measurement;
 use crate::metric::{self, Metric};
@@ -26,6 +27,30 @@ use crate::statistics::student::t_quantile;
 use crate::statistics::verdict::SIGNIFICANCE;
 use crate::study::Study;
 use crate::units::{Carried, show_number, show_ratio as show_ratio_of};
+
+/// Means of each kind of operation, where there are several kinds.
+pub const OPERATIONS: Section = Section {
+    id: "operations",
+    title: |_| "Operations",
+    is_shown: |page| page.operations.is_some() && page.has_cases(),
+    draw: |page| page.operations.clone().unwrap_or_default(),
+};
+
+/// Ratios of alternatives, where any are compared.
+pub const RATIOS: Section = Section {
+    id: "ratios",
+    title: |_| "Ratios",
+    is_shown: |page| page.compared.is_some() && page.has_cases(),
+    draw: |page| page.compared.as_ref().map_or_else(Markup::default, ratios),
+};
+
+/// p-values of the same alternatives.
+pub const P_VALUES: Section = Section {
+    id: "p-values",
+    title: |_| "p-values",
+    draw: |page| page.compared.as_ref().map_or_else(Markup::default, p_values),
+    ..RATIOS
+};
 
 /// Forest plots of more ratios than this are behind a fold.
 const FOREST_OPEN_MOST: usize = 120;
@@ -93,7 +118,8 @@ pub fn compare_page(title: &str, samples: &[Sample], found: &Comparisons) -> Str
             p.about { "Means over trials; " (WHISKERS) "." }
             (means(samples, Some(found)))
         }
-        (sections(found))
+        (ratios(found))
+        (p_values(found))
         (letters(found))
     };
     let footer = html! {
@@ -107,8 +133,7 @@ fn is_decided(found: &Comparisons) -> bool {
     found.comparisons.iter().any(|one| one.verdict != Verdict::Undecided)
 }
 
-/// Ratios and p-values.
-pub fn sections(found: &Comparisons) -> Markup {
+fn ratios(found: &Comparisons) -> Markup {
     let tables = tables(found);
     let many = found.comparisons.len() > FOREST_OPEN_MOST;
     let forests = html! {
@@ -131,6 +156,12 @@ pub fn sections(found: &Comparisons) -> Markup {
             @if many { details { summary { (found.comparisons.len()) " ratios" } (forests) } } @else { (forests) }
             (ratio_table(found))
         }
+    }
+}
+
+fn p_values(found: &Comparisons) -> Markup {
+    let tables = tables(found);
+    html! {
         section.p #p-values {
             h2 { "p-values" }
             p.about {

@@ -1,11 +1,12 @@
 //! The machine, the servers with the cases that they served, the settings, and how to repeat the run.
 //!
-//! Main function: [`environment`]. Invariant: a fact that differs between servers stands beside the cases that it holds for.
+//! Main items: [`SECTION`] and [`environment`]. Invariant: a fact that differs between servers stands beside the cases that it holds for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 
+use super::section::Section;
 use crate::finding::Findings;
 use crate::measurement::{Environment, Measurement, ServerFacts};
 use crate::report::analyse::show_rule;
@@ -15,6 +16,14 @@ use crate::study::Study;
 use crate::units::{show_bytes, show_number};
 
 /// The machine, the databases, the settings, and the commands that repeat the run.
+pub const SECTION: Section = Section {
+    id: "environment",
+    title: |_| "Environment",
+    is_shown: |_| true,
+    draw: |page| environment(page.findings, page.study, page.environment, page.measurements),
+};
+
+/// As [`SECTION`], for a page of another kind.
 pub fn environment(
     findings: &Findings,
     study: &Study,

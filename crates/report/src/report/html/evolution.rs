@@ -1,27 +1,33 @@
-//! The tables of schema changes during a load. Main function: [`evolution`].
+//! The tables of schema changes during a load. Item: [`SECTION`].
 //!
 //! Invariant: nothing is shown where no schema was changed.
 
 use maud::{Markup, html};
 
+use super::section::Section;
 use crate::finding::Findings;
 use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
 
 /// How long changes took, and the other operations' response times during them and outside of them.
-pub fn evolution(findings: &Findings) -> Markup {
+pub const SECTION: Section = Section {
+    id: "evolution",
+    title: |_| "Schema changes",
+    is_shown: |page| !changes(page.findings).is_empty(),
+    draw: |page| evolution(page.findings),
+};
+
+fn evolution(findings: &Findings) -> Markup {
     let (changes, operations) = (changes(findings), operations(findings));
     html! {
-        @if !changes.is_empty() {
-            section #evolution {
-                h2 { "Schema changes" }
-                p.about {
-                    "The schema was changed, and changed back, while the load ran. An operation is during a change when its intended \
-                     time is, however long it took: a change that does nothing shows no difference. Beside the response times stands \
-                     the longest time, of any trial, in which nothing at all was completed."
-                }
-                (table(&CHANGES, &changes))
-                (table(&OPERATIONS, &operations))
+        section #evolution {
+            h2 { "Schema changes" }
+            p.about {
+                "The schema was changed, and changed back, while the load ran. An operation is during a change when its intended \
+                 time is, however long it took: a change that does nothing shows no difference. Beside the response times stands \
+                 the longest time, of any trial, in which nothing at all was completed."
             }
+            (table(&CHANGES, &changes))
+            (table(&OPERATIONS, &operations))
         }
     }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use maud::{Markup, html};
 
 use super::bars::{Bar, Bars};
-use super::drawing::{CUT_OFF, WHISKERS};
+use super::drawing::CUT_OFF;
 use super::frame::{Frame, Placed};
 use super::plot::{Line, Plot, Point, Stroke, marker, style_class};
 use super::scale::Scale;
@@ -158,36 +158,6 @@ pub fn throughput_quantity(cases: &[CaseFinding]) -> Quantity<'static> {
 /// Throughput in all panels.
 pub fn throughput(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
     panels(frame, &throughput_quantity(cases))
-}
-
-/// What a writer beside the load wrote to the disk; nothing without one.
-pub fn disk_written(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
-    let of = |case: &CaseFinding| {
-        let Some(estimate) = &case.disk_written_bytes_per_s else {
-            // Without a writer nothing is written beside the load, which is no failure.
-            return (case.valid_trials > 0).then_some((0.0, None));
-        };
-        Some((estimate.mean?, estimate.ci95.map(|[low, high]| [low.max(0.0), high])))
-    };
-    let quantity = Quantity { title: "Written to the disk".to_owned(), unit: Unit::BytesPerSecond, of: Box::new(of) };
-    html! {
-        @if cases.iter().any(|case| case.disk_written_bytes_per_s.is_some()) {
-            section #disk {
-                h2 { "Written to the disk beside the load" }
-                p.about { "Mean over trials, with the time of the syncs; " (WHISKERS) "." }
-                (panels(frame, &quantity))
-                (folded_table("Written to the disk as a table", cases, &["Written/s".to_owned(), "95 % interval".to_owned()], |case| {
-                    let written = case.disk_written_bytes_per_s.as_ref();
-                    let show = |value: f64| Unit::BytesPerSecond.show(value.max(0.0));
-                    let interval = written.and_then(|written| written.ci95);
-                    vec![
-                        written.and_then(|written| written.mean).map_or("-".to_owned(), show),
-                        interval.map_or("-".to_owned(), |[low, high]| format!("[{}, {}]", show(low), show(high))),
-                    ]
-                }))
-            }
-        }
-    }
 }
 
 /// A quantity in all panels: one plot where there is one panel, else small ones.

@@ -1,13 +1,14 @@
 //! Freshness as figures: histograms of each group of readers, as slides 24 and 25 of the source show them, and quantiles against
 //! throughput.
 //!
-//! Main function: [`section`]. Invariant: the bars of a histogram stand on a logarithmic axis of time and are all as wide; each group
+//! Item: [`SECTION`]. Invariant: the bars of a histogram stand on a logarithmic axis of time and are all as wide; each group
 //! is drawn from its own merged counts.
 
 use maud::{Markup, html};
 
 use super::plot::{Line, Plot, Point, Stroke};
 use super::scale::Scale;
+use super::section::Section;
 use super::unit::Unit;
 use crate::finding::{CaseFinding, Estimate, Findings, SightingFinding};
 use crate::histogram::Histogram;
@@ -26,16 +27,15 @@ type Quantile = (&'static str, fn(&SightingFinding) -> Option<f64>);
 const QUANTILES: [Quantile; 3] =
     [("p50", |group| group.times.p50), ("p90", |group| group.times.p90), ("p99", |group| group.times.p99)];
 
-/// Whether there is something to show.
-pub fn is_shown(findings: &Findings) -> bool {
-    findings.cases.iter().any(|case| case.freshness_s.is_some())
-}
+/// The section; a run in which nobody looked for events has none.
+pub const SECTION: Section = Section {
+    id: "freshness",
+    title: |_| "Freshness",
+    is_shown: |page| page.cases().iter().any(|case| case.freshness_s.is_some()),
+    draw: |page| section(page.findings, page.groups),
+};
 
-/// The section; nothing where nobody looked for events.
-pub fn section(findings: &Findings, cases: &[CaseTrials<'_>]) -> Markup {
-    if !is_shown(findings) {
-        return html! {};
-    }
+fn section(findings: &Findings, cases: &[CaseTrials<'_>]) -> Markup {
     html! {
         section #freshness {
             h2 { "Freshness" }

@@ -1,13 +1,13 @@
 //! Each kind of operation of each case with its own times, and the statements behind their numbers.
 //!
-//! Main function: [`section`]. Invariant: a quantile that fewer than ten operations lie beyond is marked.
+//! Item: [`SECTION`]. Invariant: a quantile that fewer than ten operations lie beyond is marked.
 
 use maud::{Markup, html};
 
-use crate::finding::{CaseFinding, Findings, OperationFinding};
+use super::section::{Page, Section};
+use crate::finding::{CaseFinding, OperationFinding};
 use crate::report::factors::show_levels;
 use crate::report::statements;
-use crate::study::Study;
 use crate::units::{show_number, show_seconds};
 
 /// Characters of a statement at most.
@@ -17,13 +17,16 @@ const BEYOND_LEAST: f64 = 10.0;
 /// Stands behind a quantile of too few operations.
 pub const FEW: &str = " †";
 
-/// The section; nothing where every case has one kind of operation, and none is a statement of the study's own.
-pub fn section(findings: &Findings, study: &Study) -> Markup {
-    let statements = statements::listed(study, STATEMENT_MOST);
-    let several = findings.cases.iter().any(|case| case.operations.len() > 1);
-    if statements.is_empty() && !several {
-        return html! {};
-    }
+/// The section, where a case has several kinds of operation, or one is a statement of the study's own.
+pub const SECTION: Section = Section { id: "kinds", title: |_| "Kinds of operation", is_shown, draw: section };
+
+fn is_shown(page: &Page<'_>) -> bool {
+    let has_several = || page.cases().iter().any(|case| case.operations.len() > 1);
+    page.has_cases() && (has_several() || !statements::listed(page.study, STATEMENT_MOST).is_empty())
+}
+
+fn section(page: &Page<'_>) -> Markup {
+    let statements = statements::listed(page.study, STATEMENT_MOST);
     html! {
         section #kinds {
             h2 { "Kinds of operation" }
@@ -38,7 +41,7 @@ pub fn section(findings: &Findings, study: &Study) -> Markup {
                         th { "Case" } th { "Operation" }
                         @for heading in ["Completed", "Failed", "Empty", "Mean", "p50", "p90", "p99", "p99.9", "Largest"] { th.number { (heading) } }
                     } }
-                    tbody { @for case in &findings.cases { (rows(case)) } }
+                    tbody { @for case in page.cases() { (rows(case)) } }
                 } }
             }
         }

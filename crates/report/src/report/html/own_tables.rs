@@ -1,10 +1,10 @@
 //! The tables of a study's own, as the report shows them: their SQL, and what they were filled with.
 //!
-//! Main function: [`section`].
+//! Item: [`SECTION`].
 
 use maud::{Markup, html};
 
-use crate::report::case_trials::CaseTrials;
+use super::section::Section;
 use crate::statement::shortened;
 use crate::study::Study;
 use crate::trial::TableSettings;
@@ -13,12 +13,16 @@ use crate::units::show_number;
 /// Characters of an SQL text at most.
 const SQL_MOST: usize = 2_000;
 
-/// The section; nothing where no case has tables of its own.
-pub fn section(study: &Study) -> Markup {
+/// The section, where a case has tables of its own.
+pub const SECTION: Section = Section {
+    id: "tables",
+    title: |_| "Tables",
+    is_shown: |page| page.has_cases() && !sets(page.study).is_empty(),
+    draw: |page| section(page.study),
+};
+
+fn section(study: &Study) -> Markup {
     let sets = sets(study);
-    if sets.is_empty() {
-        return html! {};
-    }
     html! {
         section #tables {
             h2 { "Tables" }
@@ -31,11 +35,6 @@ pub fn section(study: &Study) -> Markup {
             }
         }
     }
-}
-
-/// Whether there is one.
-pub fn is_shown(groups: &[CaseTrials<'_>]) -> bool {
-    groups.iter().any(|group| !group.case.settings.tables.is_empty())
 }
 
 /// Each set of tables once, by the design that has it, else by its database.

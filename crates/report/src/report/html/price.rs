@@ -1,6 +1,6 @@
 //! What durability costs: throughput at each level, beside what tries have shown of it.
 //!
-//! Main function: [`section`]. Invariant: nothing is drawn where all cases survive the same, and what was not tried is called so.
+//! Item: [`SECTION`]. Invariant: nothing is drawn where all cases survive the same, and what was not tried is called so.
 
 use maud::{Markup, html};
 
@@ -9,7 +9,8 @@ use super::drawing::WHISKERS;
 use super::figures::{level_cell, throughput_quantity};
 use super::plot::style_class;
 use super::scale::Scale;
-use crate::finding::{CaseFinding, TimeFinding};
+use super::section::{Page, Section};
+use crate::finding::CaseFinding;
 use crate::report::durability::word;
 use crate::report::factors::{show_level, show_levels_short};
 use crate::units::show_seconds;
@@ -32,25 +33,25 @@ fn colour(case: &CaseFinding) -> usize {
     LEVELS.iter().find(|(level, ..)| *level == case.durability.level).map_or(7, |(_, colour, _)| *colour)
 }
 
-/// Whether cases survive different things.
-pub fn is_shown(cases: &[CaseFinding]) -> bool {
+/// The picture with its table, where cases survive different things.
+pub const SECTION: Section =
+    Section { id: "price", title: |_| "Durability", is_shown: |page| is_shown(page.cases()), draw: section };
+
+fn is_shown(cases: &[CaseFinding]) -> bool {
     let known = |case: &&CaseFinding| case.valid_trials > 0 && case.durability.level != "unknown";
     let mut levels = cases.iter().filter(known).map(|case| case.durability.level.as_str());
     let first = levels.next();
     cases.len() <= CASES_MOST && levels.any(|level| Some(level) != first)
 }
 
-/// The picture with its table; nothing where all cases survive the same. `times` tells a case's response times.
-pub fn section(cases: &[CaseFinding], times: &dyn Fn(&CaseFinding) -> TimeFinding) -> Markup {
+fn section(page: &Page<'_>) -> Markup {
     html! {
-        @if is_shown(cases) {
-            section #price {
-                h2 { "What durability costs" }
-                p.about { "Throughput of each case, coloured by what its acknowledged writes survive; " (WHISKERS) "." }
-                (legend(cases))
-                (drawn(cases))
-                (table(cases, times))
-            }
+        section #price {
+            h2 { "What durability costs" }
+            p.about { "Throughput of each case, coloured by what its acknowledged writes survive; " (WHISKERS) "." }
+            (legend(page.cases()))
+            (drawn(page.cases()))
+            (table(page))
         }
     }
 }
@@ -85,9 +86,10 @@ fn drawn(cases: &[CaseFinding]) -> Markup {
     Bars { title: quantity.title, description, width: WIDTH, scale, bars }.draw()
 }
 
-fn table(cases: &[CaseFinding], times: &dyn Fn(&CaseFinding) -> TimeFinding) -> Markup {
+fn table(page: &Page<'_>) -> Markup {
+    let cases = page.cases();
     let quantity = throughput_quantity(cases);
-    let p99 = |case: &CaseFinding| times(case).p99.map_or("-".to_owned(), show_seconds);
+    let p99 = |case: &CaseFinding| page.time_finding(case).p99.map_or("-".to_owned(), show_seconds);
     let throughput =
         |case: &CaseFinding| (quantity.of)(case).map_or("-".to_owned(), |(value, _)| quantity.unit.show(value));
     let settings: Vec<&String> = cases.first().map(|case| case.levels.keys().collect()).unwrap_or_default();

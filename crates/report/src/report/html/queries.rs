@@ -1,15 +1,15 @@
 //! Queries: the time that executing one takes per client, small multiples of it, and the databases' plans.
 //!
-//! Main functions: [`execution_time`], [`plans`]. Invariant: a plan is shown as the database told it.
+//! Items: [`EXECUTION_TIME`], [`PLANS`]. Invariant: a plan is shown as the database told it.
 
 use std::collections::BTreeMap;
 
 use maud::{Markup, html};
 
 use super::figures::{self, Quantity};
-use super::frame::Frame;
+use super::section::{Page, Section};
 use super::unit::Unit;
-use crate::finding::{CaseFinding, TimeFinding};
+use crate::finding::CaseFinding;
 use crate::metric::Metric;
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
@@ -17,25 +17,28 @@ use crate::report::plans::{Plans, plans_of};
 use crate::statistics::summary::{mean, t_interval};
 use crate::units::{Carried, show_number, show_seconds};
 
-/// Whether the study asks queries.
-pub fn is_shown(groups: &[CaseTrials<'_>]) -> bool {
-    groups.iter().any(|group| !group.case.settings.workload.queries.is_empty())
-}
+/// Execution time per client in all panels, with response times beside it in the table, where the study asks queries.
+pub const EXECUTION_TIME: Section = Section {
+    id: "execution-time",
+    title: |_| "Execution time",
+    is_shown: |page| {
+        page.has_cases() && page.groups.iter().any(|group| !group.case.settings.workload.queries.is_empty())
+    },
+    draw: execution_time,
+};
 
-/// Whether plans were kept.
-pub fn has_plans(groups: &[CaseTrials<'_>]) -> bool {
-    groups.iter().flat_map(CaseTrials::valid).any(|trial| !trial.plans.is_empty())
-}
+/// The plans, query by query, and between which layouts they differ, where they were kept.
+pub const PLANS: Section = Section {
+    id: "plans",
+    title: |_| "Plans",
+    is_shown: |page| page.groups.iter().flat_map(CaseTrials::valid).any(|trial| !trial.plans.is_empty()),
+    draw: |page| plans(page.groups),
+};
 
-/// Execution time per client in all panels, with response times beside it in the table; nothing for studies without queries.
-pub fn execution_time(
-    frame: &Frame<'_>,
-    cases: &[CaseFinding],
-    groups: &[CaseTrials<'_>],
-    times: &dyn Fn(&CaseFinding) -> TimeFinding,
-) -> Markup {
-    let Some(metric) = Metric::named("execution_time").filter(|_| is_shown(groups)) else { return html! {} };
-    let values: BTreeMap<&str, Vec<f64>> = groups
+fn execution_time(page: &Page<'_>) -> Markup {
+    let Some(metric) = Metric::named("execution_time") else { return html! {} };
+    let values: BTreeMap<&str, Vec<f64>> = page
+        .groups
         .iter()
         .map(|group| (group.case.id.as_str(), group.valid().filter_map(|trial| metric.of(trial)).collect()))
         .collect();
@@ -57,13 +60,13 @@ pub fn execution_time(
                  serve more of them at once; the response time of each, in the table, does not. The whiskers are 95 % intervals of \
                  the mean over trials."
             }
-            (figures::panels(frame, &quantity))
-            (figures::folded_table("Execution and response times as a table", cases, &headings, |case| {
+            (figures::panels(&page.frame, &quantity))
+            (figures::folded_table("Execution and response times as a table", page.cases(), &headings, |case| {
                 let estimate = estimate(case);
                 let interval = estimate.and_then(|(_, interval)| interval);
                 let carried = Carried::by(interval);
                 let interval = interval.map(|ends| carried.show_ends(ends, show_seconds));
-                let response = times(case);
+                let response = page.time_finding(case);
                 let of = [response.mean, response.p50, response.p90, response.p99].map(show);
                 let rows = case.rows_of_queries().map_or("-".to_owned(), show_number);
                 let time = [estimate.map_or("-".to_owned(), |(mean, _)| carried.show(mean, show_seconds)), interval.unwrap_or("-".to_owned())];
@@ -73,12 +76,8 @@ pub fn execution_time(
     }
 }
 
-/// The plans, query by query, and between which layouts they differ; nothing where none were kept.
-pub fn plans(groups: &[CaseTrials<'_>]) -> Markup {
+fn plans(groups: &[CaseTrials<'_>]) -> Markup {
     let plans = plans_of(groups);
-    if plans.is_empty() {
-        return html! {};
-    }
     html! {
         section #plans {
             h2 { "Plans" }

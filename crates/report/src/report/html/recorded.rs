@@ -1,4 +1,4 @@
-//! Records on their way through a recorder: figure 5.30 of Ruottinen 2015 and a table. Main function: [`section`].
+//! Records on their way through a recorder: figure 5.30 of Ruottinen 2015 and a table. Items: [`OF_UPLOADS`], [`OF_RECORDS`].
 //!
 //! Invariant: nothing is shown where no study asked for it.
 
@@ -8,6 +8,7 @@ use super::figures::{Quantity, panels};
 use super::frame::{Frame, Placed};
 use super::plot::{Line, Plot, Point, Stroke};
 use super::scale::Scale;
+use super::section::{Page, Section};
 use super::unit::Unit;
 use crate::finding::{CaseFinding, Estimate, Findings};
 use crate::report::factors::short_setting;
@@ -20,16 +21,27 @@ const SIZE: (f64, f64) = (1000.0, 320.0);
 /// More lines than this cannot be told apart; then each panel is a plot of its own.
 const LINES_MOST: usize = 8;
 
-/// Whether there is something to show.
-pub fn is_shown(findings: &Findings) -> bool {
-    findings.cases.iter().any(|case| case.recorded.is_some())
+/// The section where uploads are what is asked for, in front of all others.
+pub const OF_UPLOADS: Section = Section {
+    id: "recorded",
+    title: |_| "Through the recorder",
+    is_shown: |page| has_recorded(page) && has_uploads(page),
+    draw: |page| section(&page.frame, page.findings),
+};
+
+/// The section where records are.
+pub const OF_RECORDS: Section = Section { is_shown: |page| has_recorded(page) && !has_uploads(page), ..OF_UPLOADS };
+
+fn has_recorded(page: &Page<'_>) -> bool {
+    page.cases().iter().any(|case| case.recorded.is_some())
+}
+
+fn has_uploads(page: &Page<'_>) -> bool {
+    page.cases().iter().any(|case| case.uploads.is_some())
 }
 
 /// What was stored per second while all sources were active, how long the rest took afterwards, and whether all arrived.
-pub fn section(frame: &Frame<'_>, findings: &Findings) -> Markup {
-    if !is_shown(findings) {
-        return html! {};
-    }
+fn section(frame: &Frame<'_>, findings: &Findings) -> Markup {
     let stored = Quantity {
         title: "Stored in the database".to_owned(),
         unit: Unit::Rate("records/s"),

@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use maud::{Markup, html};
 
 use super::figures::level_cell;
+use super::section::Section;
 use crate::finding::ClaimFinding;
 use crate::measurement::Measurement;
 use crate::metric::Metric;
@@ -15,8 +16,23 @@ use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_level;
 use crate::units::{show_number, show_seconds};
 
-/// The source's claims with their verdicts; nothing without claims.
-pub fn claims(claims: &[ClaimFinding], source: &str) -> Markup {
+/// The source's claims with their verdicts, where there are any.
+pub const CLAIMS: Section = Section {
+    id: "claims",
+    title: |_| "Claims",
+    is_shown: |page| !page.findings.claims.is_empty(),
+    draw: |page| claims(&page.findings.claims, &page.study.source),
+};
+
+/// Every trial in the order of execution.
+pub const TRIALS: Section = Section {
+    id: "trials",
+    title: |_| "Trials",
+    is_shown: |_| true,
+    draw: |page| trials(page.measurements, page.groups),
+};
+
+fn claims(claims: &[ClaimFinding], source: &str) -> Markup {
     let claimed = |claim: &ClaimFinding| match Metric::named(&claim.metric) {
         Some(metric) => format!("{}, {}", metric.title, claim.claimed),
         None => claim.claimed.clone(),
@@ -58,8 +74,7 @@ fn started(trial: &Measurement) -> &str {
     file.map_or(&trial.started, |file| file.rsplit('/').next().unwrap_or(file))
 }
 
-/// Every trial in the order of execution.
-pub fn trials(measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup {
+fn trials(measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup {
     let mut ordered: Vec<&Measurement> = measurements.iter().collect();
     ordered.sort_by_key(|trial| trial.sequence);
     let mut settings: Vec<&String> = Vec::new();

@@ -1,11 +1,12 @@
 //! What went on within a trial, one figure below the other on one axis of time: throughput, response times, CPU, disk, and what the database told of itself.
 //!
-//! Main function: [`section`]. Invariant: a case is shown by one of its own trials, never by a mean of several.
+//! Item: [`SECTION`]. Invariant: a case is shown by one of its own trials, never by a mean of several.
 
 use maud::{Markup, html};
 
 use super::plot::{Line, Mark, Plot, Point, Stroke, keys};
 use super::scale::{Scale, Tick};
+use super::section::Section;
 use super::unit::Unit;
 use crate::imported::TimeKind;
 use crate::measurement::{Measurement, Moment, Timeline, ToldUnit};
@@ -42,27 +43,27 @@ fn shown<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<(&'g CaseTrials<'a>, Shown
     found.into_iter().map(|(_, group, trial)| (group, trial)).collect()
 }
 
-/// Whether there is a trial to show.
-pub fn is_shown(groups: &[CaseTrials<'_>]) -> bool {
-    !shown(groups).is_empty()
-}
+/// The section, where there is a trial to show.
+pub const SECTION: Section = Section {
+    id: "timeline",
+    title: |_| "Within a trial",
+    is_shown: |page| !shown(page.groups).is_empty(),
+    draw: |page| section(page.groups),
+};
 
-/// The section; nothing without a trial to show.
-pub fn section(groups: &[CaseTrials<'_>]) -> Markup {
+fn section(groups: &[CaseTrials<'_>]) -> Markup {
     let shown = shown(groups);
     html! {
-        @if !shown.is_empty() {
-            section #timeline {
-                h2 { "Within a trial" }
-                p.about {
-                    "One trial of a case, the one whose p99 is in the middle"
-                    @if groups.len() > shown.len() { "; cases with the most trials" }
-                    ". What the database told of itself stands below what was seen of it from outside."
-                }
-                @for (group, trial) in &shown {
-                    h3 { @if group.case.levels.is_empty() { "the only case" } @else { (show_levels(&group.case.levels)) } }
-                    @for plot in aligned(plots(*trial)) { div.wide { (plot) } }
-                }
+        section #timeline {
+            h2 { "Within a trial" }
+            p.about {
+                "One trial of a case, the one whose p99 is in the middle"
+                @if groups.len() > shown.len() { "; cases with the most trials" }
+                ". What the database told of itself stands below what was seen of it from outside."
+            }
+            @for (group, trial) in &shown {
+                h3 { @if group.case.levels.is_empty() { "the only case" } @else { (show_levels(&group.case.levels)) } }
+                @for plot in aligned(plots(*trial)) { div.wide { (plot) } }
             }
         }
     }

@@ -1,0 +1,69 @@
+//! The sections of the page. Main items: [`SECTIONS`], a line for each, and [`contents`].
+
+use maud::{Markup, html};
+
+use super::section::{Page, Section};
+use super::{
+    arrival, backlog, bytes, comparing, disk, environment, events, evolution, freshness, operations, own_tables, price,
+    queries, recorded, resources, response, tables, throughput, timeline,
+};
+
+/// All sections, in the order of the page and of its contents.
+pub const SECTIONS: &[Section] = &[
+    queries::EXECUTION_TIME,
+    queries::PLANS,
+    freshness::SECTION,
+    recorded::OF_UPLOADS,
+    disk::SECTION,
+    throughput::SECTION,
+    price::SECTION,
+    bytes::SECTION,
+    recorded::OF_RECORDS,
+    arrival::SECTION,
+    backlog::SECTION,
+    comparing::OPERATIONS,
+    response::SECTION,
+    operations::SECTION,
+    own_tables::SECTION,
+    resources::SECTION,
+    response::DISTRIBUTION,
+    response::COURSE,
+    timeline::SECTION,
+    comparing::RATIOS,
+    comparing::P_VALUES,
+    tables::CLAIMS,
+    events::SECTION,
+    evolution::SECTION,
+    tables::TRIALS,
+    environment::SECTION,
+];
+
+/// The sections that a page has.
+fn shown(page: &Page<'_>) -> impl Iterator<Item = &'static Section> {
+    SECTIONS.iter().filter(move |section| (section.is_shown)(page))
+}
+
+/// Links to the sections that there are.
+pub fn contents(page: &Page<'_>) -> Markup {
+    html! { nav { @for section in shown(page) { a href={ "#" (section.id) } { ((section.title)(page)) } } } }
+}
+
+/// All sections that there are.
+pub fn sections(page: &Page<'_>) -> Markup {
+    html! { @for section in shown(page) { ((section.draw)(page)) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn no_two_sections_that_a_page_can_have_at_once_have_one_anchor() {
+        let ids: Vec<&str> = SECTIONS.iter().map(|section| section.id).collect();
+        // What came through a recorder stands first where uploads are what is asked for, and later otherwise.
+        let twice = ids.iter().filter(|id| **id == "recorded").count();
+        assert_eq!((twice, ids.iter().collect::<BTreeSet<_>>().len()), (2, ids.len() - 1));
+    }
+}

@@ -1,4 +1,4 @@
-//! Who attends a load: watches the machine, tells others when the measured phase begins and ends, writes to the disk meanwhile.
+//! Who attends a load: watches the machine, and tells instruments and others when the measured phase begins and ends.
 //!
 //! Main type: [`Attendant`]. Invariant: nothing of it is on the load's own threads.
 
@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 
 use super::facts::{processes_of, watched};
 use super::front::Front;
+use super::instrument::Instrument;
 use super::stage::Current;
 use super::staged_link::StagedLink;
 use super::stolen::stolen_permitted;
 use super::telling::Telling;
 use crate::link;
-use crate::load::{Changing, Clock, DiskWriter, Observer, Recording};
-use crate::measurement::{DiskMeasurement, ResourceSample, Resources, Timeline, Told};
+use crate::load::{Changing, Clock, Observer, Recording};
+use crate::measurement::{ResourceSample, Resources, Timeline, Told};
 use crate::monitor::{self, Monitor, Others, Remote, Targets, Watched, machine_cpus, pids_named};
 use crate::server::interrupted;
 use crate::trial::{Length, Settings};
@@ -50,10 +51,8 @@ pub(super) struct Attendant {
     changing: Option<Arc<Changing>>,
     /// Where raw times go.
     pub recording: Option<Recording>,
-    /// Writes to the disk meanwhile, until the measured phase is over.
-    disk: Option<DiskWriter>,
-    /// What it did.
-    pub wrote: Option<Result<DiskMeasurement, String>>,
+    /// What is measured beside the operations.
+    pub instruments: Vec<Box<dyn Instrument>>,
 }
 
 impl Attendant {
@@ -100,16 +99,8 @@ impl Attendant {
             evolving,
             changing: None,
             recording: None,
-            disk: None,
-            wrote: None,
+            instruments: Vec::new(),
         })
-    }
-
-    /// Begins to write to the disk, where the study asks for it: in the run directory, where the database's files are too.
-    pub fn start_disk_writer(&mut self, settings: &Settings, current: &Current) -> anyhow::Result<()> {
-        let start = |disk| DiskWriter::start(disk, current.directory()).map_err(anyhow::Error::msg);
-        self.disk = settings.disk.as_ref().filter(|disk| disk.block_bytes > 0).map(start).transpose()?;
-        Ok(())
     }
 
     /// Ends watching: samples and means of the measured phase, and what the database told meanwhile.
@@ -180,7 +171,7 @@ impl Observer for Attendant {
         // A trial whose machine cannot be watched has no resources and is valid all the same.
         let monitor = self.targets.take().and_then(|targets| Monitor::start(targets, self.interval).ok());
         self.monitor = monitor.map(|monitor| (Instant::now(), monitor));
-        self.disk.iter_mut().for_each(DiskWriter::measure);
+        self.instruments.iter_mut().for_each(|instrument| instrument.measure());
         if let (Some(evolving), Some(changing)) = (&self.evolving, &self.changing) {
             // Who changes the schema waits for this and cannot be gone.
             let _ = evolving.send(Arc::clone(changing));
@@ -190,7 +181,7 @@ impl Observer for Attendant {
     fn drained(&mut self) {
         self.evolving = None;
         self.others_cpu = self.others.take().and_then(Others::end);
-        self.wrote = self.disk.take().map(DiskWriter::finish);
+        self.instruments.iter_mut().for_each(|instrument| instrument.drained());
     }
 
     fn changing(&mut self, clock: Clock) -> Option<Arc<Changing>> {

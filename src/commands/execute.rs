@@ -16,11 +16,12 @@ use super::evolve::{Evolved, Evolver, load_of};
 use super::filling::{fill, make_tables};
 use super::freshness;
 use super::front::{Front, on_the_way};
-use super::options::{check_options, check_recorded, plans, restrict};
+use super::instrument::{Beginning, Ending};
+use super::instruments::begin_all;
+use super::options::{check_options, check_recorded, restrict};
 use super::output::sentence;
 use super::pinned::{self};
 use super::stage::Current;
-use super::table_size::table_size;
 use super::unanswered::{Counted, are_looked_for, unanswered};
 use super::watch::Watch;
 use crate::database::{DatabaseError, Target};
@@ -167,7 +168,6 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let work = ask(settings, work, current, settings.record.rows > 0)?;
     let own = Arc::clone(&current.target);
     let target: &dyn Target = front.as_ref().map_or(&*own, |front| &*front.target);
-    let plans = plans(settings, &work, target).context("workload.explain")?;
     let load = load_of(settings);
     let beside_load = background::load_settings(settings, &load);
     let (group, connecting_s) = connect_group(trial, &load, &work, target)?;
@@ -183,7 +183,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let mut attendant = Attendant::new(current, front.as_ref(), settings, is_told.then_some(sender))?;
     let watch = front.as_ref().map(|front| Watch::start(front.http()));
     attendant.recording = start_recording(trial, current)?;
-    attendant.start_disk_writer(settings, current)?;
+    attendant.instruments = begin_all(&Beginning { settings, work: &work, target, current })?;
     let wire = |client| connect_wire(target, work.program_of(client), settings);
     let session = |client| connect_session(target, work.program_of(client), settings);
     let (mut observed, Happenings { evolved, events }) =
@@ -191,7 +191,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let beside = beside_load.as_ref().and_then(|load| Some((load, observed.pop()?)));
     let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
-    let disk = attendant.wrote.take();
+    let instruments = std::mem::take(&mut attendant.instruments);
     let begun = attendant.begun.unwrap_or_else(Instant::now);
     let attended = attendant.finish(observed.measured_s);
     let kept = match settings.recorder {
@@ -208,11 +208,12 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         None => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
     };
     let (mut measurement, samples) = measured(trial, &observed, attended, current);
-    measurement.table_size = table_size(settings, &work, current, stored.map(|(_, found)| found));
+    let found = stored.map(|(_, found)| found);
+    let ending = Ending { settings, work: &work, current, found };
+    instruments.into_iter().try_for_each(|instrument| instrument.tell(&ending, &mut measurement))?;
     let unanswered = if stored.is_some() { unanswered(settings, &observed, current)? } else { None };
     let stored = Happenings { evolved, events }.tell(&mut measurement, &observed, Counted { stored, unanswered });
-    (measurement.plans, measurement.connecting_s) = (plans, connecting_s);
-    measurement.disk = disk.transpose().map_err(anyhow::Error::msg)?;
+    measurement.connecting_s = connecting_s;
     judge(&mut measurement, settings, &observed, current.target.is_embedded() && !is_in_front, stored);
     if let Some(kept) = kept {
         measurement.invalid_because.extend(kept.reasons());

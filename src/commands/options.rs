@@ -1,10 +1,10 @@
 //! What a case asks of its database besides statements: options of queries, plans, and that somebody else's database is only read.
 //!
-//! Main functions: [`check_options`], [`plans`]. Invariant: an option that a database does not know is refused, never ignored.
+//! Main function: [`check_options`]. Invariant: an option that a database does not know is refused, never ignored.
 
 use std::collections::BTreeMap;
 
-use crate::database::{self, Capability, DatabaseError, Entry, Level, Session, Target, dialect};
+use crate::database::{self, Capability, DatabaseError, Entry, Level, Session};
 use crate::load::cpu_count;
 use crate::monitor::read_address;
 use crate::server::CpuList;
@@ -206,36 +206,6 @@ pub fn restrict(session: &mut dyn Session, settings: &Settings) -> Result<(), Da
         Some(sql) => session.run(sql),
         None => Ok(()),
     }
-}
-
-/// The database's plans of the case's queries, by kind of operation; empty where the study does not ask for them.
-///
-/// # Errors
-/// As the database answers.
-pub fn plans(
-    settings: &Settings,
-    work: &Work,
-    target: &dyn Target,
-) -> Result<BTreeMap<String, Vec<String>>, DatabaseError> {
-    let mut plans = BTreeMap::new();
-    let Some(database) = target.sql().filter(|_| settings.workload.explain) else { return Ok(plans) };
-    let mut session = database.connect()?;
-    let dialect = database.dialect();
-    for query in 0..settings.workload.queries.len() as u16 {
-        let operation = crate::operation::Operation::Query { query };
-        let mut request = crate::statement::Request::default();
-        work.bind(&operation, &mut request);
-        let mut lines = Vec::new();
-        for step in &request.steps {
-            let Some(statement) = work.program().statements.get(usize::from(step.statement)) else { continue };
-            let first = step.first_cell as usize;
-            let Some(text) = dialect::query_with_values(dialect, statement, &request.cells, first) else { continue };
-            let rows = session.query(&dialect.explain(&text))?;
-            lines.extend(rows.iter().map(|row| dialect.plan_line(row)));
-        }
-        plans.insert(operation.kind().to_string(), lines);
-    }
-    Ok(plans)
 }
 
 #[cfg(test)]

@@ -13,6 +13,8 @@ use anyhow::{Context, bail};
 use super::attendant::Attendant;
 use super::driving::{Executed, Ready, connect_all, connect_session, connect_wire, drive_pinned, measured};
 use super::filling::fill;
+use super::instrument::{Beginning, Ending};
+use super::instruments::begin_all;
 use super::stage::Current;
 use crate::database::Target;
 use crate::load::sightings::{Acknowledged, Control, Ledger, Sightings, Stamper, monotonic};
@@ -59,17 +61,14 @@ pub(super) fn measure(
     let sources = sources(trial, &work, &events, &control, &ledger)?;
     let writers =
         vec![Writers { settings: &settings.load, connections, sources, keeps_acknowledged: false, pins_loops: false }];
-    let mut overseer = Overseer {
-        attendant: Attendant::new(current, None, settings, None)?,
-        control,
-        groups,
-        broker,
-        cpu: Vec::new(),
-    };
+    let mut attendant = Attendant::new(current, None, settings, None)?;
+    attendant.instruments = begin_all(&Beginning { settings, work: &work, target: written_to, current })?;
+    let mut overseer = Overseer { attendant, control, groups, broker, cpu: Vec::new() };
     let wire = |client| connect_wire(written_to, work.program_of(client), settings);
     let session = |client| connect_session(written_to, work.program_of(client), settings);
     let observed = drive_pinned(trial, writers, (&wire, &session), &mut overseer);
-    let Overseer { attendant, mut groups, mut broker, cpu, .. } = overseer;
+    let Overseer { mut attendant, mut groups, mut broker, cpu, .. } = overseer;
+    let instruments = std::mem::take(&mut attendant.instruments);
     let written_ns = monotonic::now_ns();
     groups.iter_mut().for_each(|group| group.written(written_ns));
     broker.iter_mut().for_each(|broker| broker.tell("written", written_ns));
@@ -83,6 +82,8 @@ pub(super) fn measure(
     let parts = Parts { groups, broker, cpu };
     let seen = collect(parts, &mut measurement, &observed, &events, &ledger, current, &freshness)?;
     measurement.freshness = Some(seen);
+    let ending = Ending { settings, work: &work, current, found: None };
+    instruments.into_iter().try_for_each(|instrument| instrument.tell(&ending, &mut measurement))?;
     Ok(Executed { measurement, samples, refused: None, is_lost: observed.tally.has_lost })
 }
 

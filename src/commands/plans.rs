@@ -1,0 +1,52 @@
+//! The database's plans of a study's queries: `workload.explain`. Function: [`begin`].
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+
+use super::instrument::{Beginning, Ending, Instrument};
+use crate::database::{DatabaseError, dialect};
+use crate::measurement::Measurement;
+use crate::operation::Operation;
+use crate::statement::Request;
+
+/// The plans, line by line, by kind of operation.
+struct Plans(BTreeMap<String, Vec<String>>);
+
+/// Asks for the plans, before anything is on its way, over a connection of its own.
+pub(super) fn begin(beginning: &Beginning<'_>) -> anyhow::Result<Option<Box<dyn Instrument>>> {
+    if !beginning.settings.workload.explain {
+        return Ok(None);
+    }
+    Ok(Some(Box::new(Plans(plans(beginning).context("workload.explain")?))))
+}
+
+impl Instrument for Plans {
+    fn tell(self: Box<Self>, _: &Ending<'_>, measurement: &mut Measurement) -> anyhow::Result<()> {
+        measurement.plans = self.0;
+        Ok(())
+    }
+}
+
+fn plans(beginning: &Beginning<'_>) -> Result<BTreeMap<String, Vec<String>>, DatabaseError> {
+    let Beginning { settings, work, target, .. } = beginning;
+    let mut plans = BTreeMap::new();
+    let Some(database) = target.sql() else { return Ok(plans) };
+    let mut session = database.connect()?;
+    let dialect = database.dialect();
+    for query in 0..settings.workload.queries.len() as u16 {
+        let operation = Operation::Query { query };
+        let mut request = Request::default();
+        work.bind(&operation, &mut request);
+        let mut lines = Vec::new();
+        for step in &request.steps {
+            let Some(statement) = work.program().statements.get(usize::from(step.statement)) else { continue };
+            let first = step.first_cell as usize;
+            let Some(text) = dialect::query_with_values(dialect, statement, &request.cells, first) else { continue };
+            let rows = session.query(&dialect.explain(&text))?;
+            lines.extend(rows.iter().map(|row| dialect.plan_line(row)));
+        }
+        plans.insert(operation.kind().to_string(), lines);
+    }
+    Ok(plans)
+}

@@ -37,6 +37,10 @@ pub use loadline_report::report;
 // What takes measurement data in, and holds the load at the line.
 pub use loadline_recorder::recorder;
 
+// Trials, executed.
+#[cfg(not(fuzzing))]
+pub use loadline_runner::runner;
+
 // The command line; the only place that knows every part.
 #[cfg(not(fuzzing))]
 pub mod cli;

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::entry::entry_of;
 use super::output::{print, print_json};
 use super::record_config::{open_server, read_config};
 use super::{Failure, Refusal, Status};
@@ -16,6 +15,7 @@ use crate::fault::fault;
 use crate::recorder::config::{Config, ImagesConfig};
 use crate::recorder::office::{Erasure, note_erasure};
 use crate::recorder::processing::{EraseError, Erased, Erasing, Form};
+use crate::runner::entry::entry_of;
 use crate::server::keep_files_private;
 
 /// Who wants something erased, and why.

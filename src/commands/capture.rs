@@ -9,7 +9,6 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::execute::now_utc;
 use super::output::{print, print_json};
 use super::{Failure, Refusal, Status};
 use crate::cli::CaptureArguments;
@@ -17,6 +16,7 @@ use crate::draft::seen::{LogError, LogForm, TOLD_BY_BYTES, read_log};
 use crate::draft::sql::Grammar;
 use crate::draft::traced::{Traced, TracedError, Tracer};
 use crate::report::terminal::listed;
+use crate::runner::execute::now_utc;
 use crate::units::{show_number, show_seconds};
 
 /// Reads the logs and writes the trace.

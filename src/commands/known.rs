@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::cache::Cache;
-use super::fixture::identity_of;
-use super::paces;
+use crate::runner::cache::Cache;
+use crate::runner::fixture::identity_of;
+use crate::runner::paces;
 use crate::study::Study;
 use crate::study::content::{content_of, is_kept};
 use crate::study::estimate::{Known, estimate};

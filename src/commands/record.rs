@@ -10,19 +10,19 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use serde_json::json;
 
-use super::entry::entry_of;
 use super::output::{note, print, print_json, table};
 use super::record_config::{open_server, read_config};
 use super::record_parts::{Ended, Parts};
 use super::record_reload::reload;
 use super::record_supervised::Supervised;
-use super::stage::Stage;
 use super::{Failure, Status};
 use crate::cli::{QuarantineAction, RecordArguments};
 use crate::database::Database;
 use crate::recorder::config::Config;
 use crate::recorder::supervisor::Supervisor;
 use crate::recorder::{Cleared, discard_quarantine, log, memory, replay_quarantine, spool};
+use crate::runner::entry::entry_of;
+use crate::runner::stage::Stage;
 use crate::server::{install_signal_handlers_with_reload, interrupted, keep_files_private, take_reload};
 use crate::study::Passwords;
 use crate::units::show_utc;
@@ -114,7 +114,7 @@ fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<A
             .map_err(Failure::usage)?;
         let remedy = "give database.url to record into a server that stays";
         log::warning("the private server and everything in it are removed at the end", &[("remedy", remedy)]);
-        super::private_start::remove_leftovers().map_err(Failure::broken)?;
+        crate::runner::private_start::remove_leftovers().map_err(Failure::broken)?;
     }
     let current = stage.enter(settings).map_err(Failure::usage)?;
     if let Some(server) = &current.server {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::Failure;
-use super::entry::entry_of;
-use super::stage::endpoint_of;
 use crate::database::Database;
 use crate::file;
 use crate::recorder::config::{self, Config};
+use crate::runner::entry::entry_of;
+use crate::runner::stage::endpoint_of;
 use crate::trial::DatabaseSettings;
 
 pub(super) fn read_config(path: &Path) -> Result<Config, Failure> {

@@ -6,22 +6,22 @@ use std::time::Instant;
 use anyhow::Context;
 
 use super::budget::Budget;
-use super::driving::Executed;
-use super::entry::entry_of;
-use super::execute::{self, execute, now_utc};
 use super::known::least_s;
 use super::output::{note, sentence};
-use super::private_start::remove_leftovers;
 use super::progress::Progress;
 use super::report::publish;
-use super::stage::{Current, Stage};
-use super::stolen::stolen_permitted;
-use super::took::Noted;
 use super::{Failure, Status};
 use crate::database::DatabaseError;
 use crate::link;
 use crate::measurement::Measurement;
 use crate::monitor;
+use crate::runner::driving::Executed;
+use crate::runner::entry::entry_of;
+use crate::runner::execute::{self, execute, now_utc};
+use crate::runner::private_start::remove_leftovers;
+use crate::runner::stage::{Current, Stage};
+use crate::runner::stolen::stolen_permitted;
+use crate::runner::took::Noted;
 use crate::server::{self, CpuList, interrupted};
 use crate::store::{Run, RunDirectory, StoreError};
 use crate::study::goal;
@@ -72,7 +72,7 @@ pub fn run(
     let mut progress = Progress::new(left(study, 0, &outcomes, &searched), is_json);
     progress.begin_run((!is_resumed && !is_json).then(|| least_s(study)));
     let (mut is_first, mut late) = (true, 0);
-    let (mut rounds, mut noted) = (Rounds::begin(), Noted::new());
+    let (mut rounds, mut noted) = (Rounds::begin(), Noted::default());
     'rounds: for round in (0..rounds_max(study)).take_while(|round| rounds.goes_on(study, *round)) {
         let Some(trials) = open_round(study, round, &outcomes, &searched) else { break };
         for trial in trials {
@@ -196,8 +196,8 @@ pub fn check(study: &Study) -> anyhow::Result<()> {
     for case in &study.cases {
         let settings = &case.settings;
         execute::check(settings)?;
-        super::freshness::check(settings)?;
-        super::connections::check(settings)?;
+        crate::runner::freshness::check(settings)?;
+        crate::runner::connections::check(settings)?;
         let entry = entry_of(&settings.database)?;
         settings.link.as_ref().map(link::check).transpose()?;
         match (entry.recipe, &settings.database.url) {

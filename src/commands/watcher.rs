@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::facts::WATCH_TOKEN;
 use super::output::{note, print, print_json};
 use super::{Failure, Refusal, Status};
 use crate::cli::WatchArguments;
@@ -19,6 +18,7 @@ use crate::load::no_thread;
 use crate::monitor::serve;
 use crate::recorder::config::TlsConfig;
 use crate::recorder::intake::Protection;
+use crate::runner::facts::WATCH_TOKEN;
 use crate::server::{install_signal_handlers, interrupted};
 
 /// Who can be served at once; the machine that is watched has other things to do.

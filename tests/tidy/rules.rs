@@ -8,6 +8,7 @@ const LAYERS: &[&[&str]] = &[
     &["cli", "fuzzing"],
     &["commands"],
     &["agent"],
+    &["runner"],
     &["load", "recorder"],
     &["server", "link", "monitor", "store", "report", "import", "draft"],
     &["study"],
@@ -49,7 +50,7 @@ const WITHIN: &[(&[&str], &[&str])] = &[
     (&["link"], &["server"]),
     (&["queueing", "scoring"], &["statistics"]),
     (&["workload", "layout", "block", "data"], &["workload", "layout", "data"]),
-    (LAYERS[13], LAYERS[13]),
+    (LAYERS[14], LAYERS[14]),
 ];
 
 /// Where what is observed and what is found is described.

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::super::execute::now_utc;
 use super::super::output::{document, print, print_json, print_report};
 use super::super::{Failure, Status};
 use super::told;
@@ -14,6 +13,7 @@ use crate::file;
 use crate::finding::DurabilityTest;
 use crate::monitor;
 use crate::report;
+use crate::runner::execute::now_utc;
 use crate::store::{Run, RunDirectory};
 use crate::study::Study;
 

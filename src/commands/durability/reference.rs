@@ -8,11 +8,11 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::Value;
 
-use super::super::database_file::remove_database_file;
 use super::oracle::{Holds, Sent};
 use crate::database::{self, DatabaseError, TargetSession};
 use crate::operation::Operation;
 use crate::record::{Cell, Cells};
+use crate::runner::database_file::remove_database_file;
 use crate::statement::Request;
 use crate::trial::{DatabaseSettings, Settings};
 use crate::workload::{Client, Work};

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::super::entry::entry_of;
-use super::super::filling::{fill, make_tables};
-use super::super::stage::{Opening, Stage};
 use super::writers::Writers;
+use crate::runner::entry::entry_of;
+use crate::runner::filling::{fill, make_tables};
+use crate::runner::stage::{Opening, Stage};
 use crate::server::{DiskPlan, PowerDisk, Server, When};
 use crate::study::Passwords;
 use crate::study::plan::private_server;

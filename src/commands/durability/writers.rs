@@ -13,10 +13,10 @@ use anyhow::{Context, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
 use super::super::output::sentence;
-use super::super::stage::Opening;
-use super::super::workers::{order_of, say, start_worker};
 use crate::database::{self, Target, TargetSession};
 use crate::load::no_thread;
+use crate::runner::stage::Opening;
+use crate::runner::workers::{order_of, say, start_worker};
 use crate::server::Worker;
 use crate::statement::Request;
 use crate::trial::Settings;

@@ -1,7 +1,7 @@
 //! Events that happened to the server while a load ran: how long it was away, for how long nothing was answered, and whether anything is gone that was
 //! acknowledged.
 //!
-//! Main functions: [`events`], from the trials of a case to a finding; [`verdicts`], what they say; [`rows`], the rows of a table. Invariant: what nobody
+//! Main functions: `events`, from the trials of a case to a finding; `verdicts`, what they say; [`rows`], the rows of a table. Invariant: what nobody
 //! counted is not said to be there.
 
 use crate::finding::{EventFinding, EventsFinding, Findings, Found, Verdict};

@@ -1,7 +1,7 @@
 //! Schema changes during a load: how long they took, and what the other operations' response times were meanwhile. Each kind of change
 //! is told apart from the others: adding a column, writing it to records, making an index.
 //!
-//! Main functions: [`evolution`], from the trials of a case to a finding; [`verdicts`], what they say together; [`changes`] and
+//! Main functions: `evolution`, from the trials of a case to a finding; `verdicts`, what they say together; [`changes`] and
 //! [`operations`], the rows of tables. Invariant: histograms are merged, never averaged; without schema changes there is nothing
 //! to show.
 

@@ -1,6 +1,6 @@
 //! Freshness: how long events took until readers saw them, group by group.
 //!
-//! Main functions: [`freshness`] and [`stored`], from the trials of a case to findings; [`rows`], the table of them; [`verdicts`], what
+//! Main functions: `freshness` and `stored`, from the trials of a case to findings; [`rows`], the table of them; `verdicts`, what
 //! they mean. Invariant: histograms are merged, never averaged; lost and double sightings are counted in invalid trials too.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Records on their way through a recorder: whether all arrived, how many a second, and how much was left to be written at the end.
 //!
-//! Main functions: [`recorded`], from the trials of a case to a finding; [`rows`], of its table; [`verdicts`], how many sources it carries.
+//! Main functions: `recorded`, from the trials of a case to a finding; [`rows`], of its table; `verdicts`, how many sources it carries.
 //! Invariant: without `[recorder]` there is nothing to show, and what is wrong with any trial is shown.
 
 use crate::finding::{Estimate, Findings, Found, RecordedFinding, Verdict};

@@ -1,7 +1,7 @@
 //! A trial of the workload `freshness`: writers as in every open loop, and beside them groups of readers that tell how long each event
 //! took until they saw it.
 //!
-//! Main function: [`measure`]. Invariant: the writers are driven by the load engine alone and know nothing of the readers.
+//! Main function: `measure`. Invariant: the writers are driven by the load engine alone and know nothing of the readers.
 
 mod group;
 mod historian;

@@ -38,12 +38,14 @@ pub struct Noted {
     trial_begun: Instant,
 }
 
-impl Noted {
+impl Default for Noted {
     /// Of a run that begins.
-    pub fn new() -> Self {
+    fn default() -> Self {
         Noted { paces: Paces::default(), trial_begun: Instant::now() }
     }
+}
 
+impl Noted {
     /// A trial begins, and its database is set up where it is not there.
     pub fn begin(&mut self) {
         self.trial_begun = Instant::now();

@@ -73,7 +73,7 @@ pub fn keep(proof: Proof) {
     let beside = file.with_extension(format!("{}.new", std::process::id()));
     let kept = directory.transpose().and_then(|_| fs::write(&beside, text)).and_then(|()| fs::rename(&beside, &file));
     if let Err(error) = kept {
-        super::output::note(&format!("note: what was found is not kept for studies: {}: {error}", file.display()));
+        super::notes::note(&format!("note: what was found is not kept for studies: {}: {error}", file.display()));
         // What was half written is of no use.
         let _ = fs::remove_file(&beside);
     }

@@ -1,4 +1,4 @@
-//! What there is to know of a server and its machine. Main functions: [`facts`] and [`watched`].
+//! What there is to know of a server and its machine. Main functions: `facts` and `watched`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub(super) fn watched(database: &DatabaseSettings, interval: Duration) -> anyhow
 }
 
 /// Environment variable with the token that a watcher asks for.
-pub(super) const WATCH_TOKEN: &str = "LOADLINE_WATCH_TOKEN";
+pub const WATCH_TOKEN: &str = "LOADLINE_WATCH_TOKEN";
 
 /// Names of the processes of a server.
 pub(super) fn processes_of(database: &str) -> &'static [&'static str] {

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use anyhow::bail;
 
 use super::STREAM;
-use crate::commands::stage::Current;
 use crate::database::Endpoint;
+use crate::runner::stage::Current;
 use crate::trial::{RecorderSettings, Settings};
 
 /// The recorder's configuration but for what it listens on, and the database's password.

@@ -14,7 +14,7 @@ use super::database_file::{is_checkpointed, remove_database_file};
 use super::entry::{as_database, as_session, entry_of, open_within_limits, reached_by};
 use super::facts::facts;
 use super::fixture::{Fixture, identity_of, remove_own};
-use super::output::{note, sentence};
+use super::notes::{note, sentence};
 use super::private_start::start_private;
 use super::proofs;
 use super::staged_link::{StagedLink, wanted};
@@ -356,13 +356,13 @@ impl Stage {
 }
 
 impl Stage {
-    /// Where an existing server listens, and the password: that of the address as it was written, else that of [`PASSWORD`].
+    /// Where an existing server listens, and the password: that of the address as it was written, else that of `LOADLINE_PASSWORD`.
     fn endpoint_of(&self, url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
         endpoint_of(self.passwords.whole_address(url), read_url)
     }
 }
 
-/// Where the server of an address listens, and the password: the address's own, else that of [`PASSWORD`].
+/// Where the server of an address listens, and the password: the address's own, else that of `LOADLINE_PASSWORD`.
 ///
 /// # Errors
 /// A sentence, when the address or the password cannot be read.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use super::output::note;
+use super::notes::note;
 use crate::database::recipe::{Reach, Recipe};
 use crate::server::{KeptData, PowerDisk, Server, ServerError, remove_orphans, root};
 use crate::study::plan::private_server;

@@ -6,8 +6,8 @@ use anyhow::Context;
 
 use super::attendant::Attended;
 use super::front::Front;
+use super::notes::sentence;
 use super::options::restrict;
-use super::output::sentence;
 use super::pinned::Pinned;
 use super::stage::Current;
 use crate::database::{DatabaseError, Target, TargetSession, Wire};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 
-use super::output::sentence;
+use super::notes::sentence;
 use crate::database::recipe::Reach;
 use crate::database::{self, Database, Endpoint, Entry, Session, SessionLimits, Target, TargetSession};
 use crate::server::interrupted;

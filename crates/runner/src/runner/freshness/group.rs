@@ -309,7 +309,7 @@ pub(super) fn work(do_work: DoWork) -> anyhow::Result<()> {
     following.map_err(|error| anyhow!(no_thread("a worker", &error)))?;
     // Nobody listens any more only when loadline has ended, and then this process ends too.
     let outcome = do_work(&order, &*target, &control, &mut || drop(say("ready")));
-    let outcome = outcome.map_err(|error| super::super::output::sentence(&error));
+    let outcome = outcome.map_err(|error| super::super::notes::sentence(&error));
     say(&serde_json::to_string(&outcome)?)?;
     Ok(())
 }

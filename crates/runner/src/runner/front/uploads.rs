@@ -16,8 +16,6 @@ use crate::block::age::Identity;
 use crate::block::image::{Scene, draw};
 use crate::block::ssh::SigningKey;
 use crate::block::{Limits, Sealer};
-use crate::commands::fixture::Fixture;
-use crate::commands::stage::Current;
 use crate::data::violation::{camera, generate};
 use crate::database::recipe::{Reach, search_path};
 use crate::database::recorder::recipe::{RecorderRecipe, Takes};
@@ -25,6 +23,8 @@ use crate::database::station::{Camera, Content, Sealing, StationDatabase, Statio
 use crate::random::Stream;
 use crate::recorder::processing::Form;
 use crate::recorder::upload::{Hashed, random_password};
+use crate::runner::fixture::Fixture;
+use crate::runner::stage::Current;
 use crate::server::Server;
 use crate::trial::{BlocksSettings, DatabaseSettings, RecorderPath, RecorderSettings, Settings};
 

@@ -1,0 +1,43 @@
+//! Trials: the database that they are executed on, and one of them from its tables to its measurement. Main types and functions: [`stage::Stage`], [`execute::execute`].
+//!
+//! Invariant: a server that was started here is ended here, and a table that was made is dropped; nothing of anybody else's is touched.
+
+mod asked;
+mod attendant;
+mod background;
+mod beside;
+pub mod cache;
+pub mod connections;
+mod conserve;
+mod conserve_blocks;
+pub mod database_file;
+mod disk;
+pub mod driving;
+pub mod entry;
+mod evolve;
+pub mod execute;
+pub mod facts;
+pub mod filling;
+pub mod fixture;
+pub mod freshness;
+mod front;
+mod happening;
+mod instrument;
+mod instruments;
+pub mod notes;
+pub mod options;
+mod own_tables;
+pub mod paces;
+mod pinned;
+mod plans;
+pub mod private_start;
+pub mod proofs;
+pub mod stage;
+mod staged_link;
+pub mod stolen;
+mod table_size;
+mod telling;
+pub mod took;
+mod unanswered;
+mod watch;
+pub mod workers;

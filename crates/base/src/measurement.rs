@@ -3,6 +3,7 @@
 //! Invariant: for each kind of operation, scheduled = completed + failed + abandoned.
 
 mod backlog;
+mod client;
 mod disk;
 mod environment;
 mod events;
@@ -11,7 +12,9 @@ mod freshness;
 mod interval;
 mod link;
 mod loops;
+mod operation;
 mod recorded;
+mod resources;
 mod standstill;
 pub mod starved;
 mod table_size;
@@ -21,13 +24,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::histogram::{CompactHistogram, Histogram};
+use crate::histogram::Histogram;
 use crate::imported::{ImportedFrom, StatedTimes, TimeKind};
 use crate::reason::Reason;
 use crate::trial::Trial;
 use crate::units::NS_PER_S;
 
 pub use backlog::is_growing;
+pub use client::{ClientMeasurement, ClientTimes};
 pub use disk::DiskMeasurement;
 pub use environment::{DiskSync, Environment, PROVED, ServerFacts};
 pub use events::{EventMeasurement, EventsMeasurement};
@@ -36,7 +40,9 @@ pub use freshness::{FreshnessMeasurement, GroupMeasurement};
 pub use interval::IntervalMeasurement;
 pub use link::LinkMeasurement;
 pub use loops::LoopMeasurement;
+pub use operation::OperationMeasurement;
 pub use recorded::RecordedMeasurement;
+pub use resources::{ResourceSample, Resources};
 pub use standstill::{Standstill, standstill};
 pub use starved::{Starvation, Waited, starvation};
 pub use table_size::TableSize;
@@ -133,213 +139,6 @@ pub struct Measurement {
     /// Where the trial comes from, if another tool measured it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub imported: Option<ImportedFrom>,
-}
-
-/// What was observed of one kind of operation in the measured phase.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct OperationMeasurement {
-    /// Operations whose intended time fell into the measured phase.
-    pub scheduled: u64,
-    /// Done as they should be; a read that found nothing counts here and in `empty`.
-    pub completed: u64,
-    /// Answered with an error or with a wrong number of changed rows.
-    pub failed: u64,
-    /// Not answered when the drain phase ended.
-    pub abandoned: u64,
-    /// Completed reads that found nothing although they should have.
-    pub empty: u64,
-    /// Records written or read by the completed operations.
-    pub records: u64,
-    /// Rows that completed queries gave; none of other operations, and where it was not counted.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub rows: Option<u64>,
-    /// done - intended, of completed operations.
-    pub response_time: Histogram,
-    /// done - sent, of completed operations.
-    pub residence_time: Histogram,
-    /// sent - intended, of completed operations.
-    pub schedule_lag: Histogram,
-    /// How long abandoned operations had waited since their intended time when the trial ended: their response time is
-    /// longer than this (censored).
-    #[serde(default)]
-    pub censored_time: Histogram,
-    /// Times as another tool states them, where it kept no histogram: that histogram is empty then.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
-    pub stated: BTreeMap<TimeKind, StatedTimes>,
-    /// Whether these operations are made of others that are counted on their own: they are in no total.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub composite: bool,
-}
-
-impl OperationMeasurement {
-    /// Adds what another loop or trial saw.
-    pub fn merge(&mut self, other: &OperationMeasurement) {
-        for kind in [TimeKind::ResponseTime, TimeKind::ResidenceTime, TimeKind::ScheduleLag] {
-            let none = StatedTimes::default();
-            let (mine, theirs) = (self.stated.get(&kind), other.stated.get(&kind));
-            if mine.is_some() || theirs.is_some() {
-                let (mine, theirs) = (mine.unwrap_or(&none), theirs.unwrap_or(&none));
-                let joined = mine.joined(self.completed, theirs, other.completed);
-                self.stated.insert(kind, joined);
-            }
-        }
-        self.composite |= other.composite;
-        self.scheduled += other.scheduled;
-        self.completed += other.completed;
-        self.failed += other.failed;
-        self.abandoned += other.abandoned;
-        self.empty += other.empty;
-        self.records += other.records;
-        self.rows = self.rows.zip(other.rows).map(|(mine, theirs)| mine + theirs).or(self.rows).or(other.rows);
-        self.response_time.merge(&other.response_time);
-        self.residence_time.merge(&other.residence_time);
-        self.schedule_lag.merge(&other.schedule_lag);
-        self.censored_time.merge(&other.censored_time);
-    }
-
-    /// The counted times of a kind; response times of abandoned operations count with the time that they had waited.
-    pub fn times(&self, kind: TimeKind) -> Histogram {
-        match kind {
-            TimeKind::ResponseTime => {
-                let mut all = self.response_time.clone();
-                all.merge(&self.censored_time);
-                all
-            }
-            TimeKind::ResidenceTime => self.residence_time.clone(),
-            TimeKind::ScheduleLag => self.schedule_lag.clone(),
-        }
-    }
-
-    /// Mean of a time, in seconds; none where it is not known.
-    pub fn mean_s(&self, kind: TimeKind) -> Option<f64> {
-        let all = self.times(kind);
-        if all.count() > 0 { Some(all.mean_ns() / NS_PER_S) } else { self.stated.get(&kind)?.mean_s }
-    }
-
-    /// A quantile (0..1) of a time, in seconds; none where it is not known.
-    pub fn quantile_s(&self, kind: TimeKind, quantile: f64) -> Option<f64> {
-        let all = self.times(kind);
-        if all.count() > 0 {
-            return Some(all.quantile_ns(quantile) as f64 / NS_PER_S);
-        }
-        self.stated.get(&kind)?.quantile_s(quantile)
-    }
-}
-
-/// One client's share of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct ClientMeasurement {
-    /// Operations completed in the measured phase.
-    pub completed: u64,
-    /// Operations failed in the measured phase.
-    pub failed: u64,
-    /// From the start of the measured phase to the client's last answer, in seconds.
-    pub elapsed_s: f64,
-    /// How long operations that it completed were running, in seconds; 0 where that was not counted.
-    #[serde(skip_serializing_if = "is_zero", default)]
-    pub running_s: f64,
-    /// Response times of what it completed; none where nothing was, or there are too many clients to keep them apart.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub response_time: Option<ClientTimes>,
-}
-
-/// Response times of one client, in seconds; quantiles are within 3.2 %.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct ClientTimes {
-    /// Mean, exact.
-    pub mean_s: f64,
-    /// Median.
-    pub p50_s: f64,
-    /// 99th percentile.
-    pub p99_s: f64,
-    /// Largest, exact.
-    pub max_s: f64,
-}
-
-impl ClientTimes {
-    /// The times of a client that has completed something.
-    pub fn of(times: &CompactHistogram) -> Self {
-        let quantile_s = |quantile| times.quantile_ns(quantile) as f64 / NS_PER_S;
-        ClientTimes {
-            mean_s: times.mean_ns() / NS_PER_S,
-            p50_s: quantile_s(0.5),
-            p99_s: quantile_s(0.99),
-            max_s: times.max_ns() as f64 / NS_PER_S,
-        }
-    }
-}
-
-/// What was used in the measured phase.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Resources {
-    /// Means over the measured phase.
-    pub mean: ResourceSample,
-    /// Samples taken.
-    pub samples: u32,
-    /// CPU time that monitoring itself took, in seconds.
-    pub monitor_cpu_s: f64,
-    /// CPUs that processes other than client, server and recorder kept busy; none where that is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub others_cpu: Option<f64>,
-    /// Whether the server's processes are not on this machine or not known, so that nothing is said of its CPU.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub server_unknown: bool,
-    /// CPUs of the machine; none where that was not written down.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpus: Option<u32>,
-    /// Share of the CPU time, 0..1, that a hypervisor, or other processes of a load thread's, were permitted to take; none for the usual one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stolen_permitted: Option<f64>,
-}
-
-/// Rates and levels at one time, or their means. `at_s` counts from the start of the measured phase.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct ResourceSample {
-    /// End of the interval, in seconds.
-    pub at_s: f64,
-    /// The whole machine's CPU time in user mode, share of all CPUs, 0..1.
-    pub user: f64,
-    /// In the kernel, interrupts included.
-    pub system: f64,
-    /// Idle with an outstanding disk request.
-    pub iowait: f64,
-    /// Idle without.
-    pub idle: f64,
-    /// Given to other machines by a hypervisor.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub stolen: f64,
-    /// CPUs that the server's processes kept busy: 1.5 is one and a half CPUs.
-    pub server_cpu: f64,
-    /// CPUs that the recorder in front of the database kept busy, with the NATS server where there is one.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub recorder_cpu: f64,
-    /// CPUs that loadline kept busy.
-    pub client_cpu: f64,
-    /// Write requests to all disks per second (the paper's wtps).
-    pub write_requests_per_s: f64,
-    /// Bytes written to all disks per second (the paper's bwrtn/s times 512).
-    pub written_bytes_per_s: f64,
-    /// Bytes that the server's processes gave to the kernel to write, per second.
-    pub server_written_bytes_per_s: f64,
-    /// Memory of the machine in use, without caches.
-    pub memory_used_bytes: f64,
-    /// Resident memory of the server's processes.
-    pub server_memory_bytes: f64,
-    /// Resident memory of the recorder, with the NATS server where there is one.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub recorder_memory_bytes: f64,
-    /// Resident memory of loadline.
-    pub client_memory_bytes: f64,
-    /// Bytes received on all network interfaces, the loopback one included, per second.
-    pub received_bytes_per_s: f64,
-    /// Bytes sent likewise.
-    pub sent_bytes_per_s: f64,
-    /// Context switches of the machine per second.
-    pub context_switches_per_s: f64,
-}
-
-fn is_zero(value: &f64) -> bool {
-    *value == 0.0
 }
 
 impl Measurement {

@@ -18,8 +18,8 @@ use crate::report::case_trials::{CaseTrials, estimate, is_overloaded, time_findi
 use crate::report::claims::judge_claim;
 use crate::report::client;
 use crate::report::durability::{self, Durability};
-use crate::report::events;
 use crate::report::instruments::INSTRUMENTS;
+use crate::report::instruments::events;
 use crate::report::limits;
 use crate::report::load_lines::load_lines;
 use crate::report::verdicts::verdicts;

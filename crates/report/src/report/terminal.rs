@@ -8,8 +8,8 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle
 use crate::finding::{CaseFinding, Estimate, Findings, Found, Note, ResourceFinding, TimeFinding};
 use crate::imported::TimeKind;
 use crate::report::factors::{LEVEL_LONGEST, in_short, short_setting, show_level, show_levels};
-use crate::report::instrument::TextTable;
 use crate::report::instruments::INSTRUMENTS;
+use crate::report::instruments::instrument::TextTable;
 use crate::report::{durability, statements};
 use crate::study::{RepeatRule, Study};
 use crate::units::{show_number, show_seconds};

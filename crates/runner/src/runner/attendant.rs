@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::facts::{processes_of, watched};
 use super::front::Front;
-use super::instrument::Instrument;
+use super::instruments::Instrument;
 use super::stage::Current;
 use super::staged_link::StagedLink;
 use super::stolen::stolen_permitted;

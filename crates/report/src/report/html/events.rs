@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::section::Section;
 use crate::finding::Findings;
-use crate::report::events::{HEADINGS, rows};
+use crate::report::instruments::events::{HEADINGS, rows};
 
 /// How long the server was away, for how long nothing was answered, and what is gone.
 pub const SECTION: Section = Section {

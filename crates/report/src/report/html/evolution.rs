@@ -6,7 +6,7 @@ use maud::{Markup, html};
 
 use super::section::Section;
 use crate::finding::Findings;
-use crate::report::evolution::{CHANGES, OPERATIONS, changes, operations};
+use crate::report::instruments::evolution::{CHANGES, OPERATIONS, changes, operations};
 
 /// How long changes took, and the other operations' response times during them and outside of them.
 pub const SECTION: Section = Section {

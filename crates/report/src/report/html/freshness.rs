@@ -15,7 +15,7 @@ use crate::histogram::Histogram;
 use crate::measurement::Measurement;
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
-use crate::report::freshness::{HEADINGS, THROUGHPUT, groups, rows, short_levels};
+use crate::report::instruments::freshness::{HEADINGS, THROUGHPUT, groups, rows, short_levels};
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
 const SMALL: (f64, f64) = (340.0, 230.0);

@@ -13,7 +13,7 @@ use crate::finding::CaseFinding;
 use crate::metric::Metric;
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
-use crate::report::plans::{Plans, plans_of};
+use crate::report::instruments::plans::{Plans, plans_of};
 use crate::statistics::summary::{mean, t_interval};
 use crate::units::{Carried, show_number, show_seconds};
 

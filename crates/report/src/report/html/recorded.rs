@@ -12,8 +12,8 @@ use super::section::{Page, Section};
 use super::unit::Unit;
 use crate::finding::{CaseFinding, Estimate, Findings};
 use crate::report::factors::short_setting;
-use crate::report::recorded::{HEADINGS, rows};
-use crate::report::uploads;
+use crate::report::instruments::recorded::{HEADINGS, rows};
+use crate::report::instruments::uploads;
 use crate::units::Carried;
 
 /// Size of each of the two plots.

@@ -1,6 +1,6 @@
 //! Blocks that were uploaded: what was offered and carried, what came over the network, and how near that is to what the disk takes.
 //!
-//! Main functions: [`uploads`], from the trials of a case to a finding; [`rows`], of its table; [`verdicts`], what is taken in at most, or of
+//! Main functions: `uploads`, from the trials of a case to a finding; [`rows`], of its table; `verdicts`, what is taken in at most, or of
 //! what is offered. Invariant: without uploads there is nothing to show; bytes are those of blocks, the network's have headers and
 //! acknowledgements besides.
 
@@ -9,7 +9,7 @@ use crate::measurement::Measurement;
 use crate::metric::{disk_share, intake};
 use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::{show_levels, show_levels_short};
-use crate::report::instrument::{Instrument, TextTable};
+use crate::report::instruments::instrument::{Instrument, TextTable};
 use crate::trial::{Arrivals, Levels};
 use crate::units::{show_bit_rate, show_bytes, show_number, show_seconds};
 

@@ -9,7 +9,7 @@ use crate::finding::Findings;
 use crate::metric::BYTES_PER_RECORD;
 use crate::report::case_trials::estimate;
 use crate::report::factors::show_levels_short;
-use crate::report::instrument::{Instrument, TextTable};
+use crate::report::instruments::instrument::{Instrument, TextTable};
 use crate::trial::Levels;
 use crate::units::show_bytes;
 

@@ -7,7 +7,7 @@ use crate::finding::{Estimate, Findings, Found, RecordedFinding, Verdict};
 use crate::measurement::{Measurement, RecordedMeasurement};
 use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::{show_levels, show_levels_short};
-use crate::report::instrument::{Instrument, TextTable};
+use crate::report::instruments::instrument::{Instrument, TextTable};
 use crate::trial::{Arrivals, Levels};
 use crate::units::{show_bytes, show_number, show_seconds};
 

@@ -1,7 +1,17 @@
 //! What is measured beside operations and their times. Item: [`INSTRUMENTS`], a line for each.
 
-use super::instrument::Instrument;
-use super::{disk, events, evolution, freshness, links, plans, recorded, table_sizes, uploads};
+mod disk;
+pub mod events;
+pub mod evolution;
+pub mod freshness;
+pub mod instrument;
+mod links;
+pub mod plans;
+pub mod recorded;
+mod table_sizes;
+pub mod uploads;
+
+use instrument::Instrument;
 
 /// All of them, in the order in which they are spoken of.
 pub const INSTRUMENTS: &[Instrument] = &[

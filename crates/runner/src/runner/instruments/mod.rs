@@ -1,7 +1,12 @@
 //! The instruments of a trial. Item: [`INSTRUMENTS`], a line for each; [`begin_all`] begins those that a study asks for.
 
-use super::instrument::{Begin, Beginning, Instrument};
-use super::{disk, plans, table_size};
+mod disk;
+mod instrument;
+mod plans;
+mod table_size;
+
+use instrument::Begin;
+pub(super) use instrument::{Beginning, Ending, Instrument};
 
 /// All of them, in the order in which they are begun and tell what they saw.
 const INSTRUMENTS: &[Begin] = &[plans::begin, disk::begin, table_size::begin];

@@ -8,7 +8,7 @@ use crate::measurement::{DiskMeasurement, Measurement};
 use crate::metric::Metric;
 use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::show_levels;
-use crate::report::instrument::Instrument;
+use crate::report::instruments::instrument::Instrument;
 use crate::statistics::summary::mean;
 use crate::trial::{DiskSettings, DiskSync};
 use crate::units::{NS_PER_S, show_bytes, show_seconds};

@@ -5,10 +5,10 @@ use crate::measurement::Measurement;
 use crate::trial::Settings;
 use crate::workload::Work;
 
-use super::stage::Current;
+use crate::runner::stage::Current;
 
 /// Measures something in one trial. Whatever it does within the measured phase is not on the load's own threads.
-pub(super) trait Instrument {
+pub(in crate::runner) trait Instrument {
     /// The measured phase begins.
     fn measure(&mut self) {}
 
@@ -23,10 +23,10 @@ pub(super) trait Instrument {
 }
 
 /// How an instrument is begun, when everything is connected and nothing is sent yet; none where the study does not ask for it.
-pub(super) type Begin = fn(&Beginning<'_>) -> anyhow::Result<Option<Box<dyn Instrument>>>;
+pub(in crate::runner) type Begin = fn(&Beginning<'_>) -> anyhow::Result<Option<Box<dyn Instrument>>>;
 
 /// A trial that is about to be driven.
-pub(super) struct Beginning<'a> {
+pub(in crate::runner) struct Beginning<'a> {
     pub settings: &'a Settings,
     pub work: &'a Work,
     /// What the load is sent to.
@@ -35,7 +35,7 @@ pub(super) struct Beginning<'a> {
 }
 
 /// A trial that was driven.
-pub(super) struct Ending<'a> {
+pub(in crate::runner) struct Ending<'a> {
     pub settings: &'a Settings,
     pub work: &'a Work,
     pub current: &'a Current,

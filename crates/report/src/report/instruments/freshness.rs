@@ -10,7 +10,7 @@ use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::metric::{self, Metric};
 use crate::report::case_trials::{CaseTrials, estimate, time_finding};
 use crate::report::factors::{setting_word, show_level, show_levels};
-use crate::report::instrument::{Instrument, TextTable};
+use crate::report::instruments::instrument::{Instrument, TextTable};
 use crate::statistics::noise::{Series, intervals};
 use crate::statistics::summary::{self, Interval};
 use crate::study::Study;

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::case_trials::CaseTrials;
-use super::factors::show_levels;
 use super::instrument::Instrument;
 use crate::finding::Note;
+use crate::report::case_trials::CaseTrials;
+use crate::report::factors::show_levels;
 use crate::trial::{Levels, Settings};
 
 /// The plans of a query in cases that differ in their layout and clients only.
@@ -65,7 +65,7 @@ fn note(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let of_several = || plans.iter().filter(|plans| plans.by_layout.len() > 1);
     let differ: Vec<&Plans> = of_several().filter(|plans| !plans.are_alike()).collect();
     let name = |plans: &&Plans| match plans.levels.get("workload.query") {
-        Some(query) => super::factors::show_level(query),
+        Some(query) => crate::report::factors::show_level(query),
         None => plans.kind.clone(),
     };
     let queries: Vec<String> = differ.iter().map(name).collect();

@@ -5,7 +5,7 @@
 use crate::finding::Note;
 use crate::measurement::LinkMeasurement;
 use crate::report::case_trials::CaseTrials;
-use crate::report::instrument::Instrument;
+use crate::report::instruments::instrument::Instrument;
 use crate::trial::LinkSettings;
 
 /// A link that carries less than this share of its rate is not what it was to stand for.

@@ -8,7 +8,7 @@ use crate::finding::{EventFinding, EventsFinding, Findings, Found, Verdict};
 use crate::measurement::Measurement;
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
-use crate::report::instrument::{Instrument, TextTable};
+use crate::report::instruments::instrument::{Instrument, TextTable};
 use crate::trial::EventKind;
 use crate::units::{show_number, show_seconds};
 

@@ -12,7 +12,7 @@ use crate::measurement::{AsideMeasurement, Measurement};
 use crate::report::case_trials::{CaseTrials, time_finding};
 use crate::report::contest::{self, Scored};
 use crate::report::factors::{show_level, show_levels};
-use crate::report::instrument::{Instrument, TextTable};
+use crate::report::instruments::instrument::{Instrument, TextTable};
 use crate::statistics::RatioEstimate;
 use crate::statistics::ratio::geometric_ratio;
 use crate::trial::Levels;

@@ -1,0 +1,50 @@
+//! What was observed of a client. Main type: [`ClientMeasurement`].
+
+use serde::{Deserialize, Serialize};
+
+use super::resources::is_zero;
+use crate::histogram::CompactHistogram;
+use crate::units::NS_PER_S;
+
+/// One client's share of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ClientMeasurement {
+    /// Operations completed in the measured phase.
+    pub completed: u64,
+    /// Operations failed in the measured phase.
+    pub failed: u64,
+    /// From the start of the measured phase to the client's last answer, in seconds.
+    pub elapsed_s: f64,
+    /// How long operations that it completed were running, in seconds; 0 where that was not counted.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub running_s: f64,
+    /// Response times of what it completed; none where nothing was, or there are too many clients to keep them apart.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub response_time: Option<ClientTimes>,
+}
+
+/// Response times of one client, in seconds; quantiles are within 3.2 %.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ClientTimes {
+    /// Mean, exact.
+    pub mean_s: f64,
+    /// Median.
+    pub p50_s: f64,
+    /// 99th percentile.
+    pub p99_s: f64,
+    /// Largest, exact.
+    pub max_s: f64,
+}
+
+impl ClientTimes {
+    /// The times of a client that has completed something.
+    pub fn of(times: &CompactHistogram) -> Self {
+        let quantile_s = |quantile| times.quantile_ns(quantile) as f64 / NS_PER_S;
+        ClientTimes {
+            mean_s: times.mean_ns() / NS_PER_S,
+            p50_s: quantile_s(0.5),
+            p99_s: quantile_s(0.99),
+            max_s: times.max_ns() as f64 / NS_PER_S,
+        }
+    }
+}

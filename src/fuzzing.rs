@@ -1,8 +1,8 @@
-//! Targets for fuzzing: everything that reads bytes from a network or from somebody else's file, with what must hold of it whatever comes.
+//! Targets for fuzzing: everything that reads bytes from a network or a foreign file, with the properties that must hold for any input.
 //!
-//! Main value: [`TARGETS`]. This module is there for tests and for `fuzz/run` only (`cfg(fuzzing)`).
+//! Main value: [`TARGETS`]. This module exists only for tests and for `fuzz/run` (`cfg(fuzzing)`).
 //!
-//! Invariant: a target panics where something does not hold, and for nothing else; the same bytes always do the same.
+//! Invariant: a target panics if a property does not hold, and for no other reason; it is deterministic.
 
 mod drafts;
 mod formats;

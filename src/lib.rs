@@ -12,41 +12,41 @@ pub use loadline_base::{
     record, said, scoring, sizing, statement, statistics, trace, trial, units, written,
 };
 
-// What is recorded, how it is laid out, what is done with it.
+// The recorded data, its layouts and the workloads on it.
 pub use loadline_tables::{block, data, layout, workload};
 
-// Where it goes.
+// The databases it is stored in.
 pub use loadline_database::database;
 
-// What is to be found out; the machine, and the evidence.
+// Studies, the machine, and the evidence.
 pub use loadline_bench::{import, metric, study};
 #[cfg(not(fuzzing))]
 pub use loadline_bench::{link, monitor, server, store};
 
-// The engine.
+// The load engine.
 #[cfg(not(fuzzing))]
 pub use loadline_load::load;
 
-// A study of what is there already.
+// Drafts of studies from existing databases.
 pub use loadline_draft::draft;
 
-// What people see of it.
+// The reports that people read.
 #[cfg(not(fuzzing))]
 pub use loadline_report::report;
 
-// What takes measurement data in, and holds the load at the line.
+// The recorder takes measurement data in and holds the load at the line.
 pub use loadline_recorder::recorder;
 
-// Trials, executed.
+// The execution of trials.
 #[cfg(not(fuzzing))]
 pub use loadline_runner::runner;
 
-// The command line; the only place that knows every part.
+// The command line, the only part that knows every other.
 #[cfg(not(fuzzing))]
 pub mod cli;
 #[cfg(not(fuzzing))]
 pub mod commands;
 
-// What is tried with bytes that nobody expects.
+// The parts that are tested with arbitrary bytes.
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;

@@ -8,12 +8,12 @@ use loadline::commands::output::{give_up, refuse, refuse_arguments};
 use loadline::commands::{Failure, Status, execute_command};
 use loadline::recorder::log;
 
-/// How long whoever reads stderr may take at the end.
+/// Longest time that writing the last lines to stderr may take at the end.
 const LAST_LINES: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    // Of a file that may not grow any more (ulimit -f) the write tells. The signal would end the program without a word.
-    // SAFETY: it sets what is done with one signal, before there is any other thread.
+    // The write itself reports a file that may not grow any more (ulimit -f). The signal would end the program without a message.
+    // SAFETY: it sets the action of one signal, before there is any other thread.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let code = execute();
     log::flush(LAST_LINES);

@@ -1,13 +1,13 @@
-//! Runs parts of the recorder in a world that fails, from seeds, and holds what they say against what really happened.
+//! Runs parts of the recorder in a simulated world that fails, from seeds, and compares what they report with what really happened.
 //!
 //!     cargo run --release -p simulator -- --minutes 60
 //!     cargo run --release -p simulator -- --seed 4711 --runs 1
 //!     cargo run --release -p simulator -- --exhaustive
 //!
-//! Three parts: the log of segments alone; the spool that stands on two of them, with a database's ledger beside it; and the recorder, from its door to its
+//! Three parts: the log of segments alone; the spool, which consists of two logs, next to a database's ledger; and the recorder from its intake to its
 //! database.
 //!
-//! Invariant: a run depends on its seed alone, so that whatever fails is repeated by it. The status is 1 where something failed.
+//! Invariant: a run depends on its seed alone, so that the seed reproduces every failure. The exit status is 1 if something failed.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Lives of logs from seeds, one after the other.
+/// Runs simulated lives of the chosen part from consecutive seeds.
 fn from_seeds(options: &Options) -> Result<String, Told> {
     let minutes = options.minutes.or(if options.runs.is_none() { Some(1.0) } else { None });
     let begun = Instant::now();
@@ -102,7 +102,7 @@ fn from_seeds(options: &Options) -> Result<String, Told> {
     }
 }
 
-/// Lives from one seed after the other until it is over: how many, and what befell all of them.
+/// Runs one life per seed until `is_over`, and returns their number and the combined faults.
 fn lives<F: Default>(
     first: u64,
     is_over: impl Fn(u64) -> bool,
@@ -136,7 +136,7 @@ fn of_spool(all: &Faults, what: &str, whose: &str) -> String {
     )
 }
 
-/// Everything that can befall a small log at one place.
+/// Tries every fault at every place of a small log.
 fn every_one() -> Result<String, Told> {
     let (cuts, flips, losses) = (cuts()?, flips(true)?, losses()?);
     Ok(format!(

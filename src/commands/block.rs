@@ -1,4 +1,4 @@
-//! `loadline block`: transport blocks at both ends, and the quarantine of those that were refused. Main function: [`run`].
+//! `loadline block`: transport blocks at both ends, and the quarantine of refused blocks. Main function: [`run`].
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::file;
 use crate::recorder::inbox::{self, Inbox, check_camera};
 use crate::units::{show_bytes, show_utc};
 
-/// Does what is asked for.
+/// Carries out the action.
 ///
 /// # Errors
 /// [`Failure::Usage`] for keys and files that are wrong.
@@ -72,7 +72,7 @@ fn make(arguments: &MakeArguments, is_json: bool) -> Result<Status, Failure> {
     Ok(Status::Valid)
 }
 
-/// Eight bytes of a name's hash: the number that its violations are generated from.
+/// Returns eight bytes of a name's hash: the number from which the violations of that name are generated.
 fn first_eight(name: &str) -> [u8; 8] {
     let hash = ring::digest::digest(&ring::digest::SHA256, name.as_bytes());
     hash.as_ref().first_chunk().copied().unwrap_or_default()
@@ -144,7 +144,7 @@ fn open(
     })
 }
 
-/// Looks at each block, says what it is or what is wrong with it, and ends with the status that all of them deserve.
+/// Checks each block, prints the result for each, and returns the combined status.
 fn conclude(
     blocks: &[PathBuf],
     is_json: bool,

@@ -1,6 +1,6 @@
-//! `loadline block erase`: violations that somebody may have erased are. Main function: [`run`].
+//! `loadline block erase`: erases violations on somebody's order. Main function: [`run`].
 //!
-//! Invariant: the audit file says who has what erased, and why, before anything is; nothing is erased where one of the numbers is wrong.
+//! Invariant: the audit file records who has what erased, and why, before anything is erased; a wrong number means that nothing is erased.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::recorder::processing::{EraseError, Erased, Erasing, Form};
 use crate::runner::entry::entry_of;
 use crate::server::keep_files_private;
 
-/// Who wants something erased, and why.
+/// Who orders the erasure, and why.
 pub(super) struct Order<'a> {
     pub(super) by: &'a str,
     pub(super) reason: &'a str,
@@ -27,8 +27,8 @@ pub(super) struct Order<'a> {
 /// Erases violations.
 ///
 /// # Errors
-/// [`Failure::Usage`] where a number or the configuration is wrong, and nothing is erased; otherwise where the database, the folder of images or
-/// the audit file does not do it.
+/// [`Failure::Usage`] if a number or the configuration is wrong or the database cannot be opened, and nothing is erased;
+/// [`Failure::Broken`] if the database, the folder of images or the audit file fails.
 pub(super) fn run(path: &Path, numbers: &[i64], order: &Order<'_>, is_json: bool) -> Result<Status, Failure> {
     for (option, text) in [("--by", order.by), ("--reason", order.reason)] {
         if text.trim().is_empty() {
@@ -76,7 +76,7 @@ pub(super) fn run(path: &Path, numbers: &[i64], order: &Order<'_>, is_json: bool
     say(&erased, is_json)
 }
 
-/// The database of a recorder, which may be running. One that is made for the recorder alone has nothing in it now.
+/// Opens the database of a recorder, which may be running. Refuses a private server, which keeps nothing after the recorder has stopped.
 fn open(config: &Config, place: &str) -> Result<Arc<dyn Database>, Failure> {
     let settings = &config.database;
     if let Some(server) = open_server(settings)? {

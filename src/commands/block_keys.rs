@@ -1,6 +1,6 @@
-//! `loadline block keys`: keys for a data centre and its cameras. Main function: [`run`].
+//! `loadline block keys`: makes keys for a data centre and its cameras. Main function: [`run`].
 //!
-//! Invariant: a key that is there is never replaced; what it had encrypted or signed would be lost.
+//! Invariant: an existing key is never replaced, because everything encrypted or signed with it would be lost.
 
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -15,10 +15,10 @@ use crate::block::age::{Identity, read_identities};
 use crate::block::ssh::SigningKey;
 use crate::recorder::inbox::check_camera;
 
-/// Makes what is missing.
+/// Makes the keys that are missing.
 ///
 /// # Errors
-/// A name that will not do, or a file that cannot be written.
+/// Fails for an invalid name or a file that cannot be written.
 pub(super) fn run(out: &Path, cameras: &[String]) -> Result<Status, Failure> {
     cameras.iter().try_for_each(|camera| check_camera(camera)).map_err(Failure::usage)?;
     make(out, cameras).map_err(Failure::usage)

@@ -1,6 +1,6 @@
-//! The time that a run may take: `--budget`.
+//! The time limit of a run: `--budget`.
 //!
-//! Main type: [`Budget`]. Invariant: what a budget ends, and what it lets go on, depends on time and on the repeat rule alone, never on what would be found.
+//! Main type: [`Budget`]. Invariant: what ends or continues depends only on time and the repeat rule, never on what would be found.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use crate::study::plan;
 use crate::study::{RepeatRule, Study};
 use crate::units::{parse_duration, show_seconds};
 
-/// Trials by which it is told how long the next one takes: an earlier one may have filled tables.
+/// Number of recent trials from which the duration of the next one is estimated: an earlier one may have filled tables.
 const LOOKED_AT: usize = 10;
-/// Trials of a case at most, where time alone ends a run.
+/// Largest number of trials of a case if time alone ends a run.
 const TRIALS_MOST: u32 = 1_000;
 
-/// What is left of the time that a run may take.
+/// The remaining time of a run.
 pub struct Budget {
     given: Option<Duration>,
     begun: Instant,
@@ -25,10 +25,10 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Reads the time of the command line; without one, as much as there needs to be.
+    /// Reads the time of the command line; without one, the time is unlimited.
     ///
     /// # Errors
-    /// When it is no duration, or none at all.
+    /// Fails if the text is no duration or the duration is zero.
     pub fn read(text: Option<&str>) -> Result<Self, Failure> {
         let given = text.map(parse_duration).transpose();
         let given = given.map_err(|fault| Failure::refused(fault.about("--budget")))?;
@@ -39,8 +39,8 @@ impl Budget {
         Ok(Budget { given, begun, trial_begun: None, last: VecDeque::new(), is_used_up: false })
     }
 
-    /// The study as the run plans it: with a budget, cases that are not settled go on for as long as there is time. A study whose trials are counted
-    /// (`repeat.rule = "fixed"`, or as many at most as at least) has as many as it says, and a search ends by itself.
+    /// Returns the study with the run's plan: with a budget, unsettled cases go on as long as there is time. A study with a fixed number of trials
+    /// (`repeat.rule = "fixed"`, or equal smallest and largest numbers) keeps that number, and a search ends by itself.
     pub fn planned(&self, study: &Study) -> Study {
         let mut planned = study.clone();
         let repeat = &mut planned.repeat;
@@ -51,7 +51,7 @@ impl Budget {
         planned
     }
 
-    /// Whether another trial ends within the time, as far as the last ones tell. The first one always begins.
+    /// Returns whether another trial would end in time, judged by the last ones. The first trial always begins.
     pub fn begins(&mut self) -> bool {
         let now = Instant::now();
         if let Some(begun) = self.trial_begun.replace(now) {
@@ -66,7 +66,7 @@ impl Budget {
         !self.is_used_up
     }
 
-    /// What to say in the end where the time ended the run; none where the run ended before.
+    /// Returns the closing note if the time ended the run; `None` otherwise.
     pub fn said(&self, study: &Study, outcomes: &plan::Outcomes, directory: &str) -> Option<String> {
         let given = self.given.filter(|_| self.is_used_up)?;
         let of = format!("note: the budget of {} ended the run", show_seconds(given.as_secs_f64()));
@@ -92,7 +92,7 @@ mod tests {
             trials += 1;
             std::thread::sleep(Duration::from_millis(50));
         }
-        // Eight fit, and fewer where this machine is busy; the one that would end too late is not begun.
+        // Eight fit, and fewer if this machine is busy; the one that would end too late is not begun.
         assert!((1..=7).contains(&trials) && budget.is_used_up, "{trials}");
         assert!(budget.begun.elapsed() < Duration::from_secs(20));
         let mut endless = Budget::read(None).unwrap();

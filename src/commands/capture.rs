@@ -1,6 +1,6 @@
-//! `loadline capture`: a trace from logs, which the workload `replay` sends.
+//! `loadline capture`: makes a trace from logs, which the workload `replay` sends.
 //!
-//! Main function: [`run`]. Invariants: a file that is there is not overwritten, and one that could not be written whole does not stay.
+//! Main function: [`run`]. Invariants: an existing file is not overwritten, and a file that could not be written completely is removed.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter};
@@ -22,7 +22,7 @@ use crate::units::{show_number, show_seconds};
 /// Reads the logs and writes the trace.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a log that cannot be read or of which no trace can be made, or a file that is there already.
+/// [`Failure::Usage`] for a log that cannot be read or yields no trace, or an output file that already exists.
 pub fn run(arguments: &CaptureArguments, is_json: bool) -> Result<Status, Failure> {
     let out = arguments.out.display().to_string();
     if arguments.out.exists() {
@@ -41,7 +41,7 @@ pub fn run(arguments: &CaptureArguments, is_json: bool) -> Result<Status, Failur
     tell(&out, &traced, grammar == Grammar::POSTGRES, is_json)
 }
 
-/// Takes in a log.
+/// Adds the statements of a log to the trace.
 fn read(path: &Path, database: &str, tracer: &mut Option<(Tracer, Grammar)>) -> Result<(), Failure> {
     let refuse = |what: String, remedy: &str| Failure::refused(Refusal::at(path.display().to_string(), what, remedy));
     let unreadable = |error: std::io::Error| refuse(format!("it cannot be read: {error}"), "name a log of statements");
@@ -90,7 +90,7 @@ fn not_traced(log: &Path, why: TracedError) -> Failure {
     Failure::refused(Refusal::at(log.display().to_string(), what, remedy))
 }
 
-/// Writes the trace, for its owner alone: it has values.
+/// Writes the trace, readable by its owner only because it contains values.
 fn write(out: &Path, traced: &Traced, from: &[String]) -> Result<(), Failure> {
     let refused = |error: std::io::Error| {
         let what = format!("it cannot be written: {error}");
@@ -100,7 +100,7 @@ fn write(out: &Path, traced: &Traced, from: &[String]) -> Result<(), Failure> {
     let mut buffered = BufWriter::with_capacity(1 << 20, file);
     let written = traced.write(from, &now_utc(), &mut buffered).and_then(|()| buffered.get_ref().sync_all());
     written.map_err(|error| {
-        // A part of a trace is none, and would stand in the way of the next attempt.
+        // A partly written trace is useless and would block the next attempt.
         let _ = std::fs::remove_file(out);
         refused(error)
     })

@@ -1,6 +1,6 @@
 //! `loadline compare`: alternatives of a run, two runs, or published summaries, with honest statistics.
 //!
-//! Main function: [`run`]. Invariant: a request that is wrong is refused before anything is printed or written.
+//! Main function: [`run`]. Invariant: a wrong request is refused before anything is printed or written.
 
 use std::path::{Path, PathBuf};
 
@@ -21,14 +21,14 @@ use crate::store::Run;
 use crate::study::Study;
 use crate::written::closest;
 
-/// Seed of the bootstraps of summaries, which have none.
+/// Seed of the bootstraps of summaries, which have no seed of their own.
 const SEED: u64 = 1;
 
-/// Compares what is asked for. Invalid runs are compared by their valid trials, and the status says so.
+/// Compares what the arguments name. Invalid runs are compared by their valid trials, and the status reports them.
 ///
 /// # Errors
-/// [`Failure::Usage`] when a run or file cannot be read or understood, when there is no such factor or metric, or nothing to
-/// compare; [`Failure::Broken`] when the page cannot be written.
+/// [`Failure::Usage`] if a run or file cannot be read or understood, there is no such factor or metric, or there is nothing to
+/// compare; [`Failure::Broken`] if the page cannot be written.
 pub fn run(arguments: &CompareArguments, is_json: bool) -> Result<Status, Failure> {
     let metric = arguments.metric.as_deref().map(metric).transpose()?;
     let options = options(arguments)?;
@@ -81,7 +81,7 @@ fn options(arguments: &CompareArguments) -> Result<Options, Failure> {
     Ok(Options { alpha, margin, adjustment, seed: SEED })
 }
 
-/// The metric of a name.
+/// Returns the metric of a name.
 fn metric(name: &str) -> Result<&'static Metric, Failure> {
     if name == LOAD_LINE.name {
         return Ok(&LOAD_LINE);
@@ -94,7 +94,7 @@ fn metric(name: &str) -> Result<&'static Metric, Failure> {
     })
 }
 
-/// Where the page goes. A file that is there is replaced only if it is a page.
+/// Returns the path of the page. An existing file is replaced only if it is such a page.
 fn page_path(path: &Path) -> Result<PathBuf, Failure> {
     if path.is_dir() {
         return Ok(path.join("compare.html"));
@@ -136,7 +136,7 @@ fn of_summaries(
     Ok((name, samples, found))
 }
 
-/// A run with its studies: as it was written, and as it turned out.
+/// An opened run with its study, as written and as carried out.
 struct Opened {
     run: Run,
     path: String,
@@ -150,7 +150,7 @@ impl Opened {
         Ok(Opened { path: path.display().to_string(), run, unfolded })
     }
 
-    /// The run's directory without those around it.
+    /// Returns the name of the run's directory, without its parents.
     fn name(&self) -> String {
         let name = self.run.path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_str()?.to_owned()));
         name.unwrap_or_else(|| self.path.clone())
@@ -204,7 +204,7 @@ fn of_runs(
     Ok((format!("{}{second}", first.path), chosen.samples, found))
 }
 
-/// Two runs: with a factor its levels within each, and whether the runs agree; without one the runs themselves.
+/// Compares two runs: with a factor, its levels within each run and whether the runs agree; without one, the runs themselves.
 fn of_two_runs(
     first: &Opened,
     second: &Opened,
@@ -224,7 +224,7 @@ fn of_two_runs(
     let Some(factor) = factor else {
         return between(&first.input(&one, first.machine()), &second.input(&other, second.machine()), metric);
     };
-    // Two runs of one machine are told apart by their names.
+    // Two runs of one machine are distinguished by their names.
     let place =
         |opened: &Opened, name: &str| if is_one_machine { name.to_owned() } else { opened.machine().to_owned() };
     let (place_one, place_other) = (place(first, &one), place(second, &other));

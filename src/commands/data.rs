@@ -1,4 +1,4 @@
-//! `loadline data`: generated records as CSV, JSON lines or InfluxDB line protocol, one line a record.
+//! `loadline data`: generated records as CSV, JSON lines or InfluxDB line protocol, one line for each record.
 
 use std::io::Write;
 
@@ -9,16 +9,16 @@ use crate::data;
 use crate::record::{Cell, Cells, Generator, RecordType};
 use crate::trial::RecordSettings;
 
-/// Consecutive records that share one identity.
+/// Number of consecutive records that share one identity.
 const PER_MEASUREMENT: u64 = 100;
 
-/// Time stamp of the first record of types that have no time of their own: 2015-01-01 00:00 UTC, in seconds since 1970.
+/// Time stamp of the first record for types without a time of their own: 2015-01-01 00:00 UTC, in seconds since 1970.
 const EPOCH_S: u64 = 1_420_070_400;
 
-/// Writes records 0 to `rows` - 1. Ends quietly when nobody reads any more.
+/// Writes records 0 to `rows` - 1. Ends without an error when the reader closes the output.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an unknown record type, [`Failure::Broken`] for what went wrong when writing.
+/// [`Failure::Usage`] for an unknown record type, [`Failure::Broken`] for an error in writing.
 pub fn data(record: &str, rows: u64, seed: u64, format: DataFormat, out: &mut dyn Write) -> Result<(), Failure> {
     if record == "custom" {
         let why = "custom records are described by a study file; name one of the other record types";
@@ -87,7 +87,7 @@ fn csv(cells: &Cells, line: &mut String) {
     }
 }
 
-/// A CSV field, in quotes where it needs them.
+/// Returns a CSV field, quoted if necessary.
 fn quoted(text: &str) -> String {
     if text.is_empty() || text.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
@@ -106,8 +106,8 @@ fn json(record_type: &RecordType, cells: &Cells, line: &mut String) {
     line.push('}');
 }
 
-/// The column that tells the end of the measurement becomes the time stamp; nulls are left out, as are empty tags, which
-/// the protocol does not know.
+/// Writes a record in line protocol. The column with the end of the measurement becomes the time stamp; nulls are left out, as are empty
+/// tags, which the protocol does not permit.
 fn line_protocol(record_type: &RecordType, record: u64, cells: &Cells, line: &mut String) {
     *line += &escaped(&record_type.name, &[',', ' ']);
     let identity = record_type.identity.len();
@@ -135,11 +135,11 @@ fn line_protocol(record_type: &RecordType, record: u64, cells: &Cells, line: &mu
     *line += &format!(" {}", time_ns(record_type, record, cells));
 }
 
-/// What a backslash must stand before in tag keys, tag values and field keys.
+/// Characters that a backslash must precede in tag keys, tag values and field keys.
 const TAG_MARKS: [char; 3] = [',', '=', ' '];
 
-/// Line breaks end a line whatever stands before them, so they become spaces. A backslash at the end would escape what
-/// follows, so a space, escaped itself, is put behind it.
+/// Escapes text. Line breaks always end a line, so they become spaces. A backslash at the end would escape the next character,
+/// so an escaped space is appended.
 fn escaped(text: &str, marks: &[char]) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
@@ -155,7 +155,7 @@ fn escaped(text: &str, marks: &[char]) -> String {
     out
 }
 
-/// Since 1970; exact to the microsecond, which is as fine as a 64-bit number of seconds gets.
+/// Returns the record's time since 1970 in nanoseconds, exact to the microsecond, the resolution of a 64-bit float of seconds.
 fn time_ns(record_type: &RecordType, record: u64, cells: &Cells) -> u64 {
     match record_type.identity_end.map(|place| cells.get(place)) {
         Some(Cell::Float(seconds)) => (seconds * 1e6).round() as u64 * 1000,
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::trial::{CustomColumn, Fill};
 
-    /// Ends like a reader that has seen enough.
+    /// A writer that reports a closed pipe, like a reader that has seen enough.
     struct Closed;
 
     impl Write for Closed {
@@ -241,7 +241,7 @@ mod tests {
             let object: serde_json::Value = serde_json::from_str(line).unwrap();
             for (name, field) in names.iter().zip(fields) {
                 let (value, field) = (object[name].as_f64().unwrap(), field.parse::<f64>().unwrap());
-                // serde_json reads numbers to the last bit but one.
+                // serde_json reads numbers with an error of up to one unit in the last place.
                 assert!((value - field).abs() <= 2.0 * f64::EPSILON * field.abs(), "{name}: {value} and {field}");
             }
         }

@@ -1,6 +1,6 @@
-//! `loadline draft`: a study drawn from a database that is there.
+//! `loadline draft`: drafts a study from an existing database.
 //!
-//! Main function: [`run`]. Invariants: the session may only read, each of its questions ends within seconds, and no file is overwritten.
+//! Main function: [`run`]. Invariants: nothing is executed that writes, each query ends within seconds (SQLite knows no such limit), and no file is overwritten.
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -35,15 +35,15 @@ use crate::study::{self, Names, Patience, without_password};
 use crate::trial::{Asked, DatabaseSettings, Fill};
 use crate::units::{parse_duration, show_number};
 
-/// How long the answer to a question may take.
+/// Longest time for the answer to a query, in seconds.
 const ANSWER_S: u64 = 5;
-/// Calls by which a statement is tried, at most, and for how long.
+/// Largest number of calls that try a statement, and their total time.
 const CALLS_MOST: u64 = 300;
 const TRIED_FOR: Duration = Duration::from_millis(500);
-/// Where statements come from, where it is no file.
+/// Sources of statements other than a file.
 const COUNTERS: [&str; 2] = ["pg_stat_statements", "performance_schema"];
 
-/// A database that is there.
+/// The database found at an address.
 struct Found {
     entry: &'static Entry,
     settings: DatabaseSettings,
@@ -51,14 +51,14 @@ struct Found {
     server: Server,
     /// The address without its password, or the path.
     address: String,
-    /// What it is called.
+    /// Name of the database.
     name: String,
 }
 
-/// Draws the study and writes it.
+/// Drafts the study and writes it.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an address that leads nowhere, a log that cannot be read, or a file that is there already.
+/// [`Failure::Usage`] for an address that does not lead to a database, a log that cannot be read, or an output file that already exists.
 pub fn run(arguments: &DraftArguments, is_json: bool, names: &Names) -> Result<Status, Failure> {
     let period = arguments.period.as_deref().map(parse_duration).transpose();
     let period = period.map_err(|fault| Failure::refused(fault.about("--for")))?;
@@ -77,7 +77,7 @@ pub fn run(arguments: &DraftArguments, is_json: bool, names: &Names) -> Result<S
     let dialect = database.dialect();
     let (quote, literal) = (|name: &str| dialect.quote(name), |text: &str| dialect.literal(text));
     let writer = Writer { quote: &quote, literal: &literal };
-    // What is asked from here on is not to be counted.
+    // The counters are read first, so that later queries of this session are not counted.
     let counted = Counters::read(found.server, &mut *session);
     let catalogue = read_catalogue(found.server, &mut *session, &writer)
         .context("looking at the tables")
@@ -130,17 +130,17 @@ pub fn run(arguments: &DraftArguments, is_json: bool, names: &Names) -> Result<S
     tell(&file, (&drafted, described.as_deref()), is_guess, is_json)
 }
 
-/// Names and values.
+/// Pairs of name and value.
 type Values = Vec<(String, String)>;
 
-/// What a server is set to, and how a file of SQLite keeps its journal.
+/// Returns the settings of a server, and the journal mode of a SQLite file.
 fn set_to(server: Server, session: &mut dyn Session) -> Result<(Values, Option<String>), DatabaseError> {
     let settings = settings_of(server, session)?;
     let rows = if server == Server::Sqlite { session.query("PRAGMA journal_mode")? } else { Vec::new() };
     Ok((settings, rows.into_iter().next().and_then(|row| row.into_iter().next()?)))
 }
 
-/// Which database an address or a path leads to.
+/// Returns the database that an address or a path leads to.
 fn find(address: &str) -> Result<Found, Failure> {
     let refuse = |what: &str, remedy: &str| Failure::refused(Refusal::at(without_password(address), what, remedy));
     let Some((scheme, rest)) = address.split_once("://") else {
@@ -190,7 +190,7 @@ fn find(address: &str) -> Result<Found, Failure> {
     Ok(Found { entry, settings, endpoint: Some(endpoint), server, address: without_password(address), name })
 }
 
-/// Opens it; of MySQL and MariaDB, which have one protocol, as the one that it is.
+/// Opens the database; MySQL and MariaDB share a protocol, so the server's answer decides between them.
 fn open(found: &mut Found) -> Result<Arc<dyn Database>, Failure> {
     let open = |found: &Found| {
         open_sql_within_limits(found.entry, &found.settings, found.endpoint.as_ref(), Some(Patience(60.0)))
@@ -211,7 +211,7 @@ fn open(found: &mut Found) -> Result<Arc<dyn Database>, Failure> {
     open(found)
 }
 
-/// A connection that may only read, and whose questions end within seconds.
+/// Opens a read-only connection whose queries end within [`ANSWER_S`]; SQLite knows no such limit.
 fn connect(database: &dyn Database, server: Server) -> Result<Box<dyn Session>, DatabaseError> {
     let mut session = connect_to_read(database)?;
     let limit = match server {
@@ -224,7 +224,7 @@ fn connect(database: &dyn Database, server: Server) -> Result<Box<dyn Session>, 
     Ok(session)
 }
 
-/// A connection that may only read.
+/// Opens a read-only connection.
 fn connect_to_read(database: &dyn Database) -> Result<Box<dyn Session>, DatabaseError> {
     let mut session = database.connect()?;
     if let Some(sql) = database.dialect().read_only() {
@@ -233,7 +233,7 @@ fn connect_to_read(database: &dyn Database) -> Result<Box<dyn Session>, Database
     Ok(session)
 }
 
-/// What ran, from where the arguments say.
+/// Returns the statements that ran, from the source that the arguments name.
 fn statements(
     arguments: &DraftArguments,
     found: &Found,
@@ -299,7 +299,7 @@ fn with_note(mut seen: Seen, told: String) -> Seen {
     seen
 }
 
-/// Says how often statements of the database's users ran; those about the server itself do not count.
+/// Adds a note on how often the users' statements ran; statements about the server itself do not count.
 fn with_number(mut seen: Seen, fitter: &Fitter<'_>) -> Seen {
     let own: Vec<f64> =
         seen.statements.iter().filter(|ran| !fitter.is_of_server(&ran.text)).map(|ran| ran.calls).collect();
@@ -335,7 +335,7 @@ fn read_files(files: &[&String], found: &Found) -> Result<Seen, Failure> {
     Ok(with_note(collector.seen(), format!("The statements are those of {}.", forms.join(", "))))
 }
 
-/// Looking up rows by their keys, where nothing ran.
+/// Returns look-ups of rows by their keys, used if no statements ran.
 fn fallback(catalogue: &Catalogue, quote: &dyn Fn(&str) -> String, seen: Seen) -> Seen {
     let mut own = lookups(catalogue, quote);
     own.notes = seen.notes;
@@ -343,7 +343,7 @@ fn fallback(catalogue: &Catalogue, quote: &dyn Fn(&str) -> String, seen: Seen) -
     own
 }
 
-/// The present as the server says it, in microseconds since 1970, and how much later its times without a zone are than UTC.
+/// Returns the server's current time in microseconds since 1970, and the offset from UTC of its times without a time zone.
 fn clock(server: Server, session: &mut dyn Session) -> Result<(i64, i64), DatabaseError> {
     let sql = match server {
         Server::Postgres => {
@@ -366,13 +366,13 @@ fn clock(server: Server, session: &mut dyn Session) -> Result<(i64, i64), Databa
 struct OnDatabase<'d> {
     database: &'d dyn Database,
     server: Server,
-    /// Why it cannot be reached any more.
+    /// Why the database cannot be reached any more; `None` while it can.
     lost: Option<DatabaseError>,
 }
 
 impl OnDatabase<'_> {
-    /// A connection of its own with the statement prepared, as the study's clients will have it. Nothing is executed; MySQL and MariaDB prepare no statement
-    /// that writes where nothing may be written.
+    /// Opens a new connection with the statement prepared, as the study's clients will. Nothing is executed; `writes` asks for a connection that may write,
+    /// because MySQL and MariaDB prepare no writing statement on a read-only one.
     fn prepared(&self, sql: String, writes: bool) -> Result<Box<dyn Session>, DatabaseError> {
         let statement = Statement::Sql { sql, allow_empty: true, form: SqlForm::Prepared };
         let program = Program { statements: vec![statement], rows_max: 1, ..Program::default() };
@@ -382,7 +382,7 @@ impl OnDatabase<'_> {
     }
 
     fn rows(&self, fitted: &Fitted) -> anyhow::Result<f64> {
-        // Under a name of its own, so that the server does not count it with the others.
+        // The query has its own alias, so that the server does not count it together with the users' statements.
         let sql = format!("SELECT count(*) FROM ({}) AS {MARK}", fitted.sql);
         let mut session = self.prepared(sql, false)?;
         let mut asked = Asked::default();
@@ -433,7 +433,7 @@ fn nothing_understood(address: &str, drafted: &Drafted) -> Refusal {
     Refusal::at(address, format!("of {count} statements none can be drawn{why}"), remedy)
 }
 
-/// A name for a file: letters, digits, `-`, `_` and `.`.
+/// Returns a name for a file: letters, digits, `-`, `_` and `.`.
 fn file_name(name: &str) -> String {
     let plain: String = name
         .chars()

@@ -1,4 +1,4 @@
-//! `loadline export`: a run as files that other tools read.
+//! `loadline export`: writes a run as files for other tools.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -15,10 +15,10 @@ use crate::report::export::parquet::{ParquetFile, write_table};
 use crate::report::samples::{self, Rows};
 use crate::store::{Run, SampleBlock};
 
-/// Writes a run's trials into a directory, which is made if it is not there.
+/// Writes a run's trials into a directory, which is created if necessary.
 ///
 /// # Errors
-/// [`Failure::Usage`] when it is no run; [`Failure::Broken`] when a file cannot be written.
+/// [`Failure::Usage`] if it is no run; [`Failure::Broken`] if a file cannot be written.
 pub fn run(run: &Path, format: ExportFormat, out: &Path, is_json: bool) -> Result<Status, Failure> {
     let run = open_run(run)?;
     let ending = match format {

@@ -1,6 +1,6 @@
 //! `loadline fit`: queueing models fitted to measured points, best first, with a verdict.
 //!
-//! Main function: [`run`]. Invariant: what is printed is what [`crate::queueing::fit`] says; nothing is calculated here.
+//! Main function: [`run`]. Invariant: all calculations are in [`crate::queueing::fit`]; this module prints their results.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -30,7 +30,7 @@ use crate::written::closest;
 /// Fits models to the points of a file or of a run.
 ///
 /// # Errors
-/// [`Failure::Usage`] when the file or run cannot be read or understood, or the request does not match it.
+/// [`Failure::Usage`] if the file or run cannot be read or understood, or the request does not match it.
 pub fn run(arguments: &FitArguments, is_json: bool) -> Result<Status, Failure> {
     let request = request(arguments)?;
     if let Some(path) = &arguments.run {
@@ -52,10 +52,10 @@ pub fn run(arguments: &FitArguments, is_json: bool) -> Result<Status, Failure> {
     Ok(Status::Valid)
 }
 
-/// Most bytes of a line of points.
+/// Largest length of a line of points, in bytes.
 const LINE_MOST: u64 = 1 << 20;
 
-/// The points of a file: those that it states, or those that its raw times make, one a line, which are not kept in memory.
+/// Reads the points of a file: those it states, or those computed from raw times, one for each line, which are not kept in memory.
 fn read_points(path: &Path, name: &str) -> Result<Points, Failure> {
     let unreadable = || format!("{name} cannot be read; name a CSV file of points");
     let file = std::fs::File::open(path).with_context(unreadable).map_err(Failure::usage)?;
@@ -85,7 +85,7 @@ fn read_points(path: &Path, name: &str) -> Result<Points, Failure> {
     times.points(name).map_err(Failure::refused)
 }
 
-/// The fit of one combination of the other factors' levels.
+/// The fit for one combination of the other factors' levels.
 #[derive(Serialize)]
 struct Combination {
     levels: Levels,
@@ -124,7 +124,7 @@ fn fit_run(path: &Path, request: &Request, is_json: bool) -> Result<Status, Fail
     Ok(status_of_files(&run))
 }
 
-/// Batches of the raw times of all valid trials that have them; what a torn file still holds is used, with a note.
+/// Reads batches of the raw times of all valid trials that have them; the intact part of a torn file is used, with a note.
 fn read_samples(run: &Run, timer: Timer) -> Result<Sampled, Failure> {
     let mut sampled = Sampled::new();
     for measurement in run.measurements.iter().filter(|measurement| measurement.is_valid()) {
@@ -141,7 +141,7 @@ fn read_samples(run: &Run, timer: Timer) -> Result<Sampled, Failure> {
     Ok(sampled)
 }
 
-/// Why nothing could be fitted to the points of this file or run.
+/// Returns why nothing could be fitted to the points of a file or run.
 fn refusal(error: FitError, name: &str) -> Failure {
     match error {
         FitError::UnknownModel { name, .. } => Failure::refused(unknown_model(&name)),
@@ -149,7 +149,7 @@ fn refusal(error: FitError, name: &str) -> Failure {
     }
 }
 
-/// What is said of a model that does not exist.
+/// Returns the refusal of a model that does not exist.
 pub(super) fn unknown_model(name: &str) -> Refusal {
     let names = model_names();
     let meant = closest(name, names.iter().copied().chain(["auto"]));
@@ -157,10 +157,10 @@ pub(super) fn unknown_model(name: &str) -> Refusal {
     Refusal::about("--model", fault!("unknown model \"{name}\""; "{meant} are {}", names.join(", ")))
 }
 
-/// Where times begin.
+/// Reads the start of response times.
 ///
 /// # Errors
-/// When it is neither word.
+/// Fails if the text is neither of the two words.
 pub(super) fn read_timer(text: &str) -> Result<Timer, Failure> {
     match text {
         "intended" => Ok(Timer::Intended),
@@ -171,10 +171,10 @@ pub(super) fn read_timer(text: &str) -> Result<Timer, Failure> {
     }
 }
 
-/// A quantile in (0, 1).
+/// Checks that a quantile is in (0, 1).
 ///
 /// # Errors
-/// When it is outside.
+/// Fails if it is not.
 pub(super) fn read_quantile(quantile: f64) -> Result<f64, Failure> {
     let is_good = quantile > 0.0 && quantile < 1.0;
     let refusal = || {
@@ -198,7 +198,7 @@ fn request(arguments: &FitArguments) -> Result<Request, Failure> {
     Ok(Request { model: arguments.model.clone(), target, around: Surroundings { workers, servers, timer } })
 }
 
-/// The report for the terminal: a table of models, the verdict, notes.
+/// Returns the report for the terminal: a table of models, the verdict, notes.
 fn text_of(report: &FitReport) -> String {
     let from = match report.timer {
         Timer::Intended => "from the intended time",

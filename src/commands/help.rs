@@ -1,6 +1,6 @@
-//! `loadline help`: what a command takes, or what a setting means.
+//! `loadline help`: the usage of a command, or the meaning of a setting.
 //!
-//! Main function: [`run`]. Invariant: what is said of a setting is what its row says, by which files are read.
+//! Main function: [`run`]. Invariant: the text on a setting comes from the table row that also reads it from files.
 
 use clap::CommandFactory;
 use serde_json::{Value as Json, json};
@@ -18,13 +18,13 @@ use crate::written::reference::{Described, described};
 /// Prints the help of a command, of a setting, or of all settings of a table.
 ///
 /// # Errors
-/// [`Failure::Usage`] for what is neither, with the nearest name; when stdout cannot be written.
+/// [`Failure::Usage`] for any other name, with the nearest one; [`Failure::Broken`] if stdout cannot be written.
 pub fn run(what: &[String], is_json: bool) -> Result<Status, Failure> {
     if let Some(text) = of_command(what) {
         return print(&text).map(|()| Status::Valid);
     }
     let asked = what.join(" ");
-    // As it stands in a file.
+    // The name as it is written in a file.
     let asked = asked.trim_start_matches('[').trim_end_matches(']');
     let found = find(asked);
     if found.is_empty() {
@@ -34,7 +34,7 @@ pub fn run(what: &[String], is_json: bool) -> Result<Status, Failure> {
     printed.map(|()| Status::Valid)
 }
 
-/// The help of a command; of all of them where none is named. None where there is no such command.
+/// Returns the help of a command, or of all commands without a name; `None` if there is no such command.
 fn of_command(what: &[String]) -> Option<String> {
     let mut whole = Cli::command();
     whole.build();
@@ -45,16 +45,16 @@ fn of_command(what: &[String]) -> Option<String> {
     Some(if what.is_empty() { command.render_help() } else { command.render_long_help() }.to_string())
 }
 
-/// Settings of the database's own, under the names that it has for them.
+/// The database's own settings, under the names that the database gives them.
 const CONFIG: &str = "database.config";
 
-/// What was found: a table of a file with all its settings, or a setting.
+/// A result: a table of a file with all its settings, or one setting.
 enum Found {
     Table { file: &'static str, name: String, about: &'static str, settings: Vec<Described> },
     Setting { file: &'static str, setting: Described },
 }
 
-/// The tables and settings of both files that have this name: in full, or, where nothing has, at their end.
+/// Returns the tables and settings of both files with this name: the full name, or if there is none, the end of a name.
 fn find(asked: &str) -> Vec<Found> {
     let is_of_names = asked.strip_prefix(CONFIG).is_some_and(|name| name.starts_with('.'));
     let asked = if is_of_names { CONFIG } else { asked };
@@ -81,7 +81,7 @@ fn matching(is_meant: &dyn Fn(&str) -> bool) -> Vec<Found> {
     found
 }
 
-/// Whether a setting is a table, which says more of itself.
+/// Returns whether a setting is a table, which has a description of its own.
 fn is_table_of(path: &str, top: &'static crate::written::Part) -> bool {
     top.all().iter().any(|part| part.name == path)
 }
@@ -120,7 +120,7 @@ fn text_of(found: &[Found]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// Without the marks of the reference page.
+/// Returns text without the marks of the reference page.
 fn plain(text: &str) -> String {
     text.replace('`', "")
 }

@@ -1,4 +1,4 @@
-//! `loadline import`: output of YCSB, sysbench or pgbench becomes a run directory.
+//! `loadline import`: turns output of YCSB, sysbench or pgbench into a run directory.
 //!
 //! Main function: [`run`]. Invariant: the directory appears whole or not at all.
 
@@ -16,11 +16,11 @@ use crate::measurement::{Environment, Measurement};
 use crate::reason::show_reasons;
 use crate::store::{RunDirectory, StoreError};
 
-/// Imports files.
+/// Imports the files of the arguments.
 ///
 /// # Errors
-/// [`Failure::Usage`] when a file cannot be read or understood, or there is something at the directory already;
-/// [`Failure::Broken`] when the directory cannot be written. Nothing is left there then.
+/// [`Failure::Usage`] if a file cannot be read or understood, or the directory already exists;
+/// [`Failure::Broken`] if the directory cannot be written. Nothing is left there in that case.
 pub fn run(arguments: &ImportArguments, is_json: bool) -> Result<Status, Failure> {
     let out = &arguments.out;
     if out.exists() {
@@ -50,7 +50,7 @@ fn source(path: &Path) -> Result<SourceFile, Failure> {
     Ok(SourceFile { name, text })
 }
 
-/// The directory's name as a study's: letters, digits and the signs - _ . alone.
+/// Returns the directory's name in the form of a study's: only letters, digits and the signs - _ . remain.
 fn name_of(out: &Path) -> String {
     let name = out.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let sign = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' };
@@ -59,7 +59,7 @@ fn name_of(out: &Path) -> String {
     if name.is_empty() { "import".to_owned() } else { name.to_owned() }
 }
 
-/// Writes the run beside its place and moves it there when it is whole.
+/// Writes the run next to its place and moves it there when it is complete.
 fn write(import: &Import, tool: Tool, out: &Path) -> anyhow::Result<()> {
     let mut beside = out.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));
@@ -68,7 +68,7 @@ fn write(import: &Import, tool: Tool, out: &Path) -> anyhow::Result<()> {
     let written = write_all(import, tool, beside)
         .and_then(|()| std::fs::rename(beside, out).with_context(|| format!("{} cannot be made", out.display())));
     if written.is_err() {
-        // What is left of it is ours, and nothing more can be done if it cannot be removed.
+        // The remainder is loadline's own, and nothing more can be done if it cannot be removed.
         let _ = std::fs::remove_dir_all(beside);
     }
     written
@@ -81,7 +81,7 @@ fn write_all(import: &Import, tool: Tool, place: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The machine is the tool's, and the tool tells nothing of it.
+/// Returns the environment of an import: the tool's output does not describe its machine.
 fn environment(tool: Tool) -> Environment {
     let unknown = format!("not told by {}", tool.name());
     Environment {

@@ -1,6 +1,6 @@
-//! `loadline init`: a first study of one's own, from three answers.
+//! `loadline init`: writes a first study from three answers.
 //!
-//! Main function: [`run`]. Invariant: what is written can be run as it is.
+//! Main function: [`run`]. Invariant: the written study can be run as it is.
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::{Failure, Refusal, Status};
 use crate::cli::{Aim, InitArguments};
 use crate::study::{self, Names};
 
-/// How often a question is put.
+/// Largest number of times that a question is asked.
 const ASKED_MOST: usize = 3;
 
-/// An answer that can be given, and what it means.
+/// A possible answer and its meaning.
 type Choice = (&'static str, &'static str);
 
 const AIMS: [Choice; 3] = [
@@ -36,10 +36,10 @@ const DATABASES: [Choice; 4] = [
     ("mysql", "a private server, where it is installed"),
 ];
 
-/// Asks, and writes the study.
+/// Asks the questions and writes the study.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an answer that is none, or a file that is there already.
+/// [`Failure::Usage`] for an invalid answer or a file that already exists.
 pub fn run(arguments: &InitArguments, is_json: bool, names: &Names) -> Result<Status, Failure> {
     let out = &arguments.out;
     let file = out.display().to_string();
@@ -72,7 +72,7 @@ pub fn run(arguments: &InitArguments, is_json: bool, names: &Names) -> Result<St
     Ok(Status::Valid)
 }
 
-/// Writes a file that is not there yet.
+/// Writes a file that does not exist yet.
 pub fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     let refused = |error: std::io::Error| {
         let what = format!("it cannot be written: {error}");
@@ -80,7 +80,7 @@ pub fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     };
     let mut file = std::fs::File::options().write(true).create_new(true).open(path).map_err(refused)?;
     file.write_all(text.as_bytes()).map_err(|error| {
-        // A part of a study is none, and would stand in the way of the next attempt.
+        // A partly written study is useless and would block the next attempt.
         let _ = std::fs::remove_file(path);
         refused(error)
     })
@@ -90,7 +90,7 @@ fn meaning(choices: &[Choice], chosen: &str) -> &'static str {
     choices.iter().find(|(name, _)| *name == chosen).map_or("", |(_, meaning)| meaning)
 }
 
-/// The answer that was given as an option, or is given now; the first one where nobody can be asked.
+/// Returns the answer given as an option or on the terminal; the first choice if nobody can be asked.
 fn answer(
     option: &str,
     question: &str,
@@ -165,7 +165,7 @@ fn study_text(aim: &str, record: &str, database: &str) -> String {
 }
 
 fn records(record: &str, aim: &str) -> String {
-    // Clients that read need something that is there.
+    // Clients that read need existing records.
     let rows = if aim == "clients" { "rows = 100000              # that are there when a trial begins\n" } else { "" };
     let columns = match record {
         "custom" => {
@@ -179,7 +179,7 @@ fn records(record: &str, aim: &str) -> String {
     format!("[record]\ntype = \"{record}\"\n{rows}{columns}")
 }
 
-/// What every study of these has in common.
+/// The part that all these studies share.
 const REPEAT: &str = "\n[repeat]                   # until the interval of each figure is within 5 %\nrule   = \"interval\"\nwithin = 0.05\nleast  = 5\nmost   = 15\n";
 
 fn layouts(record: &str) -> String {

@@ -1,4 +1,4 @@
-//! What is known of how long a study takes before it is run. Main function: [`known`]. Invariant: nothing is started, and nothing is changed.
+//! Knowledge about the duration of a study before it is run. Main function: [`known`]. Invariant: nothing is started and nothing is changed.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::study::estimate::{Known, estimate};
 use crate::trial::{Case, Settings};
 use crate::workload::Work;
 
-/// What this machine measured before, and which tables it has kept.
+/// Returns the durations this machine measured before, and the tables it has kept.
 pub fn known(study: &Study) -> Known {
     let cache = Cache::open();
-    // Many cases have the same tables, and to tell what is in them takes a while.
+    // Many cases have the same tables, and determining their content takes a while.
     let mut known = BTreeMap::new();
     let mut is_filled = |cache: &Cache, case: &Case| {
         let Some(tables) = tables(&case.settings) else { return false };
@@ -26,7 +26,7 @@ pub fn known(study: &Study) -> Known {
     Known { paces: paces::read(), keeps_tables: cache.is_some(), filled }
 }
 
-/// The tables of a case, as text; none where they are not kept.
+/// Returns the identity of a case's tables; `None` if they are not kept.
 fn tables(settings: &Settings) -> Option<String> {
     if !is_kept(settings) {
         return None;
@@ -35,7 +35,7 @@ fn tables(settings: &Settings) -> Option<String> {
     Some(format!("{:?} {content}", settings.database))
 }
 
-/// About how long a study takes at least, in seconds.
+/// Returns the approximate shortest duration of a study, in seconds.
 pub fn least_s(study: &Study) -> f64 {
     estimate(study, &known(study)).elapsed_s.0
 }

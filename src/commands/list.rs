@@ -1,6 +1,6 @@
-//! `loadline list`: what there is, and which databases can start here.
+//! `loadline list`: the members of the registries, and which databases can start here.
 //!
-//! Main type: [`Catalogue`], filled from the registries. Invariant: what is listed is what studies can name.
+//! Main type: [`Catalogue`], filled from the registries. Invariant: the list holds exactly the names that studies can use.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::cli::Listed;
 use crate::database::Entry;
 use crate::study::{BUNDLED, DatabaseFacts, Names};
 
-/// Everything that can be listed, from the registries; studies are known already.
+/// Everything that can be listed, from the registries; the bundled studies are known without them.
 pub struct Catalogue<'a> {
     /// Record types.
     pub records: Vec<Member<'a>>,
@@ -29,15 +29,15 @@ pub struct Catalogue<'a> {
 pub struct Member<'a> {
     /// Name in studies.
     pub name: &'a str,
-    /// What it is, in one line.
+    /// Description in one line.
     pub summary: &'a str,
 }
 
-/// Says where the server of a database is installed, or why it cannot start here.
+/// Returns where the server of a database is installed, or fails with the reason why it cannot start here.
 pub type FindServer<'a> = &'a dyn Fn(&Entry) -> Result<PathBuf, String>;
 
 impl Catalogue<'_> {
-    /// The names that studies may use.
+    /// Returns the names that studies may use.
     pub fn names(&self) -> Names {
         let facts = |entry: &&Entry| DatabaseFacts {
             name: entry.name.to_owned(),
@@ -85,10 +85,10 @@ fn name_of(listed: Listed) -> &'static str {
     }
 }
 
-/// Prints what was asked for, everything when nothing was.
+/// Prints the requested list, or everything without a request.
 ///
 /// # Errors
-/// When stdout cannot be written.
+/// Fails if stdout cannot be written.
 pub fn run(what: Option<Listed>, is_json: bool, catalogue: &Catalogue, find_server: FindServer) -> Result<(), Failure> {
     let kinds: Vec<Listed> = what.map_or(ALL.to_vec(), |listed| vec![listed]);
     if is_json {
@@ -98,14 +98,14 @@ pub fn run(what: Option<Listed>, is_json: bool, catalogue: &Catalogue, find_serv
     }
 }
 
-/// The listing as text, one table for each kind.
+/// Returns the lists as text, one table for each kind.
 pub fn text_of(kinds: &[Listed], catalogue: &Catalogue, find_server: FindServer) -> String {
     let one = |listed: &Listed| {
         let kind = name_of(*listed);
         let mut rows = vec![vec![kind.to_owned(), String::new()]];
         if *listed == Listed::Databases {
             rows[0].push("here".to_owned());
-            // Engines are in the summaries.
+            // The summaries contain the engines.
             rows.extend(catalogue.databases.iter().map(|entry| {
                 let here = match start_of(entry, find_server) {
                     Start::Embedded => "embedded".to_owned(),
@@ -123,7 +123,7 @@ pub fn text_of(kinds: &[Listed], catalogue: &Catalogue, find_server: FindServer)
     kinds.iter().map(one).collect::<Vec<_>>().join("\n")
 }
 
-/// The listing as JSON: `{"layouts": [{"name", "summary"}], "databases": [{…, "engines", "can_start", "server",
+/// Returns the lists as JSON: `{"layouts": [{"name", "summary"}], "databases": [{…, "engines", "can_start", "server",
 /// "reason"}]}`.
 pub fn json_of(kinds: &[Listed], catalogue: &Catalogue, find_server: FindServer) -> Value {
     let one = |listed: &Listed| {

@@ -1,6 +1,6 @@
-//! The commands: the only place that knows every part and connects them.
+//! The commands: the only place that knows every part and connects the parts.
 //!
-//! Main function: [`execute_command`]. Invariant: a request that is wrong is refused before anything is started.
+//! Main function: [`execute_command`]. Invariant: a wrong request is refused before anything is started.
 
 mod block;
 mod block_erase;
@@ -58,22 +58,22 @@ use stored::{open_run, status_of_files};
 
 pub use refusal::Refusal;
 
-/// How a command ended that did what it was asked to.
+/// The outcome of a command that was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Done and valid.
+    /// The result is valid.
     Valid,
-    /// Done, but something in it is invalid, or a stated bar was missed.
+    /// Something in the result is invalid, or a stated bar was missed.
     Invalid,
 }
 
-/// Why a command did not do what it was asked to.
+/// Why a command was not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The request is wrong; nothing was started.
     #[error("{0}")]
     Usage(Box<Refusal>),
-    /// It could not go on.
+    /// The command could not go on.
     #[error("{0}")]
     Broken(String),
 }
@@ -92,10 +92,10 @@ impl Failure {
     }
 }
 
-/// Executes what the command line asks for.
+/// Executes the command of the command line.
 ///
 /// # Errors
-/// Sentences that name place, value and remedy.
+/// Fails with sentences that name place, value and remedy.
 pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
     match cli.command {
         Command::Work { what: WorkKind::Readers } => {
@@ -156,7 +156,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
     }
 }
 
-/// Tells again what runs, or a durability test, have found.
+/// Reports the findings of runs, or of a durability test, again.
 fn report_on(paths: &[PathBuf], is_json: bool, is_strict: bool) -> Result<Status, Failure> {
     let runs: Vec<Run> = paths.iter().map(|path| open_run(path)).collect::<Result<_, _>>()?;
     match (runs.iter().find(|run| run.file.study.durability.is_some()), runs.len()) {
@@ -177,7 +177,7 @@ fn destination(arguments: &RunArguments) -> Destination {
     }
 }
 
-/// The study that arguments name, the one of a run, or the one that a property file of YCSB makes.
+/// Returns the study that the arguments name, the study of a run, or the study that a property file of YCSB describes.
 fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passwords), Failure> {
     if let Some(study) = rerun::study_of_run(arguments, names) {
         return Ok((study?, Passwords::default()));
@@ -200,14 +200,14 @@ fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passw
     }
 }
 
-/// All names that studies may use, and the check whether a case can be built.
+/// Returns all names that studies may use, and the check whether a case can be built.
 fn names() -> Names {
     let try_build =
         |settings: &_| Work::new(settings).and_then(|work| options::check_options(settings, work.program()));
     Names { try_build, cannot: options::cannot, ..catalogue().names() }
 }
 
-/// All registries.
+/// Returns the catalogue of all registries.
 fn catalogue() -> Catalogue<'static> {
     let members = |entries: Vec<(&'static str, &'static str)>| {
         entries.into_iter().map(|(name, summary)| Member { name, summary }).collect()
@@ -220,7 +220,7 @@ fn catalogue() -> Catalogue<'static> {
     }
 }
 
-/// Where the server of a database is installed.
+/// Returns where the server of a database is installed.
 fn find_server(entry: &database::Entry) -> Result<std::path::PathBuf, String> {
     match entry.recipe {
         Some(recipe) => recipe.find_binary(&Default::default()).map_err(String::from),

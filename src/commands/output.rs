@@ -1,7 +1,7 @@
-//! What commands print.
+//! The output of commands.
 //!
-//! Main functions: [`print()`] and [`print_json`]. Invariants: results go to stdout, all else to stderr; a reader that stops early,
-//! such as `head`, is no error; what a record, a server or a study brought with it never commands the terminal.
+//! Main functions: [`print()`] and [`print_json`]. Invariants: results go to stdout, everything else to stderr; a reader that stops early,
+//! such as `head`, is no error; text from a record, a server or a study never controls the terminal.
 
 use std::io::Write;
 
@@ -17,12 +17,12 @@ pub use crate::runner::notes::{note, printable, sentence};
 /// Prints text to stdout.
 ///
 /// # Errors
-/// [`Failure::Broken`] when it cannot be written, other than because nobody listens any more.
+/// [`Failure::Broken`] if it cannot be written, unless the reader has gone.
 pub fn print(text: &str) -> Result<(), Failure> {
     write(&printable(text))
 }
 
-/// Prints a report to stdout, its warnings in red where that is shown.
+/// Prints a report to stdout, with warnings in red if the output shows colours.
 ///
 /// # Errors
 /// As [`print()`].
@@ -40,15 +40,15 @@ fn write(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Says on stderr why the program ends.
+/// Reports on stderr why the program ends.
 pub fn give_up(message: &str) {
     log::say(Level::Error, &printable(&format!("loadline: {message}")));
 }
 
-/// Version of the documents that commands print; raised when a member would change its meaning.
+/// Version of the JSON documents of commands; raised when the meaning of a member changes.
 pub const DOCUMENT_VERSION: u32 = 1;
 
-/// A document as it is printed: its version first.
+/// A document in its printed form: its version first.
 #[derive(Serialize)]
 struct Document<'a, T: Serialize> {
     version: u32,
@@ -64,14 +64,14 @@ pub fn print_json(content: &impl Serialize) -> Result<(), Failure> {
     write(&document(content))
 }
 
-/// A document as it is printed.
+/// Returns a document in its printed form.
 pub fn document(content: &impl Serialize) -> String {
     let document = Document { version: DOCUMENT_VERSION, content };
     let text = serde_json::to_string_pretty(&document).expect("what commands print is an object and has a JSON form");
     format!("{}\n", printable_json(&text))
 }
 
-/// Says why a request is wrong: on stderr, and for programs as a document on stdout.
+/// Reports why a request is wrong: on stderr, and for programs as a document on stdout.
 pub fn refuse(refusal: &Refusal, is_json: bool) {
     if is_json {
         print_refusal(refusal);
@@ -79,7 +79,7 @@ pub fn refuse(refusal: &Refusal, is_json: bool) {
     give_up(&refusal.to_string());
 }
 
-/// Says what clap found in the arguments: that they are wrong, or what help and version are.
+/// Reports the result of clap: wrong arguments, or the text of help and version.
 pub fn refuse_arguments(error: &clap::Error) {
     let is_json = std::env::args_os().any(|argument| argument == "--json");
     if is_json && error.use_stderr() {
@@ -87,11 +87,11 @@ pub fn refuse_arguments(error: &clap::Error) {
     }
     let plain = error.render().to_string();
     if error.use_stderr() && plain.contains(is_command) {
-        // It quotes an argument that would command the terminal.
+        // The message may quote an argument with control characters.
         log::say(Level::Error, printable(&plain).trim_end());
         return;
     }
-    // Whoever does not read it has the exit status.
+    // If it cannot be written, the exit status still tells.
     let _ = error.print();
 }
 
@@ -100,11 +100,11 @@ fn print_refusal(refusal: &Refusal) {
     struct Refused<'a> {
         error: &'a Refusal,
     }
-    // Likewise.
+    // If it cannot be written, the exit status still tells.
     let _ = print_json(&Refused { error: refusal });
 }
 
-/// A borderless table for the terminal, the first row its header; cells of more than [`WIDTH`] columns together are wrapped.
+/// Returns a borderless table for the terminal, with the first row as header; cells are wrapped if a row exceeds [`WIDTH`] columns.
 /// Empty without rows.
 pub fn table(rows: Vec<Vec<String>>) -> String {
     let mut rows = rows.into_iter();

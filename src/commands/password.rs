@@ -1,4 +1,4 @@
-//! `loadline password`: a line for the list of cameras that may upload blocks, or the hash of a token for `[[access]]`. Main function: [`run`].
+//! `loadline password`: makes a line for the list of cameras that may upload blocks, or the hash of a token for `[[access]]`. Main function: [`run`].
 
 use std::io::Read;
 
@@ -12,13 +12,13 @@ use crate::recorder::access::{TOKEN_CHARACTERS_MIN, TokenHash, random_token};
 use crate::recorder::inbox::check_camera;
 use crate::recorder::upload::{Hashed, random_password};
 
-/// The longest password that is read.
+/// Largest size of a password that is read, in bytes.
 const BYTES_MAX: u64 = 1_000;
 
-/// Makes a password or token, or takes one from standard input, and prints the line with its hash.
+/// Makes a password or token, or reads one from standard input, and prints the line with its hash.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a name that is none, or no password.
+/// [`Failure::Usage`] for an invalid name or a missing password.
 pub fn run(arguments: &PasswordArguments, is_json: bool) -> Result<Status, Failure> {
     let Some(camera) = &arguments.camera else { return make_token(arguments, is_json) };
     check_camera(camera).map_err(Failure::usage)?;

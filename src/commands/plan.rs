@@ -1,4 +1,4 @@
-//! `loadline plan`: what a study would do, without starting anything.
+//! `loadline plan`: shows what a study would do, without starting anything.
 //!
 //! Main functions: [`text_of`], [`json_of`]. Invariant: nothing is started.
 
@@ -21,7 +21,7 @@ use crate::units::{show_bytes, show_number, show_seconds};
 /// Checks the study and prints its plan.
 ///
 /// # Errors
-/// Everything that is wrong with the study.
+/// Fails with every error in the study.
 pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(), Failure> {
     let (study, _) = super::read_study(arguments, names)?;
     let checked = if study.durability.is_some() { durability::check(&study) } else { super::run::check(&study) };
@@ -30,7 +30,7 @@ pub fn run(arguments: &StudyArguments, is_json: bool, names: &Names) -> Result<(
     if is_json { print_json(&json_of(&study, names, &known)) } else { print(&text_of(&study, names, &known)) }
 }
 
-/// The plan as text.
+/// Returns the plan as text.
 pub fn text_of(study: &Study, names: &Names, known: &Known) -> String {
     let estimate = estimate(study, known);
     let [least_s, most_s] = lasts_s(study, &estimate);
@@ -65,7 +65,7 @@ pub fn text_of(study: &Study, names: &Names, known: &Known) -> String {
     format!("{head}\n{}", table(case_rows(study)))
 }
 
-/// How long a study takes at least and at most, in seconds.
+/// Returns the shortest and longest duration of a study, in seconds.
 fn lasts_s(study: &Study, estimate: &Estimate) -> [f64; 2] {
     match &study.durability {
         Some(plan) => durability::estimate_s(study, plan),
@@ -77,7 +77,7 @@ fn show_range(low: String, high: String) -> String {
     if low == high { low } else { format!("{low} to {high}") }
 }
 
-/// How long a part of the time takes, and what says so.
+/// Returns a part's share of the time, with the basis of the estimate.
 fn show_part(part: Part, basis: Basis) -> String {
     let stands_on = match basis {
         Basis::Measured => "as measured here",
@@ -87,7 +87,7 @@ fn show_part(part: Part, basis: Basis) -> String {
     format!("{} of it, {stands_on}", show_range(show_seconds(part.least_s), show_seconds(part.most_s)))
 }
 
-/// What fails, and how often.
+/// Returns which failures happen, and how often.
 fn show_failures(plan: &DurabilityPlan) -> String {
     let cuts = show_number(f64::from(plan.cuts));
     if plan.faults.is_empty() {
@@ -97,10 +97,10 @@ fn show_failures(plan: &DurabilityPlan) -> String {
     format!("{} in each case", kinds.join(", "))
 }
 
-/// The cases as rows of a table, the header first.
+/// Returns the cases as rows of a table, the header first.
 fn case_rows(study: &Study) -> Vec<Vec<String>> {
     let settings = study.factors.iter().map(|factor| factor.setting.clone());
-    // Where no load is measured there is nothing to be said of its length.
+    // A durability study measures no load, so its trials have no length.
     let of_trials = study.durability.is_none().then(|| "each trial".to_owned());
     let header = ["case".to_owned()].into_iter().chain(settings).chain(of_trials.clone());
     let mut rows = vec![header.collect()];
@@ -136,7 +136,7 @@ fn show_level(level: &Value) -> String {
     }
 }
 
-/// The plan as JSON.
+/// Returns the plan as JSON.
 pub fn json_of(study: &Study, names: &Names, known: &Known) -> Value {
     let estimate = estimate(study, known);
     let trials = if study.durability.is_some() { (0, 0) } else { estimate.trials };
@@ -163,7 +163,7 @@ pub fn json_of(study: &Study, names: &Names, known: &Known) -> Value {
     })
 }
 
-/// The databases and servers that the cases need, each once; settings of a server that vary are listed with all their levels.
+/// Returns the databases and servers that the cases need, each once; server settings that vary are listed with all their levels.
 fn servers(study: &Study, names: &Names) -> Vec<String> {
     let mut servers: Vec<String> = Vec::new();
     for case in &study.cases {
@@ -182,7 +182,7 @@ fn servers(study: &Study, names: &Names) -> Vec<String> {
     servers
 }
 
-/// The tables of the study's own that cases have, each set once, with the design that it is.
+/// Returns the study's own tables in the cases, each set once, with its design.
 fn own_tables(study: &Study) -> Vec<String> {
     let mut sets: Vec<String> = Vec::new();
     for Settings { tables, workload, .. } in study.cases.iter().map(|case| &case.settings) {
@@ -220,7 +220,7 @@ fn show_server(database: &DatabaseSettings, names: &Names) -> String {
     }
 }
 
-/// What a reader should know about a plan. As JSON it is an object with `kind`, its figures and `says`.
+/// A note on a plan for its reader. As JSON it is an object with `kind`, its figures and `says`.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 enum PlanNote {

@@ -1,6 +1,6 @@
-//! `loadline predict`: what a model expects at an arrival rate, and the highest arrival rate for a bound.
+//! `loadline predict`: the figures a model predicts at an arrival rate, and the highest arrival rate for a bound.
 //!
-//! Main function: [`run`]. Invariant: what a model cannot say is null in JSON and `-` on the terminal.
+//! Main function: [`run`]. Invariant: a figure that a model cannot give is null in JSON and `-` on the terminal.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use crate::queueing::{Family, Queue, Surroundings, Target, Timer};
 use crate::said::said;
 use crate::units::{parse_duration, show_number, show_seconds};
 
-/// What a model expects; every time in seconds, every rate per second.
+/// The prediction of a model; every time in seconds, every rate per second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 struct Prediction {
     model: String,
@@ -26,20 +26,20 @@ struct Prediction {
     p50_s: Option<f64>,
     p90_s: Option<f64>,
     p99_s: Option<f64>,
-    /// The quantile asked for.
+    /// The requested quantile.
     quantile_s: Option<f64>,
-    /// The highest arrival rate at which the quantile asked for, or the mean, keeps the bound.
+    /// The highest arrival rate at which the requested quantile, or the mean, keeps the bound.
     arrival_rate_limit_per_s: Option<f64>,
-    /// The same for the quantile from the mean alone, by Markov's inequality: it holds whatever the distribution.
+    /// The highest arrival rate for the quantile, from the mean alone by Markov's inequality: it holds for every distribution.
     arrival_rate_limit_by_mean_alone_per_s: Option<f64>,
-    /// The most clients of a closed loop that keep the bound.
+    /// The largest number of clients of a closed loop that keeps the bound.
     clients_limit: Option<u32>,
     throughput_per_s: Option<f64>,
     capacity_per_s: Option<f64>,
     notes: Vec<PredictNote>,
 }
 
-/// What a reader should know about a prediction. As JSON it is an object with `kind`, its figures and `says`.
+/// A note on a prediction for its reader. As JSON it is an object with `kind`, its figures and `says`.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 enum PredictNote {
@@ -57,10 +57,10 @@ enum PredictNote {
 
 said!(PredictNote);
 
-/// Predicts.
+/// Predicts the figures of a model.
 ///
 /// # Errors
-/// [`Failure::Usage`] when an option is missing or out of range.
+/// [`Failure::Usage`] if an option is missing or out of range.
 pub fn run(arguments: &PredictArguments, is_json: bool) -> Result<Status, Failure> {
     positive("--mu", Some(arguments.mu))?;
     let quantile = arguments.quantile.map(read_quantile).transpose()?;
@@ -122,7 +122,7 @@ fn predict_open(
     })
 }
 
-/// The model with the parameters of the command line, in the family's order.
+/// Returns the model with the parameters of the command line, in the family's order.
 fn queue(family: &Family, arguments: &PredictArguments) -> Result<Box<dyn Queue>, Failure> {
     let special = &arguments.special;
     let mut values = Vec::new();
@@ -152,7 +152,7 @@ fn queue(family: &Family, arguments: &PredictArguments) -> Result<Box<dyn Queue>
     (family.build)(&values, &around).ok_or_else(refusal)
 }
 
-/// The closed loop: R and X with a number of clients.
+/// Predicts a closed loop: response time R and throughput X for a number of clients.
 fn predict_closed(
     arguments: &PredictArguments,
     quantile: Option<f64>,
@@ -217,7 +217,7 @@ fn seconds(option: &str, text: &str) -> Result<f64, Failure> {
     Ok(duration.as_secs_f64())
 }
 
-/// Figures that a model can be asked about; beyond them sums are no numbers any more.
+/// Range of the figures that a model accepts; beyond it sums overflow.
 const FIGURES: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
 
 fn positive(option: &str, value: Option<f64>) -> Result<f64, Failure> {
@@ -231,7 +231,7 @@ fn positive(option: &str, value: Option<f64>) -> Result<f64, Failure> {
     Ok(value)
 }
 
-/// A number of clients, workers or servers. What is said of them is summed over their states, one by one.
+/// Checks a number of clients, workers or servers, which is bounded because figures are summed over all states.
 fn count(option: &str, value: Option<u32>) -> Result<u32, Failure> {
     const MOST: u32 = 1_000_000;
     let missing = || Failure::refused(fault!("{option} is missing or not above 0"; "this model needs it"));

@@ -1,4 +1,4 @@
-//! Progress on stderr, for people: a bar with an estimated end where both outputs are a terminal, else nothing.
+//! Progress on stderr, for people: a bar with an estimated end if both outputs are a terminal, else nothing.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -12,18 +12,18 @@ use crate::reason::show_reasons;
 use crate::trial::{Levels, Trial};
 use crate::units::{show_number, show_seconds};
 
-/// Rows whose filling is worth saying.
+/// Smallest number of rows for which filling is reported.
 const ROWS_SAID_LEAST: u64 = 100_000;
 
 /// The progress of a run.
 pub struct Progress {
     bar: ProgressBar,
-    /// Length of the trials so far, in seconds, by case.
+    /// Duration of the last trial of each case so far, in seconds.
     lengths_s: BTreeMap<String, f64>,
 }
 
 impl Progress {
-    /// Progress towards at least this many trials; silent for JSON and where nobody watches.
+    /// Creates the progress of at least this many trials; silent for JSON and without a terminal.
     pub fn new(trials_least: u64, is_json: bool) -> Self {
         let is_watched = !is_json && std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
         let target = if is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -33,13 +33,13 @@ impl Progress {
         Progress { bar, lengths_s: BTreeMap::new() }
     }
 
-    /// A trial begins.
+    /// Shows that a trial begins.
     pub fn begin(&self, trial: &Trial) {
         self.bar.set_message(show_levels(&trial.case.levels));
         self.bar.tick();
     }
 
-    /// Rows are being put into the tables of a trial. Said from 100,000 rows on; fewer take no time to speak of.
+    /// Shows that a trial's tables are being filled, for 100,000 rows or more; fewer take hardly any time.
     pub fn filling(&self, trial: &Trial, rows: u64, of: u64) {
         if of < ROWS_SAID_LEAST {
             return;
@@ -51,7 +51,7 @@ impl Progress {
         });
     }
 
-    /// A trial has ended; about `left` more follow.
+    /// Shows that a trial has ended and about `left` more follow.
     pub fn end(&mut self, measurement: &Measurement, left: u64) {
         self.lengths_s.insert(measurement.trial.case.id.clone(), measurement.total_s);
         let mean_s = self.lengths_s.values().sum::<f64>() / self.lengths_s.len() as f64;
@@ -70,17 +70,17 @@ impl Progress {
         }
     }
 
-    /// A line that stays.
+    /// Prints a line that stays on the screen.
     pub fn say(&self, line: &str) {
         if self.bar.is_hidden() { note(line) } else { self.bar.println(printable(line)) }
     }
 
-    /// A run begins that takes about so long at least, as far as that is known. From now on it is shown that it goes on while something takes long.
+    /// Shows that a run begins that takes about `lasts_s` seconds or more, if that is known. From now on the bar moves even while one step takes long.
     pub fn begin_run(&self, lasts_s: Option<f64>) {
         if let Some(lasts_s) = lasts_s {
             self.bar.set_prefix(format!(", about {} in all", show_seconds(lasts_s.ceil())));
         }
-        // The ticker panics where the system has no thread left for it; then the line moves with each trial.
+        // The ticker panics if the system has no thread left for it; in that case the bar moves with each trial only.
         let has_thread = || std::thread::Builder::new().spawn(|| ()).is_ok();
         if !self.bar.is_hidden() && has_thread() {
             self.bar.enable_steady_tick(Duration::from_millis(500));
@@ -94,7 +94,7 @@ impl Drop for Progress {
     }
 }
 
-/// Levels as people read them: `layout.name=star load.clients=4`.
+/// Returns levels as people read them: `layout.name=star load.clients=4`.
 pub fn show_levels(levels: &Levels) -> String {
     let show = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let pairs: Vec<_> = levels.iter().map(|(setting, level)| format!("{setting}={}", show(level))).collect();

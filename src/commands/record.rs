@@ -1,6 +1,6 @@
-//! `loadline record`: the recorder, until it is asked to stop; and its quarantine.
+//! `loadline record`: runs the recorder until it is asked to stop; and shows or releases its quarantine.
 //!
-//! Main function: [`run`]. Invariant: a configuration that is wrong is refused before anything is started.
+//! Main function: [`run`]. Invariant: a wrong configuration is refused before anything is started.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -27,15 +27,15 @@ use crate::server::{install_signal_handlers_with_reload, interrupted, keep_files
 use crate::study::Passwords;
 use crate::units::show_utc;
 
-/// How often the signals are looked at.
+/// Interval between two checks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Quarantined records that are listed.
+/// Largest number of quarantined records that are listed.
 const LISTED_MAX: u32 = 1_000;
 
-/// Records until it is asked to stop, or does what is asked with the quarantine.
+/// Records until it is asked to stop, or carries out an action on the quarantine.
 ///
 /// # Errors
-/// [`Failure::Usage`] for a configuration that is wrong; [`Failure::Broken`] when it cannot go on.
+/// [`Failure::Usage`] for a wrong configuration; [`Failure::Broken`] if the recorder cannot go on.
 pub fn run(arguments: &RecordArguments, is_json: bool) -> Result<Status, Failure> {
     let config = read_config(&arguments.config)?;
     match arguments.quarantine {
@@ -89,7 +89,7 @@ fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure>
     finish(&ended, is_json)
 }
 
-/// A configuration holds tokens and passwords.
+/// Warns if other users may read the configuration, which holds tokens and passwords.
 fn warn_of_readers(path: &Path) {
     let mode = std::fs::metadata(path).map_or(0, |metadata| metadata.permissions().mode());
     if mode & 0o004 != 0 {
@@ -98,7 +98,7 @@ fn warn_of_readers(path: &Path) {
     }
 }
 
-/// The database as it is configured. A server that exists need not answer yet.
+/// Opens the configured database. An existing server need not answer yet.
 fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<Arc<dyn Database>, Failure> {
     let settings = &config.database;
     if let Some(server) = open_server(settings)? {
@@ -108,7 +108,7 @@ fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<A
     if entry.recipe.is_none() {
         keep_files_private();
     } else {
-        // A private server runs as another user, who must get into its directory.
+        // A private server runs as another user, who must be able to enter its directory.
         std::fs::create_dir_all(scratch)
             .with_context(|| format!("spool.path: {} cannot be made", scratch.display()))
             .map_err(Failure::usage)?;
@@ -166,7 +166,7 @@ fn finish(ended: &Ended, is_json: bool) -> Result<Status, Failure> {
             end.quarantined
         ));
     }
-    // Records in quarantine are kept, and look after themselves on `/metrics` and `/ready`: the run has not failed.
+    // Records in quarantine are kept and shown on `/metrics` and `/ready`: the run has not failed because of them.
     Ok(if blocks > 0 { Status::Invalid } else { Status::Valid })
 }
 

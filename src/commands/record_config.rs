@@ -1,4 +1,4 @@
-//! What commands need of the configuration of a recorder: to read it, and to reach the server that it names. Main function: [`read_config`].
+//! Reads the configuration of a recorder for commands, and opens the server that it names. Main function: [`read_config`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(super) fn read_config(path: &Path) -> Result<Config, Failure> {
     config::read(&text, &name).map_err(Failure::usage)
 }
 
-/// The server that `database.url` names; none where it names none.
+/// Opens the server that `database.url` names; `None` without such a setting.
 pub(super) fn open_server(settings: &DatabaseSettings) -> Result<Option<Arc<dyn Database>>, Failure> {
     let entry = entry_of(settings).map_err(Failure::usage)?;
     let (Some(url), Some(read_url)) = (&settings.url, entry.read_url) else { return Ok(None) };

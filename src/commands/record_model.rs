@@ -1,7 +1,7 @@
-//! What the recorder takes from a run: the rate that keeps its bound, from a verified load line, or from a model of the measured quantiles.
+//! The arrival rate that the recorder takes from a run: from a verified load line, or from a model of the measured quantiles.
 //!
-//! Main function: [`model_line`]. Invariant: the rate is a promise about the quantile that was asked for. It comes from what was measured of
-//! that quantile, never from a mean, and where that does not suffice there is none.
+//! Main function: [`model_line`]. Invariant: the rate is a promise about the requested quantile. It comes from measurements of
+//! that quantile, never from a mean, and if these do not suffice there is no rate.
 
 use std::path::Path;
 
@@ -18,23 +18,23 @@ use crate::store::Run;
 use crate::study::goal;
 use crate::units::{show_number, show_seconds};
 
-/// Where a run can come from that says enough.
+/// The remedy: the kind of run that contains enough information.
 const REMEDY: &str = "name a run whose only factor is load.rate, with load.arrivals = \"poisson\"";
-/// What to measure where a run does not say enough.
+/// The remedy for a run with too little information: the measurements to add.
 const MEASURE: &str =
     "measure at six rates or more up to near what the database carries, or search for the line itself with [goal]";
 
-/// What is said of a line that is not that of a recorder's tables.
+/// The warning on a load line measured with tables other than a recorder's.
 const OWN_TABLES: &str =
     "it is that of the study's own tables, and layout.tables=recorder measures those that are written here";
 
-/// A model that is off by no more than this at rates left out is not compared with simulated ones, which take time.
+/// Largest relative error at left-out rates up to which a model is not compared with simulated ones, which take time.
 const GOOD_ENOUGH: f64 = 0.1;
 
-/// The line of a run of one combination of settings, at several arrival rates.
+/// Returns the line of a run of one combination of settings, at several arrival rates.
 ///
 /// # Errors
-/// [`Failure::Usage`] when the run cannot be read, or says of no rate that it keeps the bound; with what to measure.
+/// [`Failure::Usage`] if the run cannot be read or shows no rate that keeps the bound; with the measurements to add.
 pub fn model_line(path: &Path, config: &AdmissionConfig) -> Result<ModelLine, Failure> {
     let place = format!("admission.model \"{}\"", path.display());
     let wrong = |what: String| Failure::refused(Refusal::about(&*place, what));
@@ -71,8 +71,8 @@ pub fn model_line(path: &Path, config: &AdmissionConfig) -> Result<ModelLine, Fa
     })
 }
 
-/// The line that a search found and verified, for this quantile and bound or for stricter ones: what keeps a higher quantile below a lower
-/// bound keeps this one too.
+/// Returns the line that a search found and verified for this quantile and bound or stricter ones: a load that keeps a higher quantile below a
+/// lower bound keeps this bound too.
 fn verified(run: &Run, config: &AdmissionConfig) -> Option<(f64, String)> {
     let lines = load_lines(&run.file.study, &run.measurements);
     let [line] = lines.as_slice() else { return None };
@@ -84,12 +84,12 @@ fn verified(run: &Run, config: &AdmissionConfig) -> Option<(f64, String)> {
     Some((rate_per_s, format!("the verified load line {}/s for {figure} below {below}", show_number(rate_per_s))))
 }
 
-/// A model with what it says of the quantile.
+/// A model and its figures for the quantile.
 struct Candidate {
     title: &'static str,
     queue: Box<dyn Queue>,
     is_simulated: bool,
-    /// How far it is off at rates that it was not told of, root mean square.
+    /// Root mean square of the relative errors at rates that the model was not fitted to.
     error: f64,
 }
 
@@ -101,7 +101,7 @@ impl Candidate {
         }
     }
 
-    /// The highest rate that keeps the bound; a simulation is not asked for more digits than it has.
+    /// Returns the highest rate that keeps the bound; for a simulation with no more digits than it supports.
     fn limit_per_s(&self, quantile: f64, bound_s: f64) -> Option<f64> {
         if !self.is_simulated {
             return self.queue.limit_per_s(Target::Quantile(quantile), bound_s);
@@ -116,13 +116,13 @@ impl Candidate {
     }
 }
 
-/// The rate that a model of the measured quantiles permits, as far as those bear it out.
+/// Returns the rate that a model of the measured quantiles permits, as far as the measurements support it.
 fn from_quantiles(points: &Points, workers: u32, config: &AdmissionConfig) -> Result<(f64, String), String> {
     let target = Target::Quantile(config.quantile);
     let around = Surroundings { workers: Some(workers.max(1)), ..Surroundings::default() };
     let bound_s = config.below.as_secs_f64();
     let asked = format!("{target} of response time below {}", show_seconds(bound_s));
-    // What was measured may rule every rate out, whatever a model would say.
+    // The measurements may rule every rate out, whatever a model would predict.
     held_rate(&points.0, config.quantile, bound_s, f64::INFINITY).map_err(|why| why_not(why, &asked))?;
     let told = |error: crate::queueing::fit::FitError| format!("{error}; {REMEDY}");
     let request = Request { target, around, ..Request::default() };
@@ -140,7 +140,7 @@ fn from_quantiles(points: &Points, workers: u32, config: &AdmissionConfig) -> Re
     }
 }
 
-/// The rate that a model permits, as far as what was measured bears it out.
+/// Returns the rate that a model permits, as far as the measurements support it.
 fn from_model(
     best: &Candidate,
     points: &Points,
@@ -171,8 +171,8 @@ fn from_model(
     Ok((rate_per_s, from))
 }
 
-/// The rate between the two measured ones that the bound lies between, where no model describes the quantiles but neighbours predict each
-/// other.
+/// Returns the rate interpolated between the two measured ones on either side of the bound, if no model describes the quantiles but
+/// neighbouring points predict each other.
 fn interpolated(
     points: &Points,
     config: &AdmissionConfig,
@@ -200,14 +200,14 @@ fn interpolated(
     ))
 }
 
-/// A fit to the quantiles of a model that says itself how times are distributed.
+/// Returns the candidate of a fit to the quantiles, for a model with a distribution of its own.
 fn exact(fit: &Fit, around: &Surroundings) -> Option<Candidate> {
     let queue = fit.queue(around).filter(|queue| queue.has_quantiles())?;
     let error = fit.leave_one_out.as_ref()?.relative_error_rms;
     Some(Candidate { title: fit.title, queue, is_simulated: false, error })
 }
 
-/// A fit to the means of a model whose quantiles are simulated; what it is off by is told by the quantiles, which it was not fitted to.
+/// Returns the candidate of a fit to the means, for a model with simulated quantiles; its error is measured at the quantiles, which it was not fitted to.
 fn simulated(fit: &Fit, points: &Points, around: &Surroundings, quantile: f64) -> Option<Candidate> {
     let queue = fit.queue(around)?;
     let candidate = Candidate { title: fit.title, queue, is_simulated: true, error: 0.0 };
@@ -217,7 +217,7 @@ fn simulated(fit: &Fit, points: &Points, around: &Surroundings, quantile: f64) -
         let Some(seen) = point.quantiles.iter().find(|seen| (seen.quantile - quantile).abs() < 1e-9) else { continue };
         squares.push((candidate.quantile_s(rate, quantile)? / seen.value_s - 1.0).powi(2));
     }
-    // As many as identify its three parameters, and one.
+    // Three points identify its three parameters, and a fourth one tests them.
     let error = (squares.len() > 3).then(|| (squares.iter().sum::<f64>() / squares.len() as f64).sqrt())?;
     Some(Candidate { error, ..candidate })
 }

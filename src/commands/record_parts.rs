@@ -1,6 +1,6 @@
-//! The parts of a recorder that a configuration asks for: lines in, blocks in, processing, forwarding, the ticket office. Main type: [`Parts`].
+//! The configured parts of a recorder: intake of lines, intake of blocks, processing, forwarding, the ticket office. Main type: [`Parts`].
 //!
-//! They are stopped in the order in which data flow, so that each can finish with what the one before has given it.
+//! They are stopped in the direction of the data flow, so that each can finish the data it got from the previous one.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::recorder::processing::{BlockCounts, Form, Processing};
 use crate::recorder::upload::{CameraList, Station};
 use crate::recorder::{End, Recorder, log};
 
-/// Says at what rate the load is held, where that comes from, and for which bound.
+/// Reports the rate that holds the load, its origin, and its bound.
 pub(super) fn say_line(line: &ModelLine, admission: &AdmissionConfig) {
     let bound = crate::units::show_seconds(admission.below.as_secs_f64());
     let bound = format!("{} of commit times below {bound}", Target::Quantile(admission.quantile));
@@ -31,7 +31,7 @@ pub(super) fn say_line(line: &ModelLine, admission: &AdmissionConfig) {
     log::info("the load is held at a line that was measured", &facts);
 }
 
-/// What runs.
+/// The running parts.
 #[derive(Default)]
 pub(super) struct Parts {
     recorder: Option<Recorder>,
@@ -42,20 +42,20 @@ pub(super) struct Parts {
     metrics: Option<MetricsListener>,
 }
 
-/// How it ended.
+/// The counts at the end of a recorder.
 pub(super) struct Ended {
-    /// Of measurement data.
+    /// Counts of measurement data.
     pub(super) end: End,
-    /// Blocks acknowledged, where they were taken in.
+    /// Number of blocks acknowledged; `None` without an intake of blocks.
     pub(super) uploaded: Option<u64>,
-    /// Blocks brought to another inbox, where that is done.
+    /// Number of blocks forwarded to another inbox; `None` without forwarding.
     pub(super) forwarded: Option<u64>,
-    /// What became of blocks, where they were processed.
+    /// Counts of processed blocks; `None` without processing.
     pub(super) blocks: Option<BlockCounts>,
 }
 
 impl Parts {
-    /// Starts all that is configured; what runs already is stopped when one cannot be started.
+    /// Starts everything that is configured; if a part cannot be started, those already running are stopped.
     pub(super) fn start(config: &Config, database: Option<Arc<dyn Database>>) -> Result<Self, Failure> {
         let mut parts = Parts::default();
         match parts.start_all(config, database) {
@@ -85,7 +85,7 @@ impl Parts {
         Ok(())
     }
 
-    /// What is shown at an address of its own: all that intakes would show, and the rest where there is none.
+    /// Returns the metrics for a separate address: those that intakes would show, and those of the other parts if there is no intake.
     fn shown(&self) -> Vec<Shown> {
         match (&self.recorder, &self.station) {
             (Some(recorder), _) => vec![Box::new(recorder.metrics_page())],
@@ -99,7 +99,7 @@ impl Parts {
         }
     }
 
-    /// Whoever answers `/metrics` shows what the parts behind it do.
+    /// Adds the metrics of later parts to those of the part that answers `/metrics`.
     fn join_metrics(&self) {
         match (&self.processing, &self.station, &self.recorder) {
             (Some(processing), Some(station), _) => station.show_also(Box::new(processing.metrics())),
@@ -141,7 +141,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Where it listens, by name.
+    /// Returns the listening addresses, by name.
     pub(super) fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
         let lines = self.recorder.iter().flat_map(Recorder::addresses);
         let blocks = self.station.iter().flat_map(Station::addresses);
@@ -150,7 +150,7 @@ impl Parts {
         lines.chain(blocks).chain(office).chain(metrics).collect()
     }
 
-    /// Why it cannot go on, if that is so.
+    /// Returns why the recorder cannot go on, if that is so.
     pub(super) fn failure(&self) -> Option<String> {
         let lines = self.recorder.as_ref().and_then(Recorder::failure);
         let uploads = || self.station.as_ref().and_then(Station::failure);
@@ -159,19 +159,19 @@ impl Parts {
         lines.or_else(uploads).or_else(processing).or_else(forwarding)
     }
 
-    /// Whether data are taken in.
+    /// Returns whether data is taken in.
     pub(super) fn takes_in(&self) -> bool {
         self.recorder.as_ref().is_none_or(Recorder::takes_in)
     }
 
-    /// The part that did nothing for this long, though nobody but itself kept it from it.
+    /// Returns the name of a part that made no progress for this long although only it was responsible.
     pub(super) fn stuck(&self, within: Duration) -> Option<String> {
         let uploads = || self.station.as_ref().filter(|station| station.is_stuck(within));
         let lines = self.recorder.as_ref().and_then(|recorder| recorder.stuck(within));
         lines.or_else(|| uploads().map(|_| "all threads of the uploads did nothing".to_owned()))
     }
 
-    /// How it goes, in a line.
+    /// Returns the status in one line.
     pub(super) fn status(&self) -> String {
         let Some(recorder) = &self.recorder else { return "running".to_owned() };
         let counts = recorder.counts();
@@ -181,12 +181,12 @@ impl Parts {
         }
     }
 
-    /// The part that takes measurement data in.
+    /// Returns the part that takes measurement data in.
     pub(super) fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_ref()
     }
 
-    /// Reads all certificates again; nothing is changed.
+    /// Reads all certificates again without changing anything.
     pub(super) fn read_certificates(&self) -> Result<Vec<Renewal>, String> {
         let lines = self.recorder.iter().map(Recorder::read_certificates);
         let blocks = self.station.iter().map(Station::read_certificates);
@@ -195,21 +195,21 @@ impl Parts {
         lines.chain(blocks).chain(office).chain(metrics).collect()
     }
 
-    /// Lets the cameras of another list in from now on.
+    /// Replaces the list of cameras that may upload.
     pub(super) fn renew_cameras(&self, list: CameraList) {
         if let Some(station) = &self.station {
             station.renew_cameras(list);
         }
     }
 
-    /// Lets these read from now on.
+    /// Replaces the list of readers.
     pub(super) fn renew_readers(&self, readers: &[(String, String)]) {
         if let Some(office) = &self.office {
             office.renew_readers(readers);
         }
     }
 
-    /// Stops everything.
+    /// Stops all parts and returns their counts.
     pub(super) fn stop(self) -> Ended {
         if let Some(metrics) = self.metrics {
             metrics.stop();

@@ -1,7 +1,7 @@
-//! SIGHUP: the configuration is read again, and what can be changed while the recorder runs is changed.
+//! Reload on SIGHUP: reads the configuration again and applies the settings that can change while the recorder runs.
 //!
-//! Main function: [`reload`]. Invariants: all of it is changed or nothing, and what stays as it was is said. What holds afterwards is as safe as what a
-//! recorder is started with: an address stays until the restart, and so it is judged by the old address what may be changed.
+//! Main function: [`reload`]. Invariants: a reload changes everything or nothing, and reports settings that stay as they were. The result is as safe as a
+//! configuration at the start: a listening address stays until the restart, so changed settings are judged with the old address.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::recorder::intake::Renewal;
 use crate::recorder::log;
 use crate::recorder::upload::CameraList;
 
-/// Reads the configuration and the files that it names again, and applies what can be applied; the configuration as it holds from now on.
+/// Reads the configuration and the files that it names again, applies what can be applied, and returns the configuration in force.
 pub(super) fn reload(path: &Path, current: Config, parts: &Parts) -> Config {
     let prepared = read_config(path)
         .map_err(|error| error.to_string())
@@ -37,7 +37,7 @@ pub(super) fn reload(path: &Path, current: Config, parts: &Parts) -> Config {
     held
 }
 
-/// All that is to be changed, read and checked.
+/// All changes, read and checked.
 struct Prepared {
     held: Config,
     line: Option<ModelLine>,
@@ -52,13 +52,13 @@ impl Prepared {
         let is_other_line = new.admission != current.admission;
         let model = new.admission.model.as_deref().filter(|_| is_other_line);
         let line = model.map(|run| model_line(run, &new.admission)).transpose().map_err(|error| error.to_string())?;
-        // Passwords are looked at even where the configuration is the same: they stand in a file of their own.
+        // Passwords are read even if the configuration is unchanged: they are in a separate file.
         let users = held.intake.blocks.users.as_deref().filter(|_| held.takes_blocks());
         let cameras = users.map(|users| CameraList::read(Some(users))).transpose()?;
         Ok(Prepared { certificates: parts.read_certificates()?, held, line, cameras })
     }
 
-    /// Changes it. Nothing here can go wrong.
+    /// Applies the changes. This cannot fail.
     fn apply(self, current: &Config, parts: &Parts, applied: &mut Vec<&'static str>) -> Config {
         let Prepared { held, line, certificates, cameras } = self;
         log::configure(held.log);
@@ -85,8 +85,8 @@ impl Prepared {
     }
 }
 
-/// What holds from now on: the new settings that can be changed, and the others as they were. An intake that was not there at the start has nothing
-/// to change.
+/// Returns the configuration in force: new values of the settings that can change, old values of the others. An intake that did not exist at the start
+/// has nothing to change.
 fn merge(new: &Config, current: &Config) -> Config {
     let mut held = current.clone();
     let listening = |config: &Config| [config.intake.http.clone(), config.intake.tcp.clone()];
@@ -107,7 +107,7 @@ fn merge(new: &Config, current: &Config) -> Config {
     held
 }
 
-/// Whether everybody could come in by an address that stays until the restart.
+/// Fails if anybody could use an address that stays until the restart.
 fn check_doors(path: &Path, held: &Config) -> Result<(), String> {
     for (name, listen) in [("http", &held.intake.http), ("tcp", &held.intake.tcp)] {
         let Some(ListenConfig { listen, tokens, .. }) = listen else { continue };
@@ -122,7 +122,7 @@ fn check_doors(path: &Path, held: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Settings that are changed.
+/// Returns the names of changed settings.
 fn different(held: &Config, current: &Config) -> Vec<&'static str> {
     let tokens = |config: &Config| {
         [&config.intake.http, &config.intake.tcp].map(|listen| listen.as_ref().map(|listen| listen.tokens.clone()))
@@ -139,7 +139,7 @@ fn different(held: &Config, current: &Config) -> Vec<&'static str> {
     others(&settings)
 }
 
-/// Settings of the new file that do not hold yet.
+/// Returns the names of settings in the new file that are not in force yet.
 fn fixed(new: &Config, held: &Config) -> Vec<&'static str> {
     let (intake, own) = (&new.intake, &held.intake);
     let rest =
@@ -168,7 +168,7 @@ fn fixed(new: &Config, held: &Config) -> Vec<&'static str> {
     others(&settings)
 }
 
-/// The names of settings that are not the same.
+/// Returns the names of settings that differ.
 fn others(settings: &[(&'static str, bool)]) -> Vec<&'static str> {
     settings.iter().filter(|(_, is_same)| !is_same).map(|(name, _)| *name).collect()
 }

@@ -1,6 +1,6 @@
-//! What the one who started the recorder is told of it: that it takes data in, that all its parts move, how it goes. Main type: [`Supervised`].
+//! Reports to the supervisor that started the recorder: it takes data in, all its parts make progress, its status. Main type: [`Supervised`].
 //!
-//! Invariant: a part that is stuck ends the signs of life; a database that is down does not.
+//! Invariant: a part that is stuck ends the signs of life; a database that is down does not end them.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use super::record_parts::Parts;
 use crate::recorder::log;
 use crate::recorder::supervisor::Supervisor;
 
-/// How often it is looked how it goes.
+/// Interval between two status reports.
 const STATUS_EVERY: Duration = Duration::from_secs(5);
-/// Signs of life within the time of one that is asked for.
+/// Number of signs of life sent in the time in which one is required.
 const SIGNS: u32 = 4;
-/// What comes to an end beside the writers, and is not bounded by their time: requests, uploads, the last sync.
+/// Time for everything at the end that the time of the writers does not bound: requests, uploads, the last sync.
 const END_MAX: Duration = Duration::from_secs(60);
 
-/// Whoever is told, and what he was told.
+/// The supervisor, and what was reported to it.
 pub(super) struct Supervised {
     supervisor: Supervisor,
     is_ready: bool,
@@ -31,7 +31,7 @@ impl Supervised {
         Supervised { supervisor, is_ready: false, status, looked: None, was_alive: None, stuck: None }
     }
 
-    /// Tells what there is to tell now.
+    /// Reports everything that has changed.
     pub(super) fn look(&mut self, parts: &Parts) {
         if !self.supervisor.is_there() {
             return;
@@ -75,21 +75,21 @@ impl Supervised {
         self.stuck = stuck;
     }
 
-    /// The configuration is read again now.
+    /// Reports that the configuration is being read again.
     pub(super) fn begin_reload(&self) {
         if self.is_ready {
             self.supervisor.reloading();
         }
     }
 
-    /// That is done.
+    /// Reports that the reload is complete.
     pub(super) fn end_reload(&self) {
         if self.is_ready {
             self.supervisor.ready(&self.status);
         }
     }
 
-    /// It comes to an end; its writers may go on for this long.
+    /// Reports that the recorder is stopping; its writers may take up to `drain`.
     pub(super) fn stopping(&self, reason: &str, drain: Duration) {
         self.supervisor.stopping(&format!("stopping: {reason}"), drain + END_MAX);
     }

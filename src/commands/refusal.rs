@@ -1,4 +1,4 @@
-//! Why a request is wrong: a sentence, and of it what a program can use. Main type: [`Refusal`].
+//! The reason why a request is wrong: a sentence, and its parts for programs. Main type: [`Refusal`].
 
 use clap::error::ContextKind;
 use serde::Serialize;
@@ -11,41 +11,41 @@ use crate::server::ServerError;
 use crate::store::StoreError;
 use crate::study::{StudyError, StudyErrors};
 
-/// Why a request is wrong. As JSON it is the `error` of a document.
+/// The reason why a request is wrong. As JSON it is the `error` of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// What is wrong: `usage`, `study`, `run`, `import`, `server`, `database`.
+    /// The wrong part: `usage`, `study`, `run`, `import`, `server`, `database`.
     pub kind: &'static str,
-    /// Where: an option, a file and its line, an argument; none where the sentence has none.
+    /// The place: an option, a file and its line, an argument; `None` if the sentence names none.
     pub place: Option<String>,
     /// The whole sentence, as people read it.
     pub says: String,
-    /// What to do about it; none where the sentence names none, or names it in passing.
+    /// The remedy; `None` if the sentence names none, or names it in passing.
     pub remedy: Option<String>,
-    /// Everything else that is wrong with the same study.
+    /// Further errors in the same study.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<Refusal>,
 }
 
 impl Refusal {
-    /// A sentence about the request.
+    /// Creates a refusal from a sentence about the request.
     pub fn new(says: impl Into<String>) -> Self {
         Refusal { kind: "usage", place: None, says: says.into(), remedy: None, others: Vec::new() }
     }
 
-    /// What is wrong at a place, with the remedy.
+    /// Creates a refusal from a place, what is wrong there, and the remedy.
     pub fn at(place: impl Into<String>, what: impl std::fmt::Display, remedy: impl Into<String>) -> Self {
         Refusal::about(place, Fault::new(what.to_string(), remedy))
     }
 
-    /// What is wrong at a place.
+    /// Creates a refusal from a place and a fault there.
     pub fn about(place: impl Into<String>, fault: impl Into<Fault>) -> Self {
         let place = place.into();
         let refusal = Refusal::from(fault.into().about(&place));
         Refusal { place: Some(place), ..refusal }
     }
 
-    /// Arguments that clap does not accept.
+    /// Creates a refusal from arguments that clap does not accept.
     pub fn of_arguments(error: &clap::Error) -> Self {
         let told = error.render().to_string();
         let first = told.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ").to_owned();
@@ -54,7 +54,7 @@ impl Refusal {
         Refusal { place, remedy, ..Refusal::new(first) }
     }
 
-    /// The error of a part, with its causes.
+    /// Creates a refusal from an error with its causes.
     pub fn of(error: &anyhow::Error) -> Self {
         let causes = || error.chain();
         let plain = Refusal::new(sentence(error));

@@ -1,4 +1,4 @@
-//! `loadline report`: tables on the terminal and `report.html`, from what is stored alone.
+//! `loadline report`: tables on the terminal and `report.html`, from stored data alone.
 
 use anyhow::Context;
 use serde::Serialize;
@@ -16,11 +16,11 @@ struct Several<'a> {
     runs: &'a [Findings],
 }
 
-/// Prints the findings of runs, then writes a `report.html` into each: on a full disk the figures are seen all the same. As JSON it is one document: the findings
-/// of the only run, or an object with those of several.
+/// Prints the findings of runs, then writes a `report.html` into each, in this order so that the figures appear even if the disk is full. As JSON it is one document: the
+/// findings of the only run, or an object with those of several.
 ///
 /// # Errors
-/// [`Failure::Broken`] when something cannot be written.
+/// [`Failure::Broken`] if something cannot be written.
 pub fn publish(runs: &[Run], is_json: bool, is_strict: bool) -> Result<Status, Failure> {
     let analyse = |run: &Run| {
         let (study, environment) = (&run.file.study, &run.file.environment);
@@ -56,7 +56,7 @@ pub fn publish(runs: &[Run], is_json: bool, is_strict: bool) -> Result<Status, F
     Ok(all.iter().map(|findings| status_of(findings, is_strict)).chain(of_files).max().unwrap_or(Status::Valid))
 }
 
-/// Whether something is invalid or, when asked to be strict, contradicted.
+/// Returns the status: invalid if something is invalid or, in strict mode, a claim is contradicted.
 fn status_of(findings: &Findings, is_strict: bool) -> Status {
     let is_contradicted = is_strict && findings.claims.iter().any(|claim| claim.verdict == ClaimVerdict::Contradicted);
     if findings.valid && !is_contradicted { Status::Valid } else { Status::Invalid }

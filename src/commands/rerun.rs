@@ -1,6 +1,6 @@
 //! A run's own `run.toml` as a study, and the command that began a run, so that every run can be repeated.
 //!
-//! Main functions: [`study_of_run`], [`words_of`]. Invariant: what is repeated has the same cases, repeats and seed as the run.
+//! Main functions: [`study_of_run`], [`words_of`]. Invariant: the repeated study has the same cases, repeats and seed as the run.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::store::RunFile;
 use crate::study::{Names, Study, without_passwords};
 use crate::trial::Case;
 
-/// The study of a run, where the arguments name its `run.toml` or its directory; none where they name a study.
+/// Returns the study of a run if the arguments name its `run.toml` or its directory; `None` if they name a study.
 ///
 /// # Errors
-/// A sentence, when the file cannot be understood, cannot be built by this version, or is to be changed on the way.
+/// Fails with a sentence if the file cannot be understood, cannot be built by this version, or is to be changed by options.
 pub fn study_of_run(arguments: &StudyArguments, names: &Names) -> Option<Result<Study, Failure>> {
     let named = arguments.study.as_deref()?;
     let is_study = crate::study::BUNDLED.iter().any(|bundled| bundled.name == named)
@@ -43,7 +43,7 @@ fn resolved(file: RunFile, named: &str, arguments: &StudyArguments, names: &Name
     Ok(study)
 }
 
-/// The words of the command that begins a run of a study, without passwords.
+/// Returns the words of the command that starts a run of a study, without passwords.
 pub fn words_of(arguments: &StudyArguments, study: &Study) -> Vec<String> {
     let StudyArguments { study: named, ycsb, sets, quick, seed } = arguments;
     let mut words = vec!["loadline".to_owned(), "run".to_owned()];

@@ -1,4 +1,4 @@
-//! `loadline run`: executes a study's trials, round by round, until every case is settled; then reports.
+//! `loadline run`: executes a study's trials, round by round, until every case is settled, and then reports.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -30,24 +30,24 @@ use crate::study::repeat::Settled;
 use crate::study::{Passwords, Study};
 use crate::trial::Trial;
 
-/// Trials one behind the other in which the database stands still, until no more are begun.
+/// Number of consecutive trials with a database that stands still after which no more are begun.
 const LATE_MAX: u32 = 2;
 
-/// Where a run goes.
+/// The destination of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
     /// A new directory named after study and time.
     New,
-    /// This new directory.
+    /// The given new directory.
     Out(PathBuf),
-    /// A directory that a former run began.
+    /// The directory of an earlier run, which is continued.
     Resume(PathBuf),
 }
 
 /// Runs a study.
 ///
 /// # Errors
-/// [`Failure::Usage`] when something is wrong before anything was started; [`Failure::Broken`] when the run cannot go on.
+/// [`Failure::Usage`] for errors found before anything was started; [`Failure::Broken`] if the run cannot go on.
 pub fn run(
     study: &Study,
     passwords: Passwords,
@@ -60,7 +60,7 @@ pub fn run(
     server::install_signal_handlers();
     remove_leftovers().map_err(Failure::usage)?;
     let (mut directory, finished) = open(study, destination, words).map_err(Failure::usage)?;
-    // What is stored is the study as it was written.
+    // The study is stored as it was written.
     let study = &budget.planned(study);
     let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
     let is_resumed = !finished.is_empty();
@@ -119,7 +119,7 @@ pub fn run(
     Ok(if interrupted() || !is_clean { Status::Invalid } else { status })
 }
 
-/// The trials of a round; none where nothing is left to be done.
+/// Returns the trials of a round; `None` if nothing is left to do.
 fn open_round(study: &Study, round: u32, outcomes: &Outcomes, searched: &[Measurement]) -> Option<Vec<Trial>> {
     let trials = match &study.goal {
         Some(goal) => goal::open_round(study, goal, round, searched),
@@ -129,7 +129,7 @@ fn open_round(study: &Study, round: u32, outcomes: &Outcomes, searched: &[Measur
     (!is_over).then_some(trials)
 }
 
-/// Why no more trials are begun.
+/// Returns why no more trials are begun.
 fn said_of_standing(directory: &RunDirectory) -> String {
     let remedy = format!("continue with the same command and --resume {}", directory.path().display());
     format!(
@@ -137,7 +137,7 @@ fn said_of_standing(directory: &RunDirectory) -> String {
     )
 }
 
-/// Notes in the run, and for the reader, what the database of a trial is.
+/// Notes the facts about a trial's database, in the run and for the user.
 fn note_database(
     trial: &Trial,
     current: &mut Current,
@@ -153,7 +153,7 @@ fn note_database(
     }
 }
 
-/// How long rounds of trials take, by which a rehearsal ends.
+/// Durations of rounds of trials, which decide when a rehearsal ends.
 struct Rounds {
     begun: Instant,
     round_begun: Instant,
@@ -166,7 +166,7 @@ impl Rounds {
         Rounds { begun: now, round_begun: now, longest_s: 0.0 }
     }
 
-    /// Ends the round before this one; whether this one begins.
+    /// Ends the previous round and returns whether the next one begins.
     fn goes_on(&mut self, study: &Study, round: u32) -> bool {
         self.longest_s = self.longest_s.max(self.round_begun.elapsed().as_secs_f64());
         self.round_begun = Instant::now();
@@ -174,8 +174,8 @@ impl Rounds {
     }
 }
 
-/// Stops the database, and says what was kept of it and how an interrupted run goes on. Whether all tables that the run made on somebody
-/// else's server are gone.
+/// Stops the database, and reports what was kept of it and how to continue an interrupted run. Returns whether all tables that the run made on a
+/// foreign server are gone.
 fn finish((mut stage, noted): (Stage, Noted), progress: Progress, directory: &RunDirectory) -> bool {
     noted.keep();
     let (kept, staying) = stage.end();
@@ -188,10 +188,10 @@ fn finish((mut stage, noted): (Stage, Noted), progress: Progress, directory: &Ru
     staying.is_empty()
 }
 
-/// Everything that can be known to be wrong before something is started; what is planned is held to it too.
+/// Checks everything that can be found wrong before anything is started; `loadline plan` makes the same checks.
 ///
 /// # Errors
-/// The first thing that is wrong with a case, or that this machine lacks for it.
+/// Fails with the first problem of a case or of this machine.
 pub fn check(study: &Study) -> anyhow::Result<()> {
     for case in &study.cases {
         let settings = &case.settings;
@@ -214,12 +214,12 @@ pub fn check(study: &Study) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// An embedded database without a file is given one later.
+/// Ignores the error that an embedded database has no file: it gets one later.
 fn needs_a_file(error: DatabaseError) -> anyhow::Result<()> {
     if error == DatabaseError::NoFile { Ok(()) } else { Err(error.into()) }
 }
 
-/// The directory of a run that is given none.
+/// Returns the directory of a run for which none is given.
 pub(super) fn new_directory(study: &Study) -> PathBuf {
     Path::new("runs").join(format!("{}-{}", study.name, now_utc().replace(':', "")))
 }
@@ -247,14 +247,14 @@ fn open(
     Ok((directory, Vec::new()))
 }
 
-/// The database could not be set up at all, or refused tables or statements: the request is wrong, and a directory that was
-/// made for it goes.
+/// Ends a run whose database could not be set up at all or refused tables or statements: the request is wrong, and a directory made
+/// for the run is removed.
 fn nothing_done(why: &str, directory: RunDirectory, stage: Stage, destination: &Destination) -> Failure {
     let path = directory.path().to_owned();
     drop(stage);
     drop(directory);
     if !matches!(destination, Destination::Resume(_)) {
-        // It holds nothing; if it cannot be removed it does no harm.
+        // The directory holds no measurements; it does no harm if it cannot be removed.
         let _ = std::fs::remove_dir_all(path);
     }
     Failure::refused(why.to_owned())
@@ -264,7 +264,7 @@ fn outcome_of(measurement: &Measurement) -> (String, Option<f64>) {
     (measurement.trial.id.clone(), measurement.is_valid().then(|| measurement.settles_by()))
 }
 
-/// Writes a finished trial to the run directory, and notes how long it took.
+/// Writes a finished trial to the run directory, and notes its duration.
 fn keep(
     executed: &Executed,
     directory: &mut RunDirectory,
@@ -274,7 +274,7 @@ fn keep(
     noted.take_in(&executed.measurement, stage.current_mut().map(|current| &mut current.took));
     match directory.append(&executed.measurement, &executed.samples) {
         Err(error) if error.is_full() => {
-            // The database has filled the disk. Without it there is room for the evidence, and the next trial makes its own.
+            // The database has filled the disk. Without it there is room for the evidence, and the next trial makes a new one.
             stage.leave();
             directory.append(&executed.measurement, &executed.samples)
         }
@@ -282,13 +282,13 @@ fn keep(
     }
 }
 
-/// How many rounds there are at most.
+/// Returns the largest number of rounds.
 fn rounds_max(study: &Study) -> u32 {
     // A search ends by itself.
     if study.goal.is_some() { u32::MAX } else { plan::rounds_max(study) }
 }
 
-/// Trials that are still needed at least.
+/// Returns the smallest number of trials that are still needed.
 fn left(study: &Study, round: u32, outcomes: &Outcomes, searched: &[Measurement]) -> u64 {
     if let Some(goal) = &study.goal {
         return goal::open_round(study, goal, round, searched).len() as u64;

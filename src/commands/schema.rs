@@ -1,6 +1,6 @@
-//! `loadline schema`: what files may say and what commands print, as JSON Schema; and the reference page of all settings.
+//! `loadline schema`: the contents of files and the output of commands as JSON Schema; and the reference page of all settings.
 //!
-//! Main functions: [`document`] and [`reference()`]. Invariant: both come from the tables that files are read by, and from the types that are
+//! Main functions: [`document`] and [`reference()`]. Invariant: both come from the tables that read the files and from the types that are
 //! printed; nothing is listed here.
 
 use schemars::generate::SchemaSettings;
@@ -18,12 +18,12 @@ use crate::written::schema::{DIALECT, schema};
 /// Prints a schema.
 ///
 /// # Errors
-/// When stdout cannot be written.
+/// Fails if stdout cannot be written.
 pub fn run(what: Described) -> Result<Status, Failure> {
     print_json(&document(what)).map(|()| Status::Valid)
 }
 
-/// A schema (JSON Schema, draft 2020-12).
+/// Returns a schema (JSON Schema, draft 2020-12).
 pub fn document(what: Described) -> Json {
     match what {
         Described::Study => schema(&STUDY, "Study file of loadline"),
@@ -32,7 +32,7 @@ pub fn document(what: Described) -> Json {
     }
 }
 
-/// What `run --json` and `report --json` print: what was found, of one run or of several; or what a durability test found.
+/// Returns the schema of `run --json` and `report --json`: the findings of one run or of several, or of a durability test.
 fn results() -> Json {
     let generator = || SchemaSettings::draft2020_12().for_serialize().into_generator();
     let mut found = generator().into_root_schema_for::<Findings>();
@@ -61,13 +61,13 @@ fn results() -> Json {
         schema.remove("$schema");
         schema.remove("title");
         document["$defs"][name] = schema.to_value();
-        // It stands in the document of one run, and not in each of several.
+        // The version is in the document of one run, and not in each of several.
         document["$defs"][name]["properties"]["version"] = true.into();
     }
     document
 }
 
-/// What the page begins with.
+/// The beginning of the reference page.
 const BEGINNING: &str = "\
 # All settings
 
@@ -84,7 +84,7 @@ Every setting of a study can be changed by `--set`.
 beside `study.schema.json` with what was printed.
 ";
 
-/// The page `docs/reference.md`.
+/// Returns the page `docs/reference.md`.
 pub fn reference() -> String {
     let (study, recorder) = (chapter("Study file", &STUDY), chapter("Recorder's file", &RECORDER_FILE));
     format!("{BEGINNING}\n{study}\n{recorder}")

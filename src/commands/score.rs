@@ -1,6 +1,6 @@
 //! `loadline score`: points for alternatives from runs or from tables, with a verdict.
 //!
-//! Main function: [`run`]. Invariant: what is printed is what [`crate::report::score`] says; nothing is calculated here.
+//! Main function: [`run`]. Invariant: all calculations are in [`crate::report::score`]; this module prints their results.
 
 use std::path::Path;
 
@@ -15,13 +15,13 @@ use crate::report::scored::{Roles, Scored, evidence};
 use crate::scoring::{Evidence, Weighting, evidence_from_csv};
 use crate::store::Run;
 
-/// Beyond it reading counts for less than the digits of a score tell apart.
+/// Largest write weight; beyond it, reads change a score by less than its digits show.
 const WRITE_WEIGHT_MAX: f64 = 1e6;
 
 /// Scores alternatives.
 ///
 /// # Errors
-/// [`Failure::Usage`] when a file or run cannot be read, or does not hold what is scored; [`Failure::Broken`] when the page
+/// [`Failure::Usage`] if a file or run cannot be read or does not hold what is scored; [`Failure::Broken`] if the page
 /// cannot be written.
 pub fn run(arguments: &ScoreArguments, is_json: bool) -> Result<Status, Failure> {
     let write_weight = arguments.write_weight;

@@ -1,17 +1,17 @@
-//! The terminal that is written to: its width, and whether it shows colours.
+//! The terminal of the output: its width, and whether it shows colours.
 //!
-//! Main functions: [`width`], [`coloured`]. Invariant: what goes to a file or a pipe has the width of old and no colours.
+//! Main functions: [`width`], [`coloured`]. Invariant: output to a file or a pipe has a fixed width and no colours.
 
 use std::io::IsTerminal;
 
 use crate::report::terminal::WIDTH;
 
-/// Columns below which nothing can be read.
+/// Smallest width in columns that is used; narrower output cannot be read.
 const WIDTH_LEAST: u16 = 40;
 const RED: &str = "\x1b[1;31m";
 const PLAIN: &str = "\x1b[0m";
 
-/// Columns of the terminal: what `COLUMNS` says, else what the terminal says; 120 where the output is no terminal.
+/// Returns the width of the terminal in columns: that of `COLUMNS`, else that of the terminal; 120 if the output is no terminal.
 pub fn width() -> u16 {
     if !std::io::stdout().is_terminal() {
         return WIDTH;
@@ -27,7 +27,7 @@ fn columns() -> Option<u16> {
     (result == 0 && size.ws_col > 0).then_some(size.ws_col)
 }
 
-/// The report with its warnings in red, where a terminal shows it and `NO_COLOR` does not forbid it.
+/// Returns the report with its warnings in red, if the output is a terminal and `NO_COLOR` does not forbid it.
 pub fn coloured(text: &str) -> String {
     let is_forbidden = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     if is_forbidden || !std::io::stdout().is_terminal() { text.to_owned() } else { with_red(text) }

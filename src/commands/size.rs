@@ -1,6 +1,6 @@
-//! `loadline size`: how many sources a server takes, what limits it, and what so many sources need.
+//! `loadline size`: how many sources a server carries, which resource limits it, and what a number of sources needs.
 //!
-//! Main function: [`run`]. Invariant: the arithmetic is in [`crate::sizing`]; here arguments become figures, and figures text.
+//! Main function: [`run`]. Invariant: the arithmetic is in [`crate::sizing`]; this module reads arguments and writes text.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,28 +13,28 @@ use crate::fault::{Fault, fault};
 use crate::sizing::{Figure, Limit, Resource, Server, SourceKind, needs, size};
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration, show_bit_rate, show_bytes, show_number, show_seconds};
 
-/// Share of what a source makes that must come out of its link for the source to be carried.
+/// Share of a source's data that must pass its link for the source to count as carried.
 const CARRIED: f64 = 0.98;
 
-/// The answer.
+/// The result of a sizing.
 #[derive(Debug, Serialize)]
 struct Sizing {
     source: Value,
     limits: Vec<Value>,
     bottleneck: Option<&'static str>,
-    /// Whole sources that the bottleneck carries.
+    /// Number of whole sources that the bottleneck carries.
     sources: Option<u64>,
     sources_ci95: Option<[u64; 2]>,
-    /// Only with --sources.
+    /// Resources for a given number of sources; only with --sources.
     #[serde(skip_serializing_if = "Option::is_none")]
     needs: Option<Value>,
     notes: Vec<SizeNote>,
 }
 
-/// Sizes.
+/// Sizes a server for the sources of the arguments.
 ///
 /// # Errors
-/// [`Failure::Usage`] when an argument is wrong, or nothing is told of the server.
+/// [`Failure::Usage`] if an argument is wrong or nothing is known about the server.
 pub fn run(arguments: &SizeArguments, is_json: bool) -> Result<Status, Failure> {
     let source = source(arguments)?;
     let mut notes = Vec::new();
@@ -131,7 +131,7 @@ fn positive(option: &str, value: f64) -> Result<f64, Failure> {
     Err(Failure::refused(Refusal::at(option, format!("{value} is not possible"), "it must be more than zero")))
 }
 
-/// A figure, or its interval as `low..high`, whose middle is then the figure.
+/// Reads a figure, or its interval as `low..high`, whose middle is then the figure.
 fn figure(
     option: &str,
     text: Option<&str>,
@@ -188,16 +188,16 @@ fn needs_json(source: &SourceKind, limits: &[Limit], wanted: f64) -> Value {
         "offered_bits_per_s": wanted * source.offered_bits_per_s(),
         "blocks_per_s": wanted * source.offered_blocks_per_s(),
         "servers": servers(limits, wanted, |figure| figure.value),
-        // To be on the safe side of every interval.
+        // The upper end of every interval is on the safe side.
         "servers_safe": servers(limits, wanted, |figure| figure.high),
         "resources": resources,
     })
 }
 
-/// Whole servers, by the resource that is needed most.
+/// Returns the number of whole servers, by the resource that needs most.
 fn servers(limits: &[Limit], wanted: f64, end: fn(Figure) -> f64) -> u64 {
     let most = needs(limits, wanted).into_iter().map(|(_, needed)| end(needed)).fold(0.0, f64::max);
-    // A rounding error is no server.
+    // A rounding error is not a further server.
     (most - 1e-9).ceil().max(0.0) as u64
 }
 
@@ -232,7 +232,7 @@ fn text_of(
     if let (Some(first), Some(sources)) = (limits.first(), sizing.sources) {
         out += &table(rows);
         let [low, high] = sizing.sources_ci95.unwrap_or([sources; 2]);
-        // What a server takes is what its interval is certain of; the middle of it is as often too much as not.
+        // A server is credited only with the lower end of its interval; the middle is too high as often as not.
         let takes = if low == high {
             format!("takes {sources} such sources")
         } else {

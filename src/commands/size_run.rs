@@ -1,6 +1,6 @@
 //! The load line of a run, for sizing.
 //!
-//! Main function: [`load_line_of`]. Invariant: a figure that is not the load line that was asked for is never taken silently.
+//! Main function: [`load_line_of`]. Invariant: a figure other than the requested load line is never used without a note.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ use crate::store::{Run, RunNote};
 use crate::trial::Levels;
 use crate::units::show_bit_rate;
 
-/// What a reader should know about a sizing. As JSON it is an object with `kind`, its figures and `says`.
+/// A note on a sizing for its reader. As JSON it is an object with `kind`, its figures and `says`.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 pub enum SizeNote {
-    /// What the files of the run are.
+    /// A note on the files of the run.
     #[error("{note}")]
     OfRun {
-        /// What is to be known of them.
+        /// The note.
         note: RunNote,
     },
     /// The run's sizes and repeats were shrunk.
@@ -44,7 +44,7 @@ pub enum SizeNote {
         /// The run.
         run: String,
     },
-    /// The run looked for none.
+    /// The run searched for no load line.
     #[error(
         "{run} has no load line: the throughput of {} is taken, which knows no bound on response times; a study with [goal] finds one",
         show_levels(levels)
@@ -55,7 +55,7 @@ pub enum SizeNote {
         /// Levels of the case.
         levels: Levels,
     },
-    /// Sources make more than their links carry.
+    /// Sources produce more than their links carry.
     #[error(
         "a source makes {} and its link carries {}: {:.1} % of its blocks arrive in time, and its backlog grows",
         show_bit_rate(*made_bits_per_s),
@@ -63,25 +63,25 @@ pub enum SizeNote {
         100.0 * carried_share
     )]
     LinkTooSlow {
-        /// What a source makes.
+        /// Bit rate that a source produces.
         made_bits_per_s: f64,
-        /// What its link carries.
+        /// Bit rate that its link carries.
         carried_bits_per_s: f64,
         /// Share of its blocks that arrive in time.
         carried_share: f64,
     },
-    /// Only links were told.
+    /// Only links were described, and no server.
     #[error("nothing is told of the server, so that only what the sources' links carry is known")]
     LinksOnly {},
 }
 
 said!(SizeNote);
 
-/// The load line of a run, with its interval: the only one, or the one among these levels. Of a run without a search, the
-/// highest throughput of a case, with a note.
+/// Returns the load line of a run with its interval: the only one, or the one at the wanted levels. For a run without a search it
+/// returns the highest throughput of a case, with a note.
 ///
 /// # Errors
-/// [`Failure::Usage`] when the run cannot be read, has several load lines that are not told apart, or none.
+/// [`Failure::Usage`] if the run cannot be read, or has no load line or several that the levels do not tell apart.
 pub fn load_line_of(path: &Path, wanted: &[String], notes: &mut Vec<SizeNote>) -> Result<Figure, Failure> {
     let run = Run::open(path).map_err(Failure::usage)?;
     let (study, environment) = (&run.file.study, &run.file.environment);
@@ -130,7 +130,7 @@ fn pick(findings: &Findings, name: &str, wanted: &[String], notes: &mut Vec<Size
     }
 }
 
-/// Without a search: the case with the highest throughput.
+/// Returns the highest throughput of the cases, for a run without a search.
 fn best_case(findings: &Findings, name: &str, wanted: &[String], notes: &mut Vec<SizeNote>) -> Result<Figure, String> {
     let cases = findings.cases.iter().filter(|case| agrees(&case.levels, wanted));
     let best =
@@ -142,7 +142,7 @@ fn best_case(findings: &Findings, name: &str, wanted: &[String], notes: &mut Vec
     Ok(interval.unwrap_or(Figure::exact(mean)))
 }
 
-/// Whether levels are those that were asked for.
+/// Returns whether the levels match the wanted ones.
 fn agrees(levels: &Levels, wanted: &[String]) -> bool {
     wanted.iter().filter_map(|each| each.split_once('=')).all(|(setting, level)| {
         levels

@@ -1,7 +1,7 @@
-//! `loadline watch`: tells a run elsewhere what the machine of its server does.
+//! `loadline watch`: reports the resource use of a server's machine to a run on another machine.
 //!
-//! Main function: [`run`]. Invariants: nothing but counters is told, and that only to whoever knows the token; one who asks slowly, or wrongly, keeps
-//! nobody else waiting.
+//! Main function: [`run`]. Invariants: it reports only counters, and only to clients with the token; a client that sends its request slowly or
+//! wrongly keeps no other client waiting.
 
 use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
@@ -21,23 +21,23 @@ use crate::recorder::intake::Protection;
 use crate::runner::facts::WATCH_TOKEN;
 use crate::server::{install_signal_handlers, interrupted};
 
-/// Who can be served at once; the machine that is watched has other things to do.
+/// Largest number of clients at once; the machine under watch has other work to do.
 const CONNECTIONS_MOST: usize = 16;
-/// Of one address, so that it cannot take all places.
+/// Largest number of clients of one address, so that it cannot take all places.
 const OF_ADDRESS_MOST: usize = 8;
-/// How long somebody may take to ask, and to take a line.
+/// Longest time a client may take to send its request, and to take a line.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Time between two notes that somebody was refused.
+/// Shortest time between two messages about refused clients.
 const TELL_EVERY: Duration = Duration::from_secs(60);
-/// Characters of a token, at least.
+/// Smallest number of characters of a token.
 const TOKEN_LEAST: usize = 16;
-/// How long it sleeps before it looks whether somebody has come, or whether it is to end.
+/// Interval between two checks for new clients and for the end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Watches until SIGTERM or SIGINT.
+/// Serves clients until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an address that cannot be listened on, or may not without a token, and for files that are no certificate.
+/// [`Failure::Usage`] for an address that cannot be listened on or may not be without a token, and for files that are no certificate.
 pub fn run(arguments: &WatchArguments, is_json: bool) -> Result<Status, Failure> {
     let listen = arguments.listen;
     let refuse = |what: String, remedy: String| Failure::refused(Refusal::at("--listen", what, remedy));
@@ -94,18 +94,18 @@ pub fn run(arguments: &WatchArguments, is_json: bool) -> Result<Status, Failure>
     Ok(Status::Valid)
 }
 
-/// What all connections share.
+/// State that all connections share.
 struct Watcher {
     token: Option<String>,
     tls: Option<Protection>,
     served: AtomicUsize,
     places: std::sync::Mutex<Vec<IpAddr>>,
-    /// When it was told last that somebody was refused, and how many were since.
+    /// Time of the last message about refused clients, and number of refusals since.
     told: std::sync::Mutex<(Option<Instant>, u64)>,
 }
 
 impl Watcher {
-    /// Tells that somebody was refused, once in a while: who is refused often does not fill the log.
+    /// Reports a refused client, at most once in [`TELL_EVERY`], so that frequent refusals do not fill the log.
     fn refused(&self, from: IpAddr, error: &Error) {
         let mut told = self.told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if told.0.is_some_and(|at| at.elapsed() < TELL_EVERY) {
@@ -121,14 +121,14 @@ impl Watcher {
     }
 }
 
-/// A place among those that are served; it is free again when this is dropped.
+/// A place for one client, free again when it is dropped.
 struct Place {
     watcher: Arc<Watcher>,
     address: IpAddr,
 }
 
 impl Place {
-    /// One for somebody at this address; none where there is none left.
+    /// Takes a place for a client at this address; `None` if there is none left.
     fn take(watcher: &Arc<Watcher>, address: IpAddr) -> Option<Self> {
         let mut places = watcher.places.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let of_address = places.iter().filter(|other| **other == address).count();
@@ -162,7 +162,7 @@ fn accept(listener: &TcpListener, watcher: &Arc<Watcher>) {
                 }
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(LOOK_EVERY),
-            // Whoever came has gone again, or there is no file left for them: the next one may be served.
+            // The client has gone already, or there is no file descriptor left: the next one may be served.
             Err(_) => std::thread::sleep(LOOK_EVERY),
         }
     }
@@ -185,12 +185,12 @@ fn tell(stream: TcpStream, place: &Place, from: IpAddr) {
         {
             place.watcher.refused(from, &error);
         }
-        // They have gone, which is how it ends.
+        // The client has gone, which is the normal end.
         _ => {}
     }
 }
 
-/// A stream from which is read until a time alone, however little comes at once: asking, and agreeing upon TLS before it, end by then.
+/// A stream that is read only until a deadline, however slowly bytes arrive: TLS handshake and request must be complete by then.
 struct Patient<'s> {
     stream: &'s TcpStream,
     until: Instant,

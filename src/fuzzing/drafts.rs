@@ -1,4 +1,4 @@
-//! Logs of other people's databases, from which studies are drawn.
+//! Logs of other databases, from which studies are drafted.
 
 use std::io::Cursor;
 
@@ -11,7 +11,7 @@ use crate::draft::written::study_text;
 use crate::draft::{Origin, Trier, draft, known};
 use crate::fuzzed::{Target, texts};
 
-/// Logs: a study that is drawn from one can be read, whatever stands in it.
+/// Logs: a study drafted from any log can be read.
 pub(super) static DRAFTS: Target = Target {
     name: "drafts",
     run: |input| {
@@ -50,7 +50,7 @@ pub(super) static DRAFTS: Target = Target {
                 assert!(!study.base.workload.statements.is_empty());
                 assert_eq!(study.base.tables.len(), described.map_or(0, |described| described.len()), "{text}");
             }
-            // A study of which all statements write has none until it is told that it may.
+            // A study whose statements all write has no statements until writes are permitted.
             Err(errors) => assert!(drafted.statements.iter().all(|one| one.fitted.writes), "{errors}\n{text}"),
         }
     },
@@ -102,7 +102,7 @@ pub(super) static DRAFTS: Target = Target {
     is_linear: true,
 };
 
-/// A database that takes every statement.
+/// A database that accepts every statement.
 struct Willing;
 
 impl Trier for Willing {

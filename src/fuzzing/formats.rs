@@ -77,7 +77,7 @@ pub(super) static STUDY: Target = Target {
     is_linear: false,
 };
 
-/// Outputs of YCSB, sysbench and pgbench. The first byte says which; a line of `====` divides files.
+/// Outputs of YCSB, sysbench and pgbench. The first byte selects the tool; a line of `====` separates files.
 pub(super) static IMPORT: Target = Target {
     name: "import",
     run: |input| {
@@ -131,7 +131,7 @@ pub(super) static IMPORT: Target = Target {
         "tps = ",
         "queries:",
     ],
-    // A log that spans days has 100,000 seconds at most, and each of them its figures.
+    // A log that spans days has at most 100,000 seconds, each with its figures.
     memory: (32 << 20, 4 << 10),
     is_linear: true,
 };
@@ -163,7 +163,7 @@ pub(super) static FIGURES: Target = Target {
     is_linear: true,
 };
 
-/// What studies may name.
+/// Returns the names that studies may use.
 pub fn names() -> Names {
     let list = crate::study::NameList::new;
     Names {
@@ -178,7 +178,7 @@ pub fn names() -> Names {
     }
 }
 
-/// Every error has its place, and is told in a line of its own.
+/// Asserts that every error has a place and a line of its own.
 fn assert_places(errors: &StudyErrors, file: &str, text: &str) {
     assert!(!errors.all.is_empty());
     let lines = text.bytes().filter(|byte| *byte == b'\n').count() + 1;

@@ -1,4 +1,4 @@
-//! Traces: what is captured from any log can be read, and what is read is sent once, in order.
+//! Traces: a trace captured from any log can be read, and its statements are sent once, in order.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Cursor;
@@ -11,7 +11,7 @@ use crate::fuzzed::{Target, texts};
 use crate::record::Cells;
 use crate::trace::{Replay, Trace};
 
-/// Logs of which a trace is made, and files that say that they are traces.
+/// Logs from which traces are made, and files that claim to be traces.
 pub(super) static TRACES: Target = Target {
     name: "traces",
     run: |input| {
@@ -36,7 +36,7 @@ pub(super) static TRACES: Target = Target {
                 assert_eq!(trace.events.len(), traced.events());
                 hold(trace, which >= 128);
             }
-            // A log may go over years; a trace may not.
+            // A log may span years; a trace may not.
             Err(fault) => assert!(fault.what.contains("30 days"), "{fault}\n{}", String::from_utf8_lossy(&file)),
         }
     },
@@ -83,7 +83,7 @@ pub(super) static TRACES: Target = Target {
     is_linear: true,
 };
 
-/// Each statement that is sent is sent once, those of a session in their order and over one connection.
+/// Asserts that each statement is sent once, those of a session in order and over one connection.
 fn hold(trace: Trace, writes: bool) {
     let trace = Arc::new(trace);
     let Some(replay) = Replay::of(Arc::clone(&trace), None, writes) else { return };

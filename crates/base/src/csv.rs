@@ -2,7 +2,7 @@
 //!
 //! Main function: [`cells`]. Invariant: a line is either split whole or refused.
 
-/// The cells of a line, without surrounding white space and quotes; a doubled quote within quotes is one quote.
+/// Splits a line into its cells, without surrounding white space and quotes; a doubled quote within quotes is one quote.
 ///
 /// # Errors
 /// When a quote is not closed, or text follows a closed one.
@@ -26,7 +26,7 @@ pub fn cells(line: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// The text up to the closing quote, and what follows it.
+/// Returns the text up to the closing quote, and the text after it.
 fn quoted_cell(text: &str) -> Result<(String, &str), String> {
     let mut cell = String::new();
     let mut rest = text;

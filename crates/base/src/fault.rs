@@ -1,25 +1,25 @@
-//! What is wrong with what somebody wrote, and what to do about it. Main type: [`Fault`], which the macro `fault!` makes.
+//! Errors in what a user wrote, with remedies. Main type: [`Fault`], which the macro `fault!` makes.
 //!
-//! Invariant: what to do is a value of its own, which programs find without taking the sentence apart.
+//! Invariant: the remedy is a value of its own, which programs can read without parsing the sentence.
 
 use std::fmt;
 
-/// What is wrong, and what to do about it. It prints as one sentence of both.
+/// An error with its remedy. It is displayed as one sentence of both.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fault {
-    /// What is wrong: it names the value.
+    /// The error, with the wrong value.
     pub what: String,
-    /// What to do about it; none where that is said in passing.
+    /// The remedy; `None` where the error implies it.
     pub remedy: Option<String>,
 }
 
 impl Fault {
-    /// What is wrong, and what to do about it.
+    /// Creates a fault from an error and its remedy.
     pub fn new(what: impl Into<String>, remedy: impl Into<String>) -> Self {
         Fault { what: what.into(), remedy: Some(remedy.into()) }
     }
 
-    /// The same, with what it is about in front: `[about]: [what]`.
+    /// Puts the subject in front of the error: `[about]: [what]`.
     pub fn about(self, about: impl fmt::Display) -> Self {
         Fault { what: format!("{about}: {}", self.what), ..self }
     }
@@ -46,7 +46,7 @@ impl From<&str> for Fault {
     }
 }
 
-/// For parts whose errors are sentences.
+/// For code whose errors are sentences.
 impl From<Fault> for String {
     fn from(fault: Fault) -> Self {
         fault.to_string()

@@ -1,17 +1,17 @@
-//! Reads files that people name, up to a bound. Main functions: [`read`], [`read_text`] and [`text_of`].
+//! Reads files that users name, up to a size limit. Main functions: [`read`], [`read_text`] and [`text_of`].
 //!
-//! A file that is a device, or somebody's dump by mistake, must not take all memory before anybody says what is wrong with it.
+//! A file that is a device, or a dump named by mistake, must not take all memory before its error is reported.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
 use std::path::Path;
 
-/// Most bytes of a file that people write: a study, a configuration, keys.
+/// Largest size of a file that people write, in bytes: a study, a configuration, keys.
 pub const WRITTEN_MOST: u64 = 16 << 20;
-/// Most bytes of what programs write for others to read: logs, tables, traces, blocks.
+/// Largest size of a file that programs write for others to read, in bytes: logs, tables, traces, blocks.
 pub const MADE_MOST: u64 = 1 << 30;
 
-/// The bytes of a file that has at most so many.
+/// Returns the bytes of a file that has at most `most` bytes.
 ///
 /// # Errors
 /// When it cannot be read or has more.
@@ -25,19 +25,19 @@ pub fn read(path: impl AsRef<Path>, most: u64) -> Result<Vec<u8>, Error> {
     Ok(bytes)
 }
 
-/// The text of a file that has at most so many bytes.
+/// Returns the text of a file that has at most `most` bytes.
 ///
 /// # Errors
-/// As [`read`], and when it is not UTF-8.
+/// As for [`read`], and when it is not UTF-8.
 pub fn read_text(path: impl AsRef<Path>, most: u64) -> Result<String, Error> {
     text_of(read(path, most)?)
         .map_err(|line| Error::new(ErrorKind::InvalidData, format!("line {line} is not UTF-8 text")))
 }
 
-/// The text that bytes are.
+/// Converts bytes to text.
 ///
 /// # Errors
-/// The line, from 1, in which they are not UTF-8.
+/// The line, from 1, in which the bytes are not UTF-8.
 pub fn text_of(bytes: Vec<u8>) -> Result<String, usize> {
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];

@@ -1,7 +1,7 @@
 //! Histograms of times: log-linear counts that record in about a nanosecond, merge without loss and are stored in the
 //! exchange format of HdrHistogram.
 //!
-//! Invariant: merging is exact. Percentiles are never averaged; they are read from merged counts. What was read from a file stays packed
+//! Invariant: merging is exact. Percentiles are never averaged; they are read from merged counts. A histogram read from a file stays packed
 //! in a few hundred bytes until something is added to it, so that the trials of a long run fit in memory.
 
 mod compact;
@@ -22,7 +22,7 @@ const BUCKETS: usize = ((43 - SUB_BUCKET_BITS as usize) + 1) << SUB_BUCKET_BITS;
 /// Counts of times in nanoseconds, with exact count, sum, smallest and largest value.
 #[derive(Clone)]
 pub struct Histogram {
-    /// One per bucket; empty while there is nothing, or while the counts are packed.
+    /// One count per bucket; empty while the histogram is empty, or while the counts are packed.
     counts: Vec<u64>,
     packed: Packed,
     count: u64,
@@ -51,12 +51,12 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram. Counts are allocated with the first value, once: 37 KiB of address space, touched where values fall.
+    /// Creates an empty histogram. Counts are allocated once, with the first value: 37 KiB of address space, touched where values fall.
     pub fn new() -> Self {
         Histogram { counts: Vec::new(), packed: Packed::default(), count: 0, sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
-    /// The counts to be added to.
+    /// Returns the unpacked counts, for additions.
     #[inline]
     fn counts(&mut self) -> &mut [u64] {
         if self.counts.is_empty() {
@@ -73,7 +73,7 @@ impl Histogram {
         }
     }
 
-    /// The same counts in little memory, for one that is kept and seldom added to.
+    /// Returns the same histogram in little memory, for one that is kept and seldom added to.
     #[must_use]
     pub fn packed(mut self) -> Self {
         self.packed = self.filled().collect();
@@ -81,7 +81,7 @@ impl Histogram {
         self
     }
 
-    /// Buckets that hold something, and their counts, lowest first.
+    /// Returns the buckets that are not empty, and their counts, lowest first.
     fn filled(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         self.packed.iter().chain(counted.map(|(bucket, count)| (bucket, *count)))
@@ -108,7 +108,7 @@ impl Histogram {
         }
     }
 
-    /// Replaces sum, smallest and largest value, which are known better than the counted values tell. The smallest and the
+    /// Replaces sum, smallest and largest value by more exact ones than those of the counted values. The smallest and the
     /// largest are widened only; nothing happens while it is empty.
     pub fn correct(&mut self, sum_ns: u128, min_ns: u64, max_ns: u64) {
         if self.count > 0 {
@@ -130,39 +130,39 @@ impl Histogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Forgets all values and keeps the memory.
+    /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
         self.counts.fill(0);
         self.packed = Packed::default();
         (self.count, self.sum_ns, self.min_ns, self.max_ns) = (0, 0, u64::MAX, 0);
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Sum of all values, exact.
+    /// Returns the sum of all values, exact.
     pub fn sum_ns(&self) -> u128 {
         self.sum_ns
     }
 
-    /// Mean of all values, exact; 0 when empty.
+    /// Returns the mean of all values, exact; 0 when empty.
     pub fn mean_ns(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
     }
 
-    /// Largest value, exact; 0 when empty.
+    /// Returns the largest value, exact; 0 when empty.
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// Smallest value, exact; 0 when empty.
+    /// Returns the smallest value, exact; 0 when empty.
     pub fn min_ns(&self) -> u64 {
         if self.count == 0 { 0 } else { self.min_ns }
     }
 
-    /// The value at a quantile (0..=1) by nearest rank: the middle of its bucket, kept within the smallest and largest
+    /// Returns the value at a quantile (0..=1) by nearest rank: the middle of its bucket, kept within the smallest and largest
     /// value. 0 when empty.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let rank = ((quantile.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
@@ -176,19 +176,19 @@ impl Histogram {
         0
     }
 
-    /// Values above this one, as far as buckets tell them apart: those of its own bucket count as not above.
+    /// Returns the number of values above this one, as far as buckets distinguish them: those of its own bucket count as not above.
     pub fn count_above(&self, value_ns: u64) -> u64 {
         let own = bucket_of(value_ns);
         self.filled().filter(|(bucket, _)| *bucket > own).map(|(_, count)| count).sum()
     }
 
-    /// Buckets that hold something, lowest first: (lowest value, lowest value of the next bucket, count).
+    /// Returns the buckets that are not empty, lowest first: (lowest value, lowest value of the next bucket, count).
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.filled().map(|(bucket, count)| (lowest_of(bucket), lowest_of(bucket + 1), count))
     }
 }
 
-/// Values below 128 have a bucket each; above, the leading 8 bits choose it.
+/// Returns the bucket of a value. Values below 128 have a bucket each; above, the leading 8 bits choose it.
 #[inline]
 fn bucket_of(value_ns: u64) -> usize {
     let value = value_ns.min(HIGHEST_NS - 1);

@@ -1,6 +1,6 @@
-//! What another tool told about a trial that it measured itself.
+//! Figures of a trial that another tool measured.
 //!
-//! Main types: [`ImportedFrom`] and [`StatedTimes`]. Invariant: what a tool does not tell is absent here, and is never filled in
+//! Main types: [`ImportedFrom`] and [`StatedTimes`]. Invariant: what a tool does not report is absent here, and is never filled in
 //! with a zero or a guess.
 
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub enum TimeKind {
 }
 
 impl TimeKind {
-    /// For headings: `response`, `residence`, `lag`.
+    /// Returns the short name for headings: `response`, `residence`, `lag`.
     pub fn short(self) -> &'static str {
         match self {
             TimeKind::ResponseTime => "response",
@@ -28,25 +28,25 @@ impl TimeKind {
     }
 }
 
-/// Where an imported trial comes from, and what its tool does not tell.
+/// The origin of an imported trial, and what its tool does not report.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ImportedFrom {
-    /// The tool, as it writes its own name.
+    /// Name of the tool, as the tool writes it.
     pub tool: String,
-    /// Its version, if it tells.
+    /// Version of the tool, if known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub version: Option<String>,
     /// The files of this trial.
     pub files: Vec<String>,
-    /// Operations by the tool's own count, where its kinds of operation do not add up to it: a read-modify-write of YCSB is
-    /// one operation, and counted as a read and an update besides.
+    /// Operations by the tool's own count, where its kinds of operation do not add up to that count: a read-modify-write of YCSB is
+    /// one operation, and is counted as a read and an update as well.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operations: Option<u64>,
-    /// Whether it is known how many records the operations carried.
+    /// Whether the number of records per operation is known.
     pub records_known: bool,
-    /// Whether the tool would have told of reads that found nothing.
+    /// Whether the tool would have reported reads that found nothing.
     pub empty_known: bool,
-    /// What a reader should know about this tool's figures, as sentences.
+    /// Sentences on this tool's figures that a reader should know.
     pub notes: Vec<String>,
 }
 
@@ -68,18 +68,18 @@ pub struct StatedTimes {
 }
 
 impl StatedTimes {
-    /// Whether nothing is stated.
+    /// Returns whether nothing is stated.
     pub fn is_empty(&self) -> bool {
         *self == StatedTimes::default()
     }
 
-    /// The value at a quantile, in seconds, if just that one is stated.
+    /// Returns the value at a quantile, in seconds, if exactly that quantile is stated.
     pub fn quantile_s(&self, quantile: f64) -> Option<f64> {
         self.quantiles.iter().find(|(stated, _)| (stated - quantile).abs() < 1e-9).map(|(_, value_s)| *value_s)
     }
 
-    /// What is known of both together, of `count` and `other_count` operations: the mean, the smallest and the largest. Quantiles
-    /// of parts do not give those of the whole, so there are none.
+    /// Returns what is known of `count` and `other_count` operations together: the mean, the smallest and the largest time. Quantiles
+    /// of parts do not give those of the whole, so the result has none.
     pub fn joined(&self, count: u64, other: &StatedTimes, other_count: u64) -> StatedTimes {
         if count == 0 || other_count == 0 {
             return if count == 0 { other.clone() } else { self.clone() };

@@ -1,6 +1,6 @@
 //! The vocabulary of loadline, files that people write, and pure calculations: statistics, queueing models, scores, sizes.
 //!
-//! Invariant: nothing here does I/O, but for the types that are read from and written to JSON, and for `file`, which reads a file up to a bound.
+//! Invariant: nothing here does I/O, except types that are read from and written to JSON, and `file`, which reads a file up to a size limit.
 
 pub mod csv;
 pub mod fault;

@@ -1,11 +1,11 @@
-//! Operations: what the application wants of the database, before a layout turns it into statements.
+//! Operations: requests of the application to the database, before a layout turns them into statements.
 
 /// The value columns that an operation is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fields {
-    /// All of them.
+    /// All value columns.
     All,
-    /// The one at this place among the record type's values.
+    /// The column with this index among the record type's values.
     One(u16),
 }
 
@@ -17,7 +17,7 @@ pub enum Operation {
     Insert {
         /// Number of the first record.
         first: u64,
-        /// How many records; at least 1.
+        /// Number of records; at least 1.
         records: u32,
     },
     /// Read the whole of one record by its key.
@@ -29,24 +29,24 @@ pub enum Operation {
     Select {
         /// Number of the record.
         record: u64,
-        /// What is read of it.
+        /// The columns that are read.
         fields: Fields,
     },
-    /// Set value columns of a record to those that another record was made with. What a column holds is then spread as it was,
+    /// Set value columns of a record to the values of another record. The distribution of the column's values remains the same,
     /// so that the records stay as good for the trials that follow.
     Update {
         /// Number of the record that is changed.
         record: u64,
-        /// Number of the record that the values are taken from, as the generator makes them.
+        /// Number of the record whose generated values are taken.
         like: u64,
-        /// What is set.
+        /// The columns that are set.
         fields: Fields,
     },
     /// Read whole records in the order of their keys.
     Scan {
         /// Number of the record at whose key the scan begins, whether it is there or not.
         first: u64,
-        /// Records read at most; at least 1.
+        /// Largest number of records read; at least 1.
         records: u32,
     },
     /// Remove one record.
@@ -56,17 +56,17 @@ pub enum Operation {
     },
     /// Execute one of the study's queries over records.
     Query {
-        /// Place in the list of the study's queries.
+        /// Index in the list of the study's queries.
         query: u16,
     },
     /// Execute one of the study's own SQL statements; its parameters are already in the request's cells.
     Statement {
-        /// Place in the list of the study's statements.
+        /// Index in the list of the study's statements.
         statement: u16,
     },
     /// Execute a statement of a trace; its parameters are already in the request's cells.
     Replayed {
-        /// Place in the list of the trace's statements.
+        /// Index in the list of the trace's statements.
         statement: u16,
         /// The kind that it is reported under, which several statements may share.
         kind: u16,
@@ -74,7 +74,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The kind under which the operation is reported.
+    /// Returns the kind under which the operation is reported.
     pub fn kind(&self) -> OperationKind {
         match self {
             Operation::Insert { .. } => OperationKind::Insert,
@@ -89,7 +89,7 @@ impl Operation {
         }
     }
 
-    /// How many records the operation writes or asks for; 1 of queries, which ask for any number.
+    /// Returns the number of records that the operation writes or asks for; 1 for queries, which ask for any number.
     pub fn records(&self) -> u64 {
         match self {
             Operation::Insert { records, .. } | Operation::Scan { records, .. } => u64::from(*records),
@@ -104,14 +104,14 @@ impl Operation {
     }
 }
 
-/// Operations are measured and reported per kind.
+/// The kind of an operation, by which operations are measured and reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationKind {
     /// [`Operation::Insert`].
     Insert,
     /// [`Operation::Read`].
     Read,
-    /// [`Operation::Select`]; apart from reads, whose columns are always all.
+    /// [`Operation::Select`]; separate from reads, which always read all columns.
     Select,
     /// [`Operation::Update`].
     Update,
@@ -119,29 +119,29 @@ pub enum OperationKind {
     Scan,
     /// [`Operation::Delete`].
     Delete,
-    /// [`Operation::Query`], each query of a study apart.
+    /// [`Operation::Query`]; each query of a study is a kind.
     Query(u16),
     /// A read and the update of the same record that follows it at once: one operation of two parts.
     ReadModifyWrite,
-    /// [`Operation::Statement`], each statement of a study apart.
+    /// [`Operation::Statement`]; each statement of a study is a kind.
     Statement(u16),
-    /// The opening of a connection, where each operation has one of its own: a part of that operation.
+    /// The opening of a connection, where each operation has its own connection: a part of that operation.
     Connect,
 }
 
-/// What kinds of operation are called in results: a study may name its statements.
+/// The names of kinds of operation in results: a study may name its statements.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KindNames {
     statements: Vec<Option<String>>,
 }
 
 impl KindNames {
-    /// Those of a study's statements, in their order; none for one without a name.
+    /// Takes the names of a study's statements, in their order; `None` for a statement without a name.
     pub fn of<'a>(statements: impl Iterator<Item = Option<&'a str>>) -> Self {
         KindNames { statements: statements.map(|name| name.map(str::to_owned)).collect() }
     }
 
-    /// The name of a kind: that of its statement, or a word of loadline's own.
+    /// Returns the name of a kind: the name of its statement, or a word of loadline's own.
     pub fn name(&self, kind: OperationKind) -> String {
         let own = match kind {
             OperationKind::Statement(index) => self.statements.get(usize::from(index)).cloned().flatten(),
@@ -150,7 +150,7 @@ impl KindNames {
         own.unwrap_or_else(|| kind.to_string())
     }
 
-    /// Whether a word is what loadline calls some kind, so that no statement can be called so.
+    /// Returns whether a word is loadline's name for some kind, so that no statement can have it.
     pub fn is_taken(word: &str) -> bool {
         let fixed = [
             OperationKind::Insert,

@@ -1,6 +1,6 @@
-//! Queries: which records are wanted and what of them, whatever the layout. Main type: [`Query`].
+//! Queries: the wanted records and columns, whatever the layout. Main type: [`Query`].
 //!
-//! Invariant: what a query finds is a function of the records alone; every layout and every database must give as many rows.
+//! Invariant: the records alone decide what a query finds; every layout and every database must return the same number of rows.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,26 +12,26 @@ use crate::statement::Comparison;
 pub struct Query {
     /// Name, by which `workload.query` chooses it.
     pub name: String,
-    /// What must hold of a record, all of it; empty for all records.
+    /// Conditions, all of which must hold; empty for all records.
     pub conditions: Vec<QueryCondition>,
-    /// What is read of each record found.
+    /// The columns read from each record found.
     pub columns: Projection,
     /// Columns that the answer is ordered by; `true` is descending.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub order: Vec<(String, bool)>,
-    /// Rows at most.
+    /// Largest number of rows; `None` for no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<u64>,
-    /// How many records, the last ones, are looked at: `workload.window`. All where there is none.
+    /// Number of latest records to which the query is restricted: `workload.window`. `None` for all records.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub window: Option<u64>,
-    /// Rows that its source says it finds, with `record.scale` 1.
+    /// Number of rows that the query finds according to its source, with `record.scale` 1.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rows: Option<u64>,
     /// Whether the database is told to join tables in the order in which the layout names them.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub straight_join: bool,
-    /// Whether the database is told to keep the answer in its query cache, or not to; none says nothing.
+    /// Whether the database is told to keep the answer in its query cache, or not to keep it; `None` gives no hint.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cache: Option<bool>,
 }
@@ -43,7 +43,7 @@ pub struct QueryCondition {
     pub column: String,
     /// The comparison.
     pub comparison: Comparison,
-    /// What it is compared with.
+    /// The constant with which the column is compared.
     pub value: Constant,
 }
 
@@ -59,7 +59,7 @@ pub enum Constant {
     Text(String),
 }
 
-/// What is read of each record found.
+/// The columns read from each record found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Projection {
@@ -69,24 +69,24 @@ pub enum Projection {
     Hot,
     /// All columns.
     All,
-    /// All of the record's columns that the layout keeps in the table of the conditions' first column: what there is without
-    /// a join. The columns differ between layouts, the rows do not.
+    /// All of the record's columns that the layout keeps in the table of the conditions' first column, which need no join. The
+    /// columns differ between layouts, the rows do not.
     OneTable,
-    /// These.
+    /// The named columns.
     Columns(Vec<String>),
 }
 
-/// A column of a record type: its place among the identity columns or among the values.
+/// A column of a record type, by its index among the identity columns or among the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Among the identity columns.
+    /// Index among the identity columns.
     Identity(usize),
-    /// Among the value columns.
+    /// Index among the value columns.
     Value(usize),
 }
 
 impl Place {
-    /// The column at this place.
+    /// Returns the column at this place.
     pub fn column(self, record_type: &RecordType) -> &crate::record::Column {
         match self {
             Place::Identity(place) => &record_type.identity[place],
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-/// Where a record type has the column of a name.
+/// Returns the place of the column with a name, if the record type has it.
 pub fn place_of(record_type: &RecordType, name: &str) -> Option<Place> {
     let find = |columns: &[crate::record::Column]| columns.iter().position(|column| column.name == name);
     find(&record_type.identity).map(Place::Identity).or_else(|| find(&record_type.values).map(Place::Value))
@@ -105,7 +105,7 @@ impl Query {
     /// Checks the query against a record type.
     ///
     /// # Errors
-    /// A sentence that names the query, what is wrong and what there is.
+    /// A sentence that names the query, the error and the valid choices.
     pub fn check(&self, record_type: &RecordType) -> Result<(), String> {
         let at = format!("workload.queries, query \"{}\"", self.name);
         let known = |name: &str| {
@@ -159,10 +159,10 @@ impl Query {
     }
 }
 
-/// How many of the first `rows` records each query finds, by making what its conditions compare.
+/// Returns how many of the first `rows` records each query finds; generates only the values that conditions compare.
 pub fn count_found(queries: &[Query], generator: &dyn Generator, rows: u64) -> Vec<u64> {
     let mut counting: Vec<Counting<'_>> = Vec::with_capacity(queries.len());
-    // Values that any condition compares, each made once a record.
+    // Values that any condition compares, each generated once per record.
     let mut made: Vec<usize> = Vec::new();
     for query in queries {
         let (mut of_identity, mut of_values) = (Vec::new(), Vec::new());
@@ -204,13 +204,13 @@ pub fn count_found(queries: &[Query], generator: &dyn Generator, rows: u64) -> V
     queries.iter().zip(counting).map(limited).collect()
 }
 
-/// A query whose records are being counted: its conditions with the places of what they compare.
+/// A query whose records are being counted: its conditions with the places of the columns that they compare.
 struct Counting<'a> {
-    /// The first record that it looks at.
+    /// The first record within the query's window.
     first: u64,
     of_identity: Vec<(&'a QueryCondition, usize)>,
     of_values: Vec<(&'a QueryCondition, usize)>,
-    /// Whether records of the present measurement can be found.
+    /// Whether records of the current measurement can match.
     is_possible: bool,
     count: u64,
 }
@@ -220,7 +220,7 @@ fn holds(conditions: &[(&QueryCondition, usize)], cells: &Cells) -> bool {
 }
 
 impl QueryCondition {
-    /// As SQL compares: with null nothing holds.
+    /// Returns whether the comparison holds by the rules of SQL: with null it never holds.
     fn holds(&self, cell: Cell, cells: &Cells) -> bool {
         use std::cmp::Ordering;
         let text = |span| std::str::from_utf8(cells.bytes_of(span)).unwrap_or_default();

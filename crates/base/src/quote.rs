@@ -1,24 +1,24 @@
-//! What came from a client, a database or a file, as it stands in reasons, errors and logs: short, whatever it was. Main function: [`quoted`].
+//! Quotations of text from a client, a database or a file in reasons, errors and logs, always short. Main function: [`quoted`].
 
 use std::borrow::Cow;
 
-/// Characters of what somebody else sent that are quoted.
+/// Largest number of characters that are quoted of untrusted text.
 const QUOTED_MAX: usize = 200;
-/// A text of so many characters is not worth shortening by less.
+/// Smallest number of characters that shortening must save.
 const SPARED_MIN: usize = 40;
 
-/// What somebody else sent, in so many characters that it can be recognised.
+/// Shortens an untrusted text to a length at which it can still be recognised.
 pub fn quoted(text: &str) -> Cow<'_, str> {
     shortened(text, QUOTED_MAX)
 }
 
-/// The same in quotation marks, with control characters written as in source code. The bound is for what is shown: an escaped character counts
-/// as many as it is written with.
+/// Quotes a text in quotation marks, with control characters written as in source code. The bound applies to the shown form: an escaped character counts
+/// as many characters as its escape has.
 pub fn in_quotes(text: &str) -> String {
     let mut shown = String::from("\"");
     let (mut characters, mut rest) = (0, text.chars());
     while let Some(character) = rest.next() {
-        // Within quotation marks an apostrophe means nothing.
+        // Within quotation marks an apostrophe needs no escape.
         let is_plain = character == '\'';
         let width = if is_plain { 1 } else { character.escape_debug().count() };
         if characters + width > QUOTED_MAX {
@@ -32,9 +32,9 @@ pub fn in_quotes(text: &str) -> String {
     shown
 }
 
-/// The first characters of a text, and how many more there were.
+/// Returns the first characters of a text, and the number of the others.
 pub fn shortened(text: &str, characters_max: usize) -> Cow<'_, str> {
-    // Mostly it is short, and the bytes say so.
+    // Most texts are short, which their number of bytes shows.
     if text.len() <= characters_max + SPARED_MIN {
         return Cow::Borrowed(text);
     }

@@ -14,12 +14,12 @@ pub fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// A seed made of a seed and a number: of a trial's and a client's, say.
+/// Derives a seed from a seed and a number, for example from those of a trial and a client.
 pub fn derive(seed: u64, number: u64) -> u64 {
     mix(mix(seed.wrapping_add(STEP)).wrapping_add(number.wrapping_mul(STEP)))
 }
 
-/// The part of a word in `0..bound`, by multiplying and shifting; 0 for a bound of 0. The bias is below bound / 2^32.
+/// Maps a word to `0..bound`, by multiplying and shifting; 0 for a bound of 0. The bias is below bound / 2^32.
 #[inline]
 pub fn below32(word: u32, bound: u32) -> u32 {
     ((u64::from(word) * u64::from(bound)) >> 32) as u32
@@ -32,38 +32,38 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The plain SplitMix64 sequence of a seed.
+    /// Creates the plain SplitMix64 sequence of a seed.
     pub fn seeded(seed: u64) -> Self {
         Stream { state: seed }
     }
 
-    /// The stream of a seed, an index and a lane: different ones have nothing to do with each other.
+    /// Creates the stream of a seed, an index and a lane: different streams are unrelated.
     #[inline]
     pub fn new(seed: u64, index: u64, lane: u64) -> Self {
         Stream { state: mix(derive(seed, lane) ^ mix(index.wrapping_add(STEP))) }
     }
 
-    /// The stream of an index, of a seed that [`derive()`] made with the lane already in it.
+    /// Creates the stream of an index, from a seed that [`derive()`] made with the lane already in it.
     #[inline]
     pub fn at(derived_seed: u64, index: u64) -> Self {
         Stream { state: mix(derived_seed ^ mix(index.wrapping_add(STEP))) }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline]
     pub fn word(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STEP);
         mix(self.state)
     }
 
-    /// The next 64 bits as two halves.
+    /// Returns the next 64 bits as two halves.
     #[inline]
     pub fn pair(&mut self) -> (u32, u32) {
         let word = self.word();
         ((word >> 32) as u32, word as u32)
     }
 
-    /// A number in `0..bound`; 0 for a bound of 0. The bias is below bound / 2^64.
+    /// Returns a number in `0..bound`; 0 for a bound of 0. The bias is below bound / 2^64.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.word()) * u128::from(bound)) >> 64) as u64
@@ -76,7 +76,7 @@ impl Stream {
         }
     }
 
-    /// A number in [0, 1), in steps of 2^-53.
+    /// Returns a number in [0, 1), in steps of 2^-53.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.word() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)

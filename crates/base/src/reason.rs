@@ -1,6 +1,6 @@
-//! Why a trial is not to be trusted. Main type: [`Reason`].
+//! Reasons why a trial is not to be trusted. Main type: [`Reason`].
 //!
-//! Invariant: what was stored is read back with its figures, and a reason that this version does not know keeps its sentence.
+//! Invariant: a stored reason is read back with its figures, and a reason that this version does not know keeps its sentence.
 
 mod words;
 
@@ -16,7 +16,7 @@ use words::{SAMPLES_REMOVED, show_empty, show_errors, show_little};
 pub use words::show_reasons;
 pub use words::{show_stolen, show_turn};
 
-/// Why a trial's figures are not to be trusted, with the figures that say so. As JSON it is an object with `kind`, these figures and `says`.
+/// The reason why a trial is not to be trusted, with its figures. As JSON it is an object with `kind`, these figures and `says`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 #[schemars(transform = with_says)]
@@ -34,7 +34,7 @@ pub enum Reason {
         failed: u64,
         /// All operations that were scheduled.
         scheduled: u64,
-        /// With what they failed, the most frequent first; not all of it.
+        /// The most frequent errors, the most frequent first.
         errors: Vec<Failed>,
     },
     /// Operations of a closed loop were without an answer at the end.
@@ -61,9 +61,9 @@ pub enum Reason {
     /// A server did not come back after an event.
     #[error("the server did not come back after the {what} of [[events]]: {error}")]
     NotBack {
-        /// What happened to it.
+        /// The event.
         what: String,
-        /// Why.
+        /// The error.
         error: String,
     },
     /// Changes of the schema failed.
@@ -71,7 +71,7 @@ pub enum Reason {
     SchemaChangesFailed {
         /// Changes, or records of them, that failed.
         failed: u64,
-        /// What the first of them changed.
+        /// The change that failed first.
         first: String,
         /// The database's message.
         error: String,
@@ -86,9 +86,9 @@ pub enum Reason {
         show_seconds(*took_s)
     )]
     SchemaChangeOutlasted {
-        /// What it changed.
+        /// The change.
         change: String,
-        /// How long it took.
+        /// Duration of the change.
         took_s: f64,
     },
     /// Reads found nothing although they should have.
@@ -96,7 +96,7 @@ pub enum Reason {
     FoundNothing {
         /// Reads that found nothing.
         empty: u64,
-        /// The same by kind of operation.
+        /// Reads that found nothing, by kind of operation.
         reads: Vec<EmptyReads>,
     },
     /// Operations were lost or counted twice.
@@ -113,43 +113,43 @@ pub enum Reason {
         /// Operations without an answer.
         abandoned: u64,
     },
-    /// The table has not as many records as were acknowledged.
+    /// The number of records in the table differs from the number acknowledged.
     #[error("{acknowledged} records were acknowledged and {found} are in the table")]
     RecordsDiffer {
-        /// Records that were acknowledged, with those that were there before.
+        /// Records that were acknowledged, plus those present before.
         acknowledged: u64,
-        /// Records that are in the table.
+        /// Records in the table.
         found: u64,
     },
-    /// The tables have not as many events as were acknowledged.
+    /// The number of events in the tables differs from the number acknowledged.
     #[error("{acknowledged} events were acknowledged and {found} are in the tables")]
     EventsDiffer {
         /// Events that were acknowledged.
         acknowledged: u64,
-        /// Events that are in the tables.
+        /// Events in the tables.
         found: u64,
     },
-    /// Operations of an open loop did not arrive at the rate that was asked for.
+    /// Operations of an open loop did not arrive at the requested rate.
     #[error("{arrived} operations arrived instead of about {expected:.0}: the offered rate was missed")]
     RateMissed {
         /// Operations that arrived.
         arrived: u64,
-        /// Operations that the rate makes.
+        /// Expected number of operations at that rate.
         expected: f64,
     },
-    /// Another tool did not reach the rate that it was to offer.
+    /// Another tool did not reach the rate that it should have offered.
     #[error(
         "{} of {}/s were reached: the schedule was missed, and the times of what still waited at the end are not told",
         show_number(*reached_per_s),
         show_number(*rate_per_s)
     )]
     ScheduleMissed {
-        /// Operations per second that there were.
+        /// Operations per second that were reached.
         reached_per_s: f64,
-        /// Operations per second that there should have been.
+        /// Operations per second that were requested.
         rate_per_s: f64,
     },
-    /// The generator's own lateness is a part of the mean response time.
+    /// The generator's own lateness is too large a part of the mean response time.
     #[error(
         "loadline sent operations late: {} on average, and the mean response time is {}",
         show_seconds(*late_s),
@@ -173,43 +173,43 @@ pub enum Reason {
     /// Counts and times contradict each other by Little's law.
     #[error("counts and times contradict each other (by Little's law): {}", show_little(*between, *operations, *expected))]
     LittlesLaw {
-        /// What was held against what.
+        /// The two sides that were compared.
         between: Little,
-        /// Operations under way on average, as they were counted.
+        /// Mean number of operations under way, as counted.
         operations: f64,
-        /// What that should be, or be at most.
+        /// The expected value of that number, or its upper bound.
         expected: f64,
     },
-    /// Readers had nothing to see.
+    /// Readers had no events to see.
     #[error("group {group}: there was no event to be seen")]
     NoEvents {
         /// The group of readers.
         group: String,
     },
-    /// Readers missed events, or saw them twice.
+    /// Readers missed events, or saw events twice.
     #[error("group {group}: of {expected} sightings {lost} were lost and {duplicates} were of events seen before")]
     SightingsWrong {
         /// The group of readers.
         group: String,
-        /// Sightings that there should have been.
+        /// Expected number of sightings.
         expected: u64,
-        /// Sightings that there were not.
+        /// Sightings missing.
         lost: u64,
         /// Sightings of events that the same reader had seen before.
         duplicates: u64,
     },
-    /// A reader of events ended before its time.
+    /// A reader of events ended early.
     #[error("a reader of group {group} ended before its time: {error}")]
     ReaderEnded {
         /// The group of readers.
         group: String,
-        /// Why.
+        /// The error.
         error: String,
     },
-    /// The historian ended before its time.
+    /// The historian ended early.
     #[error("the historian ended before its time: {error}")]
     HistorianEnded {
-        /// Why.
+        /// The error.
         error: String,
     },
     /// The hypervisor gave much CPU time to other machines.
@@ -228,14 +228,14 @@ pub enum Reason {
     ClientStarved {
         /// Connections of the load thread.
         connections: u32,
-        /// Share of the time that it was ready to run.
+        /// Share of the time for which the thread was ready to run.
         ready_share: f64,
-        /// Share of the time that it had a CPU.
+        /// Share of the time for which the thread had a CPU.
         cpu_share: f64,
-        /// Share of the CPU time of all CPUs that nobody used.
+        /// Idle share of the CPU time of all CPUs.
         idle_share: f64,
     },
-    /// Others than the server had the CPUs that the client needed.
+    /// Processes other than the server used the CPUs that the client needed.
     #[error(
         "the client was starved by other processes: {}; end what else runs, give loadline the same priority (nice), set load.cpus and \
          database.cpus, or permit it with LOADLINE_STOLEN=1",
@@ -244,18 +244,18 @@ pub enum Reason {
     ClientStarvedByOthers {
         /// Connections of the load thread.
         connections: u32,
-        /// Share of the time that it was ready to run.
+        /// Share of the time for which the thread was ready to run.
         ready_share: f64,
-        /// Share of the time that it had a CPU.
+        /// Share of the time for which the thread had a CPU.
         cpu_share: f64,
     },
-    /// Something could not be done at all.
+    /// The trial could not be carried out.
     #[error("it could not be carried out: {error}")]
     NotCarriedOut {
         /// The error with its causes.
         error: String,
     },
-    /// A program that loadline had started ended.
+    /// A program that loadline had started ended early.
     #[error("the {program} ended by itself; the end of its log: {log}")]
     ProgramEnded {
         /// `server`, `recorder`, `NATS server`.
@@ -263,14 +263,14 @@ pub enum Reason {
         /// The last line of its log.
         log: String,
     },
-    /// Processes of the server took more memory than the study gives it.
+    /// Processes of the server used more memory than the study allows.
     #[error(
         "the system ended {ended} of the server's processes, which took more than database.memory = {}; raise it, or have the server take less with \
          database.config",
         show_bytes(*limit_bytes as f64)
     )]
     MemoryExceeded {
-        /// How many were ended.
+        /// Number of processes that were ended.
         ended: u64,
         /// The limit.
         limit_bytes: u64,
@@ -278,21 +278,21 @@ pub enum Reason {
     /// The recorder had to be ended by force.
     #[error("the recorder did not stop in order")]
     RecorderNotStopped {},
-    /// Writing raw times kept the load from going on.
+    /// Writing raw times delayed the load.
     #[error("the disk did not keep up with load.samples: load threads waited {:.1} ms for it", 1e3 * waited_s)]
     SamplesHeldUp {
-        /// How long load threads waited together.
+        /// Total time for which load threads waited, in seconds.
         waited_s: f64,
     },
     /// Raw times are missing.
     #[error("load.samples could not all be written: {error}{}", if *removed { SAMPLES_REMOVED } else { "" })]
     SamplesNotWritten {
-        /// Why.
+        /// The error.
         error: String,
-        /// Whether the part of them that was written was removed.
+        /// Whether the written part of the raw times was removed.
         removed: bool,
     },
-    /// The recorder's own counts do not account for what was acknowledged.
+    /// The recorder's own counts do not add up to the acknowledged records.
     #[error(
         "{acknowledged} records were acknowledged and the recorder counts {committed} committed, {spooled} spooled and {quarantined} \
          quarantined"
@@ -300,9 +300,9 @@ pub enum Reason {
     RecorderCountsDiffer {
         /// Records that were acknowledged.
         acknowledged: u64,
-        /// Records in the database, as the recorder counts.
+        /// Records in the database, by the recorder's count.
         committed: u64,
-        /// Records in its spool.
+        /// Records in the recorder's spool.
         spooled: u64,
         /// Records in quarantine.
         quarantined: u64,
@@ -313,19 +313,19 @@ pub enum Reason {
         /// Records that were acknowledged and not found.
         missing: u64,
     },
-    /// Records are there twice, or were never sent.
+    /// Records are stored twice, or were never sent.
     #[error("{surplus} records are in the database that should not be there, or twice")]
     RecordsSurplus {
-        /// Such records.
+        /// Number of such records.
         surplus: u64,
     },
-    /// Records are mixed up.
+    /// Records are out of order.
     #[error("{out_of_order} records are not in their source's order")]
     RecordsOutOfOrder {
         /// Records behind a later one of the same source.
         out_of_order: u64,
     },
-    /// Records were still on their way.
+    /// Records were still in the spool.
     #[error("{spooled} records were still spooled when the trial ended; make load.drain longer")]
     RecordsSpooled {
         /// Records in the spool.
@@ -337,16 +337,16 @@ pub enum Reason {
         /// Records in quarantine.
         quarantined: u64,
     },
-    /// The recorder did not say how it does.
+    /// The recorder did not answer requests for its status.
     #[error("the recorder did not answer {unanswered} times when it was asked how it does")]
     RecorderUnanswered {
-        /// How often.
+        /// Number of requests without an answer.
         unanswered: u64,
     },
-    /// Something was wrong with the load in the background.
+    /// The load in the background has a reason of its own.
     #[error("in the background: {reason}")]
     InBackground {
-        /// What.
+        /// That reason.
         reason: Box<Reason>,
     },
     /// Another tool ended with an error.
@@ -354,7 +354,7 @@ pub enum Reason {
     ToolEnded {
         /// The tool.
         tool: String,
-        /// Its words.
+        /// Its message.
         message: String,
     },
     /// Another tool complained.
@@ -362,16 +362,16 @@ pub enum Reason {
     ToolSaid {
         /// The tool.
         tool: String,
-        /// Its words.
+        /// Its message.
         message: String,
     },
     /// Another tool lost connections.
     #[error("{reconnects} reconnects: connections were lost")]
     Reconnects {
-        /// How often.
+        /// Number of reconnections.
         reconnects: u64,
     },
-    /// A log of one of another tool's threads is missing.
+    /// The log of one of another tool's threads is missing.
     #[error(
         "the logs are those of some of pgbench's threads: {log} is missing, so that rates and counts are too low; give all of them"
     )]
@@ -379,7 +379,7 @@ pub enum Reason {
         /// The file that is missing.
         log: String,
     },
-    /// What another version said: a sentence of version 1, or a kind that this version does not know.
+    /// A reason of another version: a sentence of version 1, or a kind that this version does not know.
     #[error("{says}")]
     Other {
         /// The sentence.
@@ -391,7 +391,7 @@ pub enum Reason {
 said!(Reason);
 
 impl Reason {
-    /// A reason of which only the sentence is known.
+    /// Creates a reason of which only the sentence is known.
     pub fn told(says: impl Into<String>) -> Self {
         Reason::Other { says: says.into() }
     }
@@ -399,7 +399,7 @@ impl Reason {
 
 impl<'de> Deserialize<'de> for Reason {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // There are none in valid trials, so that reading them twice costs nothing there.
+        // Valid trials have no reasons, so that reading each of them twice costs nothing there.
         let told = match Value::deserialize(deserializer)? {
             Value::String(says) => return Ok(Reason::Other { says }),
             told => told,
@@ -413,38 +413,38 @@ impl<'de> Deserialize<'de> for Reason {
     }
 }
 
-/// A message that operations failed with.
+/// An error message of failed operations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failed {
-    /// The database's words.
+    /// The database's message.
     pub message: String,
-    /// How often.
+    /// Number of operations that failed with it.
     pub count: u64,
 }
 
-/// Reads of a kind that found nothing.
+/// Reads of one kind that found nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EmptyReads {
     /// The kind of operation.
     pub operation: String,
-    /// The beginning of the study's own statement, where it is one.
+    /// The beginning of the study's own statement, for statements of a study.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sql: Option<String>,
-    /// How many found nothing.
+    /// Number of reads that found nothing.
     pub empty: u64,
 }
 
-/// What Little's law was held against.
+/// The two sides that Little's law compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Little {
-    /// Running operations, and clients of which each runs one.
+    /// Running operations, and clients, each of which runs one operation.
     Clients,
     /// Running operations as clients counted them, and throughput times residence time.
     Counted,
-    /// Running operations, and the clients that were at work.
+    /// Running operations, and the clients that were working.
     AtWork,
-    /// Operations in the system, and those waiting and running.
+    /// Operations in the system, and operations waiting and running.
     InSystem,
 }
 

@@ -1,11 +1,11 @@
-//! Records: what is measured and stored. A record type has identity columns (who measured) and value columns (what
+//! Records: the data that are measured and stored. A record type has identity columns (who measured) and value columns (what
 //! was measured); a [`Generator`] makes its records; [`Cells`] carries their values without an allocation per record.
 //!
 //! Invariant: a record is a pure function of (seed, index), so any client can make any slice of the data.
 
 use serde::{Deserialize, Serialize};
 
-/// The type of a column, neutral to the database.
+/// The type of a column, independent of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ColumnKind {
@@ -21,7 +21,7 @@ pub enum ColumnKind {
     Text(u32),
     /// Bytes, at most this many.
     Blob(u32),
-    /// A JSON document, in the database's own type for such where it has one. Its value is a text.
+    /// A JSON document, in the database's own type for documents where it has one. Its value is a text.
     Json,
 }
 
@@ -32,25 +32,25 @@ pub struct Column {
     pub name: String,
     /// Type.
     pub kind: ColumnKind,
-    /// Whether a record may lack it.
+    /// Whether the value of the column may be null.
     pub nullable: bool,
-    /// Whether analyses use it often: the layout `star-hot` puts it into the main table. Ignored for identity columns.
+    /// Whether analyses use the column often: the layout `star-hot` puts it into the main table. Ignored for identity columns.
     pub hot: bool,
 }
 
-/// A record type: the columns that say who measured, and those that say what.
+/// A record type: the columns that identify who measured, and the columns with what was measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordType {
     /// Name as in `record.type`.
     pub name: String,
     /// Identity columns, the same for all records of one measurement.
     pub identity: Vec<Column>,
-    /// How many of the first identity columns make a measurement unique, together.
+    /// Number of leading identity columns that together make a measurement unique.
     pub identity_key: usize,
-    /// The identity column that is filled in when a measurement ends, if there is one: its place in `identity`.
+    /// The identity column that is filled in when a measurement ends, if there is one: its index in `identity`.
     pub identity_end: Option<usize>,
-    /// The identity column that alone is the record's key, where records have one of their own: its place in `identity`. It
-    /// may be of any kind: a number, a text. Such records are each a measurement of their own, and a table of whole records
+    /// The identity column that alone is the record's key, where records have a key of their own: its index in `identity`. It
+    /// may be of any kind, for example a number or a text. Each such record is a measurement of its own, and a table of whole records
     /// needs no other key. Records without one have their number as key.
     pub key: Option<usize>,
     /// Value columns.
@@ -65,45 +65,45 @@ pub trait Generator: Send + Sync {
     /// The type of the records made.
     fn record_type(&self) -> &RecordType;
 
-    /// How many consecutive records share one identity, where all measurements have as many, or the longest; at least 1.
+    /// Returns the number of consecutive records that share one identity, or the largest such number where measurements differ in length; at least 1.
     fn records_per_measurement(&self) -> u64;
 
-    /// Appends the identity columns of a measurement, in the order of [`RecordType::identity`]. `records` is how many
-    /// of its records there are so far: it decides the column [`RecordType::identity_end`], which is null for 0.
+    /// Appends the identity columns of a measurement, in the order of [`RecordType::identity`]. `records` is the number
+    /// of its records so far, which decides the column [`RecordType::identity_end`]: it is null for 0.
     fn identity(&self, measurement: u64, records: u64, out: &mut Cells);
 
     /// Appends the value columns of a record, in the order of [`RecordType::values`].
     fn values(&self, record: u64, out: &mut Cells);
 
-    /// Appends the value column at this place of a record.
+    /// Appends the value column with this index of a record.
     fn value(&self, record: u64, place: usize, out: &mut Cells) {
         let first = out.len();
         self.values(record, out);
         out.keep_one(first, place);
     }
 
-    /// The measurement that a record belongs to.
+    /// Returns the measurement to which a record belongs.
     fn measurement_of(&self, record: u64) -> u64 {
         record / self.records_per_measurement()
     }
 
-    /// The first record of a measurement. It ends where the next one begins.
+    /// Returns the first record of a measurement. A measurement ends where the next one begins.
     fn first_record_of(&self, measurement: u64) -> u64 {
         measurement * self.records_per_measurement()
     }
 }
 
-/// Time stamps of records that a study sends to a recorder are made of their numbers, so that they are found again where they were stored: they begin in
-/// November 2023 and are a millisecond apart.
+/// The time stamp of the first record that a study sends to a recorder. Time stamps are made of the records' numbers, so that records are found again where
+/// they were stored: they begin in November 2023 and are a millisecond apart.
 const FIRST_NS: i64 = 1_700_000_000_000_000_000;
 const STEP_NS: i64 = 1_000_000;
 
-/// The time stamp of a record, in nanoseconds since 1970.
+/// Returns the time stamp of a record, in nanoseconds since 1970.
 pub fn time_of_number(number: u64) -> i64 {
     FIRST_NS.saturating_add((number as i64).saturating_mul(STEP_NS))
 }
 
-/// The number of the record with this time stamp; none of one that was not made so.
+/// Returns the number of the record with this time stamp; `None` for a time stamp that was not made of a number.
 pub fn number_of_time(time_ns: i64) -> Option<u64> {
     let since_ns = time_ns.checked_sub(FIRST_NS)?;
     if since_ns % STEP_NS == 0 { u64::try_from(since_ns / STEP_NS).ok() } else { None }
@@ -124,7 +124,7 @@ pub enum Cell {
     Blob(Span),
 }
 
-/// A place in the bytes of a [`Cells`].
+/// A range of the bytes of a [`Cells`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     start: u32,
@@ -136,33 +136,33 @@ pub struct Span {
 pub struct Cells {
     cells: Vec<Cell>,
     bytes: Vec<u8>,
-    /// Memory of [`Cells::replace_by_text`]; empty otherwise.
+    /// Buffer of [`Cells::replace_by_text`]; empty otherwise.
     scratch: Vec<u8>,
 }
 
 impl Cells {
-    /// An empty list.
+    /// Creates an empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Forgets all values and keeps the memory.
+    /// Removes all values and keeps the memory.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.bytes.clear();
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn len(&self) -> usize {
         self.cells.len()
     }
 
-    /// Bytes of all texts.
+    /// Returns the number of bytes of all texts and blobs.
     pub fn text_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there is no value.
+    /// Returns whether the list has no value.
     pub fn is_empty(&self) -> bool {
         self.cells.is_empty()
     }
@@ -250,7 +250,7 @@ impl Cells {
         }
     }
 
-    /// Appends all values of another list, bytes included.
+    /// Appends all values of another list, with their bytes.
     pub fn append(&mut self, other: &Cells) {
         let shift = self.bytes.len() as u32;
         self.bytes.extend_from_slice(&other.bytes);
@@ -262,13 +262,13 @@ impl Cells {
         }));
     }
 
-    /// Forgets all values behind the first `length`; their bytes stay until the list is cleared.
+    /// Removes all values after the first `length`; their bytes stay until the list is cleared.
     #[inline]
     pub fn truncate(&mut self, length: usize) {
         self.cells.truncate(length);
     }
 
-    /// Of the values from `first` on, keeps the one at `place` among them, which then stands at `first`.
+    /// Of the values from `first` on, keeps only the one at `place` among them, which is then at `first`.
     #[inline]
     pub fn keep_one(&mut self, first: usize, place: usize) {
         let kept = self.get(first + place);
@@ -276,17 +276,17 @@ impl Cells {
         self.cells.push(kept);
     }
 
-    /// Appends the value at a place once more.
+    /// Appends a copy of the value at a place.
     pub fn again(&mut self, place: usize) {
         self.cells.push(self.get(place));
     }
 
-    /// Takes the last value off; its bytes stay.
+    /// Removes the last value; its bytes stay.
     pub fn pop(&mut self) -> Option<Cell> {
         self.cells.pop()
     }
 
-    /// Puts a value that has no bytes of its own in the place of another; nothing behind the end.
+    /// Replaces a value by one that has no bytes of its own; does nothing after the end.
     #[inline]
     pub fn replace(&mut self, index: usize, cell: Cell) {
         if let Some(place) = self.cells.get_mut(index) {
@@ -294,7 +294,7 @@ impl Cells {
         }
     }
 
-    /// Puts a copy of a value that belongs to `other` in the place of another; nothing behind the end.
+    /// Replaces a value by a copy of one that belongs to `other`; does nothing after the end.
     pub fn replace_from(&mut self, index: usize, other: &Cells, cell: Cell) {
         let cell = match cell {
             Cell::Text(span) => Cell::Text(self.keep(other.bytes_of(span))),
@@ -304,7 +304,7 @@ impl Cells {
         self.replace(index, cell);
     }
 
-    /// Forgets the value at a place; those behind it move up. Nothing happens behind the end.
+    /// Removes the value at a place; the values after it move up. Does nothing after the end.
     #[inline]
     pub fn remove(&mut self, index: usize) {
         if index < self.cells.len() {
@@ -312,7 +312,7 @@ impl Cells {
         }
     }
 
-    /// Exchanges two values; nothing happens when one is behind the end.
+    /// Exchanges two values; does nothing when one is after the end.
     pub fn exchange(&mut self, a: usize, b: usize) {
         if a.max(b) < self.cells.len() {
             self.cells.swap(a, b);
@@ -344,31 +344,31 @@ impl Cells {
         self.scratch = made;
     }
 
-    /// Appends the value at a place once more, without copying its bytes; null behind the end.
+    /// Appends the value at a place again, without copying its bytes; null after the end.
     #[inline]
     pub fn repeat(&mut self, index: usize) {
         self.cells.push(self.get(index));
     }
 
-    /// The value at a place; null behind the end.
+    /// Returns the value at a place; null after the end.
     #[inline]
     pub fn get(&self, index: usize) -> Cell {
         self.cells.get(index).copied().unwrap_or(Cell::Null)
     }
 
-    /// All values in order.
+    /// Returns all values in order.
     #[inline]
     pub fn as_slice(&self) -> &[Cell] {
         &self.cells
     }
 
-    /// The bytes of a text or blob cell of this list.
+    /// Returns the bytes of a text or blob cell of this list.
     #[inline]
     pub fn bytes_of(&self, span: Span) -> &[u8] {
         &self.bytes[span.start as usize..(span.start + span.length) as usize]
     }
 
-    /// A value as an owned [`serde_json::Value`]; bytes become a hexadecimal string.
+    /// Returns a value as an owned [`serde_json::Value`]; bytes become a hexadecimal string.
     pub fn to_json(&self, cell: Cell) -> serde_json::Value {
         match cell {
             Cell::Null => serde_json::Value::Null,

@@ -1,7 +1,7 @@
-//! How what is said of figures is stored and printed: as an object with its `kind`, its figures, and last the sentence itself, `says`.
+//! The stored and printed form of statements about figures: an object with its `kind`, its figures, and last the sentence itself, `says`.
 //!
-//! Main trait: [`Said`], which the macro `said!` implements for an enum with a variant for each kind. Invariant: the sentence is made of the
-//! figures, and nobody reads it to decide.
+//! Main trait: [`Said`], which the macro `said!` implements for an enum with a variant for each kind. Invariant: the sentence is generated from the
+//! figures, and no code reads it to decide.
 
 use std::fmt::Display;
 
@@ -9,9 +9,9 @@ use schemars::Schema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Something that is said, as a value.
+/// A statement about figures, as a value.
 pub trait Said: Serialize + Display {
-    /// Its kind: a stable word, as in `operations_failed`.
+    /// Returns its kind: a stable word, as in `operations_failed`.
     fn kind(&self) -> String {
         let told = serde_json::to_value(self).ok();
         told.as_ref().and_then(|told| told.get("kind")).and_then(Value::as_str).unwrap_or_default().to_owned()
@@ -35,7 +35,7 @@ pub fn with_says(schema: &mut Schema) {
 macro_rules! said_with_its_sentence {
     ($what:ident) => {
         impl $what {
-            /// Kind and figures without the sentence, for objects that have more members.
+            /// Writes kind and figures without the sentence, for objects that have more members.
             pub fn figures<S: serde::Serializer>(what: &&Self, serializer: S) -> Result<S::Ok, S::Error> {
                 $what::serialize(what, serializer)
             }

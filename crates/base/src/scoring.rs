@@ -1,6 +1,6 @@
-//! Scoring: points for writing and reading choose among alternatives, after Ruottinen 2015, section 5.3.
+//! Scoring: points for writing and reading decide among alternatives, after Ruottinen 2015, section 5.3.
 //!
-//! Main types: [`Evidence`] (what was measured) and [`Scores`] (the points). Invariant: alternatives are compared on the same
+//! Main types: [`Evidence`] (the measurements) and [`Scores`] (the points). Invariant: alternatives are compared on the same
 //! cases only; a case that one of them lacks is refused, because its points would be relative to others.
 
 mod csv;
@@ -13,16 +13,16 @@ pub use uncertainty::{Uncertainty, uncertainty};
 
 use crate::statistics::mean;
 
-/// Most points that an alternative can get for writing, for a case, and so for reading.
+/// Largest number of points that an alternative can get for writing, for a case, and so for reading.
 const POINTS_MOST: f64 = 10.0;
 
-/// Alternatives among which there can be chosen.
+/// Largest number of alternatives.
 pub const ALTERNATIVES_MAX: usize = 1_000;
 
-/// What was measured of some alternatives.
+/// The measurements of several alternatives.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Evidence {
-    /// Their names.
+    /// Names of the alternatives.
     pub alternatives: Vec<String>,
     /// Throughput in any unit, the same for all.
     pub writing: Vec<Measured>,
@@ -37,11 +37,11 @@ pub struct Measured {
     pub query: String,
     /// The case.
     pub case: String,
-    /// Per alternative, in their order, one value per trial.
+    /// Values of each alternative, in their order, one per trial.
     pub values: Vec<Vec<f64>>,
 }
 
-/// How the cases of several queries weigh.
+/// The weighting of the cases of several queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weighting {
     /// Every query weighs the same, as in equation 10.
@@ -64,13 +64,13 @@ pub struct Scores {
     pub queries: Vec<(String, Vec<f64>)>,
 }
 
-/// Why there are no points.
+/// The reason why there are no points.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ScoreError {
     /// Fewer than two alternatives.
     #[error("there is nothing to choose between: {}; give two alternatives or more", if .0.is_empty() { "no alternative".to_owned() } else { format!("only {}", .0.join(", ")) })]
     TooFew(Vec<String>),
-    /// More than there can be chosen among.
+    /// More alternatives than can be scored.
     #[error(
         "there are {0} alternatives, and at most {ALTERNATIVES_MAX} can be scored; leave out those that are out of the question"
     )]
@@ -101,23 +101,23 @@ pub enum ScoreError {
 }
 
 impl Measured {
-    /// For messages: `writing`, or `query 1, case a`.
+    /// Returns the name for messages: `writing`, or `query 1, case a`.
     fn name(&self) -> String {
         let case = if self.case.is_empty() { String::new() } else { format!(", case {}", self.case) };
         if self.query.is_empty() { format!("writing{case}") } else { format!("query {}{case}", self.query) }
     }
 
-    /// Mean of each alternative's trials (equations 4 and 6); not a number without any.
+    /// Returns the mean of each alternative's trials (equations 4 and 6); not a number without any trial.
     fn means(&self) -> Vec<f64> {
         self.values.iter().map(|trials| mean(trials).unwrap_or(f64::NAN)).collect()
     }
 }
 
 impl Evidence {
-    /// That every alternative has a value above 0 in every case.
+    /// Checks that every alternative has a value above 0 in every case.
     ///
     /// # Errors
-    /// The first thing that is missing or wrong.
+    /// The first missing or invalid value.
     pub fn check(&self) -> Result<(), ScoreError> {
         if self.alternatives.len() < 2 {
             return Err(ScoreError::TooFew(self.alternatives.clone()));
@@ -145,7 +145,7 @@ impl Evidence {
         Ok(())
     }
 
-    /// The same without one alternative.
+    /// Returns the evidence without one alternative.
     pub fn without(&self, place: usize) -> Evidence {
         let mut rest = self.clone();
         rest.alternatives.remove(place);
@@ -155,7 +155,7 @@ impl Evidence {
         rest
     }
 
-    /// The points.
+    /// Returns the points.
     ///
     /// # Errors
     /// As [`Evidence::check`].
@@ -165,7 +165,7 @@ impl Evidence {
         Ok(self.scores_of(&means(&self.writing), &means(&self.reading), weighting))
     }
 
-    /// The points of given means per case and alternative.
+    /// Returns the points for given means per case and alternative.
     fn scores_of(&self, writing: &[Vec<f64>], reading: &[Vec<f64>], weighting: Weighting) -> Scores {
         let count = self.alternatives.len();
         let points: Vec<Vec<f64>> = reading.iter().map(|times| case_points(times)).collect();
@@ -188,12 +188,12 @@ impl Evidence {
 }
 
 impl Scores {
-    /// Totals of all alternatives: points for writing times the weight, plus points for reading.
+    /// Returns the totals of all alternatives: points for writing times the weight, plus points for reading.
     pub fn totals(&self, write_weight: f64) -> Vec<f64> {
         self.writing.iter().zip(&self.reading).map(|(writing, reading)| write_weight * writing + reading).collect()
     }
 
-    /// Places of the alternatives, the highest total first; equal totals stay in the order of the alternatives.
+    /// Returns the indexes of the alternatives, the highest total first; equal totals stay in the order of the alternatives.
     pub fn ranking(&self, write_weight: f64) -> Vec<usize> {
         let totals = self.totals(write_weight);
         let mut places: Vec<usize> = (0..totals.len()).collect();
@@ -201,19 +201,19 @@ impl Scores {
         places
     }
 
-    /// Names in an order.
+    /// Returns the names of alternatives by their indexes.
     pub fn names(&self, places: &[usize]) -> Vec<String> {
         places.iter().map(|place| self.alternatives[*place].clone()).collect()
     }
 }
 
-/// Points for writing (equation 5): the highest mean throughput gets ten, the others in proportion.
+/// Returns the points for writing (equation 5): the highest mean throughput gets ten, the others in proportion.
 pub fn writing_points(throughputs: &[f64]) -> Vec<f64> {
     let highest = throughputs.iter().copied().fold(0.0, f64::max);
     throughputs.iter().map(|throughput| throughput / highest * POINTS_MOST).collect()
 }
 
-/// Points of a case of reading (equations 7 and 8), from mean execution times: the shortest gets ten, the longest as many as
+/// Returns the points of a case of reading (equations 7 and 8), from mean execution times: the shortest gets ten, the longest as many as
 /// the shortest has in M.
 pub fn case_points(times: &[f64]) -> Vec<f64> {
     let longest = times.iter().copied().fold(0.0, f64::max);
@@ -223,7 +223,7 @@ pub fn case_points(times: &[f64]) -> Vec<f64> {
     scaled.iter().map(|m| most + least - m).collect()
 }
 
-/// Mean of each alternative over rows (equations 4, 9 and 10).
+/// Returns the mean of each alternative over rows (equations 4, 9 and 10).
 fn averages(rows: &[&Vec<f64>], count: usize) -> Vec<f64> {
     let sum = |place: usize| rows.iter().map(|row| row[place]).sum::<f64>();
     (0..count).map(|place| sum(place) / rows.len() as f64).collect()

@@ -1,4 +1,4 @@
-//! Sizing: how many sources a server can take, and what it needs for so many of them. Values in, values out.
+//! Sizing: the number of sources that a server can take, and the resources that a number of sources needs. Pure functions.
 //!
 //! A source (a camera, a probe, a sensor) makes blocks of a size at a rate. A block takes time on the source's own link, on the
 //! server's link, on the disk, in processing and in the database. Each of these resources has a capacity; the one that is used
@@ -7,7 +7,7 @@
 //!
 //! Capacities have intervals where they were measured; results carry them on. Invariant: a result's interval contains its value.
 
-/// A figure with its interval; both ends are the figure itself where it was not measured but set.
+/// A figure with its interval; both ends equal the figure where it was set rather than measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
     /// The figure.
@@ -19,12 +19,12 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// A figure that is known.
+    /// Creates a figure that is known exactly.
     pub fn exact(value: f64) -> Self {
         Figure { value, low: value, high: value }
     }
 
-    /// A figure and its interval. None where the figure is not in the interval or anything is not finite.
+    /// Creates a figure with its interval. `None` where the figure is not in the interval or anything is not finite.
     pub fn between(value: f64, low: f64, high: f64) -> Option<Self> {
         (value.is_finite() && low.is_finite() && high.is_finite() && low <= value && value <= high).then_some(Figure {
             value,
@@ -33,86 +33,86 @@ impl Figure {
         })
     }
 
-    /// The reciprocal, whose interval is turned round; for figures above zero.
+    /// Returns the reciprocal, with the ends of the interval exchanged; for figures above zero.
     pub fn inverse(self) -> Self {
         Figure { value: 1.0 / self.value, low: 1.0 / self.high, high: 1.0 / self.low }
     }
 
-    /// The figure times a factor above zero.
+    /// Returns the figure times a factor above zero.
     pub fn times(self, factor: f64) -> Self {
         Figure { value: self.value * factor, low: self.low * factor, high: self.high * factor }
     }
 }
 
-/// What one source makes.
+/// The blocks that one source makes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SourceKind {
     /// Blocks per second, above zero.
     pub blocks_per_s: f64,
     /// Bytes of a block, above zero.
     pub block_bytes: f64,
-    /// What its own link carries, in bits per second; none for as much as it likes.
+    /// Capacity of the source's own link in bits per second; `None` for no limit.
     pub link_bits_per_s: Option<f64>,
 }
 
 impl SourceKind {
-    /// What it makes, in bits per second.
+    /// Returns the rate at which the source makes data, in bits per second.
     pub fn made_bits_per_s(&self) -> f64 {
         8.0 * self.block_bytes * self.blocks_per_s
     }
 
-    /// What of that its link carries, in bits per second.
+    /// Returns the part of that rate that the source's link carries, in bits per second.
     pub fn offered_bits_per_s(&self) -> f64 {
         self.link_bits_per_s.map_or(self.made_bits_per_s(), |link| link.min(self.made_bits_per_s()))
     }
 
-    /// Share of its blocks that its link carries, 0..1. Below 1 its backlog grows for ever.
+    /// Returns the share of the source's blocks that its link carries, 0..1. Below 1 the backlog grows without end.
     pub fn carried_share(&self) -> f64 {
         self.offered_bits_per_s() / self.made_bits_per_s()
     }
 
-    /// Blocks per second that come out of its link.
+    /// Returns the blocks per second that arrive from the source's link.
     pub fn offered_blocks_per_s(&self) -> f64 {
         self.blocks_per_s * self.carried_share()
     }
 }
 
-/// What a server has. A resource that is none is not looked at.
+/// The resources of a server. A resource that is `None` is not considered.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Server {
-    /// Its link, in bits per second.
+    /// Capacity of the server's link, in bits per second.
     pub link_bits_per_s: Option<Figure>,
-    /// What its disk writes, in bytes per second.
+    /// Write rate of the disk, in bytes per second.
     pub disk_bytes_per_s: Option<Figure>,
-    /// How often each byte of a block is written: in the inbox and in the store, for instance.
+    /// How often each byte of a block is written: for instance 2 for the inbox and the store.
     pub writes_per_byte: f64,
-    /// How long a core takes for a block, in seconds.
+    /// Time for which a block takes one core, in seconds.
     pub processing_s: Option<Figure>,
-    /// Cores that process.
+    /// Number of cores that process blocks.
     pub cores: f64,
-    /// The load line of its database: operations per second.
+    /// The load line of the database, in operations per second.
     pub load_line_per_s: Option<Figure>,
-    /// Operations that a block makes in the database.
+    /// Operations in the database per block.
     pub operations_per_block: f64,
     /// Share of link, disk and cores that may be used, 0..1: the rest is for bursts. The load line is used whole, because its
     /// bound on response times is kept already.
     pub used_share: f64,
 }
 
-/// A resource with what it can do and what a source takes of it, in its own unit per second.
+/// The capacity of a resource and the part of it that a source uses, in the resource's own unit per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limit {
-    /// Its name, for people.
+    /// The resource.
     pub resource: Resource,
-    /// What may be used of it.
+    /// The usable part of its capacity.
     pub usable: Figure,
-    /// What a source takes of it.
+    /// The part that one source uses.
     pub per_source: Figure,
-    /// How many sources it carries.
+    /// The number of sources that the resource carries.
     pub sources: Figure,
 }
 
-/// What can be used up.
+/// A resource that can be used up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// The server's link, in bits per second.
@@ -126,7 +126,7 @@ pub enum Resource {
 }
 
 impl Resource {
-    /// Name for people and for JSON.
+    /// Returns the name for people and for JSON.
     pub fn name(self) -> &'static str {
         match self {
             Resource::Link => "server link",
@@ -137,7 +137,7 @@ impl Resource {
     }
 }
 
-/// How many sources each resource carries, the bottleneck first; empty where no resource is known.
+/// Returns the number of sources that each resource carries, the bottleneck first; empty where no resource is known.
 pub fn size(source: &SourceKind, server: &Server) -> Vec<Limit> {
     let blocks = source.offered_blocks_per_s();
     let bytes = source.offered_bits_per_s() / 8.0;
@@ -162,7 +162,7 @@ pub fn size(source: &SourceKind, server: &Server) -> Vec<Limit> {
     limits
 }
 
-/// Of each resource, how many servers' worth so many sources need, the most needed first.
+/// Returns for each resource how many times its usable capacity a number of sources needs, in the order of `limits` (from [`size`]: the largest first).
 pub fn needs(limits: &[Limit], sources: f64) -> Vec<(Resource, Figure)> {
     limits.iter().map(|limit| (limit.resource, limit.sources.inverse().times(sources))).collect()
 }

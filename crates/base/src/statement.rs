@@ -13,7 +13,7 @@ use crate::record::{Cells, ColumnKind};
 pub use evolution::{Bind, Evolution, SchemaChange};
 pub use records::{Form, SelectRecords};
 
-/// A statement with `?` for each value, neutral to the database. Its place in a [`Program`] is its number.
+/// A statement with `?` for each value, independent of the database. Its index in a [`Program`] is its number.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statement {
     /// Insert one or many rows.
@@ -23,7 +23,7 @@ pub enum Statement {
         /// Column names, in the order of the values.
         columns: Vec<TableColumn>,
     },
-    /// Set columns of the rows with the given key. Values: first those of `set`, then those of `key`.
+    /// Set columns of the rows with the given key. Values: those of `set`, then those of `key`.
     Update {
         /// Table name.
         table: String,
@@ -39,7 +39,7 @@ pub enum Statement {
         /// Columns compared for equality.
         key: Vec<TableColumn>,
     },
-    /// Set one column of several rows, each to a value of its own: those with the given key whose column `by` is one of the
+    /// Set one column of several rows, each to a value of its own: the rows with the given key whose column `by` is one of the
     /// cases. Values: one for each case, then those of `key`.
     UpdateCases {
         /// Table name.
@@ -48,12 +48,12 @@ pub enum Statement {
         by: TableColumn,
         /// Column to set.
         set: TableColumn,
-        /// Texts in the column `by`.
+        /// Texts in the column `by`, one for each row.
         cases: Vec<String>,
         /// Columns compared for equality.
         key: Vec<TableColumn>,
     },
-    /// Set members of a JSON document in the rows with the given key. Values: first those of `set`, then those of `key`.
+    /// Set members of a JSON document in the rows with the given key. Values: those of `set`, then those of `key`.
     UpdateDocument {
         /// Table name.
         table: String,
@@ -64,7 +64,7 @@ pub enum Statement {
         /// Columns compared for equality.
         key: Vec<TableColumn>,
     },
-    /// Take a member out of a JSON document in the rows with the given key. Values: those of `key`.
+    /// Remove a member from a JSON document in the rows with the given key. Values: those of `key`.
     ReduceDocument {
         /// Table name.
         table: String,
@@ -86,40 +86,40 @@ pub enum Statement {
         /// Columns compared for equality.
         key: Vec<TableColumn>,
     },
-    /// Read all rows of the first groups of rows with equal keys, from a key on, in the order of the keys. Values: the key at
-    /// which the first group may be, and the number of groups.
+    /// Read all rows of the first groups of rows with equal keys, starting at a key, in the order of the keys. Values: the lowest key
+    /// that the first group may have, and the number of groups.
     SelectGroups {
         /// Table name.
         table: String,
         /// Columns of the answer.
         columns: Vec<String>,
-        /// Column whose values make the groups.
+        /// Column whose equal values form a group.
         key: TableColumn,
     },
     /// Read rows.
     Select(Select),
-    /// Read records that are no rows of typed columns.
+    /// Read records that are not rows of typed columns.
     SelectRecords(SelectRecords),
     /// A study's own SQL, in the database's own dialect but with `?` for parameters.
     Sql {
-        /// The text as the study has it.
+        /// The text as written in the study.
         sql: String,
-        /// Whether no row is an acceptable answer to a query.
+        /// Whether an answer without rows is acceptable for a query.
         allow_empty: bool,
-        /// How it travels, where its program leaves it to it.
+        /// How the statement is sent, where the program leaves the choice to the statement.
         form: SqlForm,
     },
 }
 
-/// How the text of somebody else's travels.
+/// How a statement written in SQL by the user is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SqlForm {
     /// Prepared once.
     #[default]
     Prepared,
-    /// Prepared once, or as text with its values in it where the database does not prepare it.
+    /// Prepared once, or sent as text with its values in it where the database does not prepare it.
     Either,
-    /// As text with its values in it.
+    /// Sent as text with its values in it.
     Text,
 }
 
@@ -136,13 +136,13 @@ pub struct Select {
     pub conditions: Vec<Condition>,
     /// Order of the answer; `true` is descending.
     pub order: Vec<(ColumnRef, bool)>,
-    /// How many rows at most.
+    /// The largest number of rows in the answer; `None` for no limit.
     pub limit: Option<Limit>,
-    /// The rows of one of the tables that alone are looked at; all where there is none.
+    /// The rows of one of the tables to which the query is restricted; `None` for all rows.
     pub window: Option<Window>,
-    /// Whether the rows are kept from others' changes until the transaction ends.
+    /// Whether the rows are locked against changes by others until the transaction ends.
     pub for_update: bool,
-    /// What the database is told besides.
+    /// Hints to the database on how to execute the query.
     pub hints: Hints,
 }
 
@@ -153,25 +153,25 @@ pub struct Window {
     pub table: String,
     /// Column with the numbers.
     pub by: String,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u64,
 }
 
-/// What a query tells the database about how to execute it. Only databases that know a hint are given it.
+/// Hints to the database on how to execute a query. Only databases that know a hint are given it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Hints {
     /// Join the tables in the order in which they are named.
     pub straight_join: bool,
-    /// Keep the answer in the query cache, or do not; none says nothing.
+    /// Keep the answer in the query cache, or do not; `None` gives no hint.
     pub cache: Option<bool>,
 }
 
-/// How many rows of a query are wanted at most.
+/// The largest number of rows that a query asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// This many.
+    /// A fixed number.
     Fixed(u64),
-    /// As many as the value bound behind those of the conditions says: a whole number.
+    /// The value bound after those of the conditions, a whole number.
     Bound,
 }
 
@@ -198,7 +198,7 @@ pub struct Join {
 pub struct Condition {
     /// The column.
     pub column: ColumnRef,
-    /// Its type, which decides the type of the value bound.
+    /// Its type, which decides the type of the bound value.
     pub kind: ColumnKind,
     /// The comparison.
     pub comparison: Comparison,
@@ -208,17 +208,17 @@ pub struct Condition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
-    /// =
+    /// `=`
     Equal,
-    /// <>
+    /// `<>`
     NotEqual,
-    /// <
+    /// `<`
     Less,
-    /// <=
+    /// `<=`
     LessOrEqual,
-    /// >
+    /// `>`
     Greater,
-    /// >=
+    /// `>=`
     GreaterOrEqual,
 }
 
@@ -231,7 +231,7 @@ pub struct Table {
     pub columns: Vec<TableColumn>,
     /// Columns of the primary key.
     pub primary_key: Vec<String>,
-    /// Whether the database numbers the rows itself: the primary key is then one column that is not among `columns` and rises
+    /// Whether the database numbers the rows itself: the primary key is then a single column that is not among `columns` and increases
     /// with each row inserted.
     pub numbered: bool,
     /// Further unique keys.
@@ -249,18 +249,18 @@ pub struct TableColumn {
     pub name: String,
     /// Type.
     pub kind: ColumnKind,
-    /// Whether it may be null.
+    /// Whether the column may be null.
     pub nullable: bool,
 }
 
 /// Columns that refer to the primary key of another table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForeignKey {
-    /// Columns here.
+    /// Columns of this table.
     pub columns: Vec<String>,
     /// The other table.
     pub table: String,
-    /// Its columns.
+    /// Columns of the other table.
     pub references: Vec<String>,
 }
 
@@ -269,18 +269,18 @@ pub struct ForeignKey {
 pub struct Program {
     /// Tables to create, in this order; dropped in the reverse order.
     pub tables: Vec<Table>,
-    /// Statements that requests refer to by place.
+    /// Statements that requests refer to by index.
     pub statements: Vec<Statement>,
     /// The largest number of rows that a request gives to one statement.
     pub rows_max: usize,
-    /// The number of rows that most requests give to an insert; 0 where there is none that most have.
+    /// The number of rows that most requests give to an insert; 0 where no number is that of most.
     pub rows_usual: usize,
-    /// Whether statements travel as text with their values in it, and none is prepared.
+    /// Whether statements are sent as text with their values in it, and none is prepared.
     pub as_text: bool,
-    /// Whether a transaction of several statements takes as few round trips as the database allows. Otherwise BEGIN, each
-    /// statement and COMMIT wait for the answer to the one before, as with most applications.
+    /// Whether a transaction of several statements takes as few round trips as the database allows. If not, BEGIN, each
+    /// statement and COMMIT wait for the answer to the previous one, as in most applications.
     pub pipelines: bool,
-    /// What the tables hold before all else; executed once, when they have been created.
+    /// The content that the tables have from the start; executed once, after they have been created.
     pub first: Request,
 }
 
@@ -291,40 +291,40 @@ pub struct Request {
     pub steps: Vec<Step>,
     /// The values of all steps.
     pub cells: Cells,
-    /// Values that an answer brings.
+    /// Values that are taken from an answer and put into a later step.
     pub carries: Vec<Carry>,
-    /// Which client sends it, from 0.
+    /// Number of the client that sends the request, from 0.
     pub client: u32,
 }
 
-/// A value of a later step that the answer to an earlier one brings: of the first row that it reads, or none where it reads no row.
+/// A value of a later step taken from the answer to an earlier one: from the first row that it reads, or null where it reads no row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Carry {
-    /// Place among [`Request::steps`] of the step whose answer has it.
+    /// Index in [`Request::steps`] of the step whose answer has the value.
     pub step: u16,
-    /// Place of the value in the row, from 0.
+    /// Index of the value in the row, from 0.
     pub column: u16,
-    /// Place among [`Request::cells`] that it is put in before its own step is executed.
+    /// Index in [`Request::cells`] at which the value is put before its own step is executed.
     pub cell: u32,
 }
 
 /// The execution of one statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// Place in [`Program::statements`].
+    /// Index in [`Program::statements`].
     pub statement: u16,
-    /// How many rows of values; 1 for all but inserts.
+    /// Number of rows of values; 1 for everything but inserts.
     pub rows: u32,
-    /// Where in the request's cells the values start; they follow each other, row by row.
+    /// Index of the first value in the request's cells; the values follow each other, row by row.
     pub first_cell: u32,
-    /// What answer is right.
+    /// The answer that counts as correct.
     pub expect: Expect,
 }
 
-/// What a step must answer to be counted as it should be.
+/// The answer that a step must have to count as correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
-    /// Anything but an error.
+    /// Any answer but an error.
     Anything,
     /// At least one row; none is an *empty* operation.
     Rows,
@@ -338,20 +338,20 @@ pub enum Expect {
     ChangedSome,
 }
 
-/// A number of rows that is not as it should be.
+/// A number of rows that differs from the expected one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Miscount {
     /// The statement's name, where it is known.
     pub statement: Option<String>,
-    /// Whether these rows were changed; they were found otherwise.
+    /// Whether the rows were changed rather than found.
     pub is_of_changes: bool,
-    /// How many there were.
+    /// The number of rows.
     pub rows: u64,
-    /// How many there should have been.
+    /// The expected number of rows.
     pub right: u64,
-    /// Whether there might have been more.
+    /// Whether `right` is a minimum.
     pub is_least: bool,
-    /// Whether what was changed stays so, since nothing takes it back.
+    /// Whether the changes remain, because nothing rolls them back.
     pub stays: bool,
 }
 
@@ -367,7 +367,7 @@ impl std::fmt::Display for Miscount {
 }
 
 impl Expect {
-    /// What is wrong with a number of rows that were read, or with one of rows that were changed.
+    /// Returns what is wrong with the number of rows read or changed; `None` where it is as expected.
     #[inline]
     pub fn miscount(self, read: u64, changed: u64) -> Option<Miscount> {
         let (is_of_changes, rows, right, is_least) = match self {
@@ -382,12 +382,12 @@ impl Expect {
 }
 
 impl Statement {
-    /// How it travels, where its program leaves it to it.
+    /// Returns how the statement is sent, where the program leaves the choice to the statement.
     pub fn form(&self) -> SqlForm {
         if let Statement::Sql { form, .. } = self { *form } else { SqlForm::Prepared }
     }
 
-    /// The kinds of the values of one row, in their order; none where only the value tells.
+    /// Returns the kinds of the values of one row, in their order; `None` where only the value itself decides its kind.
     pub fn kinds(&self) -> Vec<Option<ColumnKind>> {
         let of = |columns: &[TableColumn]| columns.iter().map(|column| Some(column.kind)).collect::<Vec<_>>();
         match self {
@@ -411,7 +411,7 @@ impl Statement {
 }
 
 impl Request {
-    /// Forgets all steps, and keeps the memory and whose it is.
+    /// Removes all steps, and keeps the memory and the client's number.
     pub fn clear(&mut self) {
         self.steps.clear();
         self.cells.clear();
@@ -419,8 +419,8 @@ impl Request {
     }
 }
 
-/// What stands before, between and behind the `?` parameters of a text. A `?` within quotes and comments is none, nor is `??`, which is a `?` of the
-/// text's own, as PostgreSQL's operators `?`, `?|` and `?&` have it.
+/// Returns the text before, between and after the `?` parameters of a statement. A `?` within quotes or comments is no parameter, nor is `??`, which stands
+/// for a `?` of the text itself, as in PostgreSQL's operators `?`, `?|` and `?&`.
 pub fn parts_around_parameters(sql: &str) -> Vec<String> {
     let bytes = sql.as_bytes();
     let (mut parts, mut part, mut at, mut from) = (Vec::new(), String::new(), 0, 0);
@@ -449,17 +449,17 @@ pub fn parts_around_parameters(sql: &str) -> Vec<String> {
     parts
 }
 
-/// How many `?` parameters a text has.
+/// Returns the number of `?` parameters in a text.
 pub fn parameters_of(sql: &str) -> usize {
     parts_around_parameters(sql).len() - 1
 }
 
-/// How many bytes there are up to and including `end`; all of them when it does not occur.
+/// Returns the number of bytes up to and including `end`, or the length of `bytes` where `end` does not occur.
 fn length_through(bytes: &[u8], end: &[u8]) -> usize {
     bytes.windows(end.len()).position(|window| window == end).map_or(bytes.len(), |found| found + end.len())
 }
 
-/// A text on one line, of at most so many characters; what is left out is an ellipsis.
+/// Returns a text as one line of at most `most` characters; an ellipsis replaces the rest.
 pub fn shortened(text: &str, most: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= most {

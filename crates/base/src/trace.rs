@@ -1,8 +1,8 @@
 //! Traces: statements that ran on a database, each with its time, session and values, as `loadline capture` writes them and the workload `replay`
 //! sends them.
 //!
-//! Main types: [`Trace`], what a file has, and [`Replay`], what of it is sent over which connection. Invariant: the statements of a session are sent in
-//! their order over one connection, and no connection has those of two sessions at once.
+//! Main types: [`Trace`], the content of a file, and [`Replay`], the part of it that is sent, by connection. Invariant: the statements of a session are sent
+//! in their order over one connection, and no connection carries two sessions at once.
 
 mod form;
 mod select;
@@ -14,74 +14,74 @@ pub use form::{End, Head, Named, Sum, VERSION};
 pub use select::{KINDS_MOST, PREPARED_MOST, Replay, Sent};
 pub use values::{Value, append_value};
 
-/// Different statements of a trace, at most.
+/// Largest number of different statements in a trace.
 pub const STATEMENTS_MOST: usize = 20_000;
-/// Statements that ran, at most.
+/// Largest number of executed statements in a trace.
 pub const EVENTS_MOST: usize = 50_000_000;
-/// Bytes of all values together, at most.
+/// Largest size of all values together, in bytes.
 pub const VALUES_BYTES_MOST: usize = 4 << 30;
-/// Bytes of a line of the file, at most.
+/// Largest length of a line of the file, in bytes.
 pub const LINE_BYTES_MOST: usize = 4 << 20;
 
-/// What a statement does, as far as a replay has to know.
+/// The effect of a statement, as far as a replay has to know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Does {
-    /// It reads.
+    /// The statement reads.
     Reads,
-    /// It changes or locks rows.
+    /// The statement changes or locks rows.
     Writes,
-    /// It begins a transaction.
+    /// The statement begins a transaction.
     Begins,
-    /// It ends one.
+    /// The statement ends a transaction.
     Ends,
-    /// It makes a point within a transaction, or goes back to one.
+    /// The statement sets a savepoint within a transaction, or goes back to one.
     Marks,
 }
 
 impl Does {
-    /// Whether it is about a transaction, and asks for nothing itself.
+    /// Returns whether the statement only controls a transaction and asks for no data itself.
     pub fn is_control(self) -> bool {
         matches!(self, Does::Begins | Does::Ends | Does::Marks)
     }
 }
 
-/// A statement, whatever its values.
+/// A statement without its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedStatement {
-    /// What it is called in results.
+    /// Name in results.
     pub name: String,
-    /// Its text, with `?` for each value.
+    /// Text, with `?` for each value.
     pub sql: String,
-    /// How many values it has.
+    /// Number of values.
     pub parameters: u32,
-    /// What it does.
+    /// Effect of the statement.
     pub does: Does,
 }
 
-/// One statement that ran.
+/// One execution of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
-    /// When it was sent, in microseconds from the beginning of the trace.
+    /// Time at which it was sent, in microseconds from the beginning of the trace.
     pub at_us: u64,
-    /// In which session.
+    /// Number of the session.
     pub session: u32,
-    /// Which statement.
+    /// Index in [`Trace::statements`].
     pub statement: u16,
-    /// Where its values begin.
+    /// Offset at which its values begin.
     pub values_at: u64,
 }
 
-/// Statements that ran, in the order of their times.
+/// Executed statements, in the order of their times.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
     /// All different statements.
     pub statements: Vec<TracedStatement>,
-    /// Those that ran.
+    /// The executed statements.
     pub events: Vec<Event>,
-    /// The values of all, as [`append_value`] writes them.
+    /// The values of all executed statements, as [`append_value`] writes them.
     values: Vec<u8>,
-    /// A sum over the file, by which traces are told apart.
+    /// A checksum of the file, which distinguishes traces.
     pub sum: String,
 }
 

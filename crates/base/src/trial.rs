@@ -1,4 +1,4 @@
-//! Trials: one resolved, seeded point of a study. A trial carries everything that decides what is done, so that it can be stored, resumed and sent elsewhere.
+//! Trials: resolved, seeded points of a study. A trial carries everything that decides what is done, so that it can be stored, resumed and sent to another machine.
 //!
 //! Invariant: [`Trial::id`] is a hash of the trial's content; equal content means equal id, on every machine.
 
@@ -58,29 +58,29 @@ pub struct Trial {
     pub id: String,
     /// The case that is repeated; shared by its trials, which may be thousands.
     pub case: Arc<Case>,
-    /// Which repetition, from 0.
+    /// Number of the repetition, from 0.
     pub round: u32,
-    /// Seed of all that is random in this trial.
+    /// Seed of everything random in this trial.
     pub seed: u64,
-    /// What a search for the load line asks of it; none outside of a search.
+    /// The requirements of a search for the load line; `None` outside of a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sought: Option<Sought>,
 }
 
-/// What a search for the load line asks of a trial.
+/// What a search for the load line requires of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Sought {
     /// Quantile of response time, 0..1.
     pub quantile: f64,
-    /// Its bound in seconds.
+    /// Bound on that quantile, in seconds.
     pub below_s: f64,
-    /// Length of the measured phase in seconds, where the search needs a longer one than the case has.
+    /// Length of the measured phase in seconds; `None` where the case's own length is long enough for the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<f64>,
 }
 
 impl Case {
-    /// A case with its id computed.
+    /// Creates a case and computes its id.
     pub fn new(levels: Levels, settings: Settings) -> Self {
         let id = content_hash(&settings);
         Case { id, levels, settings }
@@ -88,14 +88,14 @@ impl Case {
 }
 
 impl Trial {
-    /// A trial with its id computed.
+    /// Creates a trial and computes its id.
     pub fn new(case: impl Into<Arc<Case>>, round: u32, seed: u64) -> Self {
         let case = case.into();
         let id = content_hash(&(&case.settings, round, seed));
         Trial { id, case, round, seed, sought: None }
     }
 
-    /// The trial as it is driven: its case with the length that a search asks for.
+    /// Returns the trial as it is driven: its case with the length that the search requires.
     pub fn driven(&self) -> Trial {
         let mut driven = self.clone();
         let Some(sought) = self.sought else { return driven };
@@ -110,12 +110,12 @@ impl Trial {
     }
 }
 
-/// The hash of a JSON form. Maps are sorted, so that the form is canonical.
+/// Returns the hash of the JSON form of a value. Maps are sorted, so that the form is canonical.
 fn content_hash(content: &impl Serialize) -> String {
     text_hash(&serde_json::to_string(content).expect("settings are plain data and always have a JSON form"))
 }
 
-/// FNV-1a, 64 bits as 16 hexadecimal digits.
+/// Returns the FNV-1a hash of a text, 64 bits as 16 hexadecimal digits.
 pub fn text_hash(text: &str) -> String {
     let hash = text
         .bytes()
@@ -136,7 +136,7 @@ pub struct Settings {
     pub workload: WorkloadSettings,
     /// `[load]`
     pub load: LoadSettings,
-    /// `[background]`: a second load beside it.
+    /// `[background]`: a second load beside the main one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub background: Option<BackgroundSettings>,
     /// `[freshness]`: the readers of the workload `freshness`.
@@ -145,24 +145,24 @@ pub struct Settings {
     /// `[disk]`: a writer beside the load.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub disk: Option<DiskSettings>,
-    /// `[link]`: what lies between load and server.
+    /// `[link]`: the network between load and server.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub link: Option<LinkSettings>,
-    /// `[recorder]`: what records go through on their way to the database.
+    /// `[recorder]`: the recorder through which records reach the database.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub recorder: Option<RecorderSettings>,
-    /// `[blocks]`: what is uploaded, where blocks are.
+    /// `[blocks]`: the blocks that are uploaded, where the study has any.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub blocks: Option<BlocksSettings>,
-    /// `[[tables]]`: the tables of the study's own that this case has.
+    /// `[[tables]]`: the study's own tables in this case.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub tables: Vec<TableSettings>,
-    /// `[[events]]`: what happens to the server.
+    /// `[[events]]`: events of the server.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub events: Vec<EventSettings>,
 }
 
-/// How `wisconsin` orders its numbers unless a study says otherwise.
+/// The order of the numbers of `wisconsin` unless a study sets another one.
 pub const WISCONSIN_PERMUTATION: &str = "feistel";
 
 /// `[record]`: the data.
@@ -171,7 +171,7 @@ pub struct RecordSettings {
     /// Name in the registry, or `custom`.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Table name; the layouts that need several derive theirs from it.
+    /// Table name; layouts with several tables derive their names from it.
     pub table: String,
     /// Records present before the measured phase.
     pub rows: u64,
@@ -179,29 +179,29 @@ pub struct RecordSettings {
     pub seed: u64,
     /// Consecutive records that share one identity, at least 1. A multiple of [`WorkloadSettings::batch`].
     pub per_measurement: u64,
-    /// How `wisconsin` orders its numbers: always said by studies that were read. Runs of before that do not say it had `lfsr`.
+    /// The order of the numbers of `wisconsin`: always set for studies that were read. Older runs without it used `lfsr`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub permutation: Option<String>,
-    /// Measurements of several lengths, in order: how many, and how many records each has, with `scale` applied already; empty
-    /// where all are alike. [`RecordSettings::rows`] is their sum.
+    /// Measurements of several lengths, in order: (number of measurements, records of each), with `scale` already applied; empty
+    /// where all have the same length. [`RecordSettings::rows`] is their sum.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub runs: Vec<(u64, u64)>,
-    /// What the lengths of `runs` were multiplied by; none for 1. What counts up in a run does so by its inverse.
+    /// Factor by which the lengths of `runs` were multiplied; `None` for 1. Values that count up within a run do so by its inverse.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub scale: Option<f64>,
-    /// Bytes of content of a `sensor` record; without it the type's default.
+    /// Bytes of content of a `sensor` record; `None` for the type's default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub length: Option<u32>,
-    /// What `usertable` looks like.
+    /// Settings of the record type `usertable`.
     #[serde(skip_serializing_if = "is_default", default)]
     pub usertable: UsertableSettings,
-    /// Whether the tables are there already, with their rows: loadline then neither makes, fills nor drops them.
+    /// Whether the tables and their rows are there already: loadline then neither creates, fills nor drops them.
     #[serde(skip_serializing_if = "is_default", default)]
     pub existing: bool,
-    /// Columns of a custom record.
+    /// Identity columns of a custom record.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub identity: Vec<CustomColumn>,
-    /// Columns of a custom record.
+    /// Value columns of a custom record.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub values: Vec<CustomColumn>,
 }
@@ -215,13 +215,13 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 pub struct LayoutSettings {
     /// Name in the registry.
     pub name: String,
-    /// Columns of records that get a secondary index each.
+    /// Columns of records, each of which gets a secondary index.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub indexes: Vec<String>,
-    /// Whether each client writes into tables of its own.
+    /// Whether each client writes into its own tables.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub tables_per_client: bool,
-    /// Whether the tables are those that a recorder makes, with its row for each writer.
+    /// Whether the tables are those that a recorder creates, including its row for each writer.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub tables_as_recorded: bool,
 }
@@ -236,61 +236,61 @@ pub struct WorkloadSettings {
     /// Statements of the workload `sql`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub statements: Vec<SqlStatement>,
-    /// SQL that is executed before each trial, and that which is executed behind it.
+    /// SQL that is executed before each trial.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub set_up: Vec<String>,
-    /// See `set_up`.
+    /// SQL that is executed after each trial.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub clean_up: Vec<String>,
-    /// Which of the designs of the study's own tables it is.
+    /// The design of the study's own tables that this case uses.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub design: Option<String>,
-    /// What the database answered to the queries of [`Fill::From`] and [`Fill::SequenceFrom`]; nothing before a trial.
+    /// The database's answers to the queries of [`Fill::From`] and [`Fill::SequenceFrom`]; empty before a trial.
     #[serde(skip)]
     pub asked: Asked,
-    /// What the workload `replay` sends, as it is stored; and all of it, which is not.
+    /// The statements that the workload `replay` sends, in their stored form.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub replay: Option<ReplaySettings>,
-    /// See `replay`.
+    /// The statements that the workload `replay` sends, in full; not stored.
     #[serde(skip)]
     pub replayed: Replayed,
-    /// Shares of the workload `mix`, by name of the workloads that it is made of; relative to each other.
+    /// Relative shares of the workload `mix`, by the name of the workload.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub mix: BTreeMap<String, f64>,
     /// The value column that `select` reads and `update` sets. Without it `select` reads all columns, and `update` sets the
     /// first hot value column, or the first one where none is hot.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub attribute: Option<String>,
-    /// Queries of the workload `query`: all, or the one that `workload.query` chose.
+    /// Queries of the workload `query`: all of them, or the one that `workload.query` names.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub queries: Vec<Query>,
-    /// The query that was chosen by name.
+    /// Name of the query, where one was chosen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub query: Option<String>,
-    /// Records that the queries of `recent` look at, the last ones; 0 for all of them.
+    /// Number of latest records that the queries of `recent` read; 0 for all of them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub window: Option<u64>,
-    /// Whether the database's plans of the queries are kept.
+    /// Whether the database's query plans are kept.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub explain: bool,
-    /// Whether the statements of `sql` may change a database that is not loadline's own.
+    /// Whether the statements of `sql` may change a database that loadline did not start itself.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub writes: bool,
-    /// Time from one change of the schema to the next, which takes it back, in seconds; without it the schema stays.
+    /// Time from one schema change to the next, which reverts it, in seconds; `None` where the schema stays as it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolve_s: Option<f64>,
-    /// Records that get a value of the field that is added; without it 100.
+    /// Records that get a value of the added field; `None` for 100.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolve_records: Option<u64>,
-    /// Which change of the schema it is.
+    /// The kind of schema change.
     #[serde(skip_serializing_if = "is_default", default)]
     pub evolve: EvolveSettings,
-    /// What a YCSB workload does otherwise than its letter says.
+    /// Deviations of a YCSB workload from its letter.
     #[serde(skip_serializing_if = "is_default", default)]
     pub ycsb: YcsbSettings,
 }
 
-/// Changes to a YCSB workload; what is not given is as its letter says. Settings without a letter are YCSB's defaults.
+/// Changes to a YCSB workload; settings that are absent are those of its letter, or YCSB's defaults where it has no letter.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct YcsbSettings {
@@ -300,46 +300,46 @@ pub struct YcsbSettings {
     /// How records are chosen: `uniform`, `zipfian`, `latest`, `hotspot`, `exponential` or `sequential`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<String>,
-    /// Whether reads and scans ask for all fields; else for a random one.
+    /// Whether reads and scans ask for all fields; otherwise they ask for a random one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_all_fields: Option<bool>,
-    /// Whether updates set all fields; else a random one.
+    /// Whether updates set all fields; otherwise they set a random one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_all_fields: Option<bool>,
-    /// Records of a scan at least.
+    /// Smallest number of records of a scan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan_least: Option<u32>,
-    /// Records of a scan at most.
+    /// Largest number of records of a scan.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan_most: Option<u32>,
-    /// How lengths of scans are spread: `uniform` or `zipfian`.
+    /// Distribution of the lengths of scans: `uniform` or `zipfian`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scan_lengths: Option<String>,
-    /// `hotspot`: share of the records that is hot, 0..1.
+    /// `hotspot`: share of the records that are hot, 0..1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hot_records: Option<f64>,
     /// `hotspot`: share of the operations on hot records, 0..1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hot_operations: Option<f64>,
-    /// `exponential`: this share of the records, the last ones, 0..1 …
+    /// `exponential`: share of the records, 0..1, counted from the last one, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent_records: Option<f64>,
-    /// … takes this share of the operations, 0..1.
+    /// … that receives this share of the operations, 0..1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recent_operations: Option<f64>,
-    /// Operations that `zipfian` makes room for where some insert; without it those that end the trial.
+    /// Number of operations for whose inserts `zipfian` makes room; without it the number that ends the trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operations_expected: Option<u64>,
-    /// Number of the first record that is inserted by `ycsb-load`, or asked for by the others.
+    /// Number of the first record that `ycsb-load` inserts, or that the other workloads ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<u64>,
-    /// How many records from there on; without it all.
+    /// Number of records from `first` on; `None` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<u64>,
 }
 
 impl WorkloadSettings {
-    /// What kinds of operation are called in results.
+    /// Returns the names of the kinds of operation in results.
     pub fn kind_names(&self) -> KindNames {
         match &self.replay {
             Some(replay) => KindNames::of(replay.kinds.iter().map(|(name, _)| Some(name.as_str()))),
@@ -355,10 +355,10 @@ pub struct LoadSettings {
     pub arrivals: Arrivals,
     /// Connections, at least 1.
     pub clients: u32,
-    /// Arrivals per second, open loop only; of sources their sum.
+    /// Arrivals per second, open loop only; for sources, the sum over all sources.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate_per_s: Option<f64>,
-    /// The shape of the rate over the measured phase, points of time and weight that it goes straight between; empty where it is the same all the time.
+    /// The shape of the rate over the measured phase, as points (time, weight) connected by straight lines; empty where the rate is constant.
     /// [`LoadSettings::rate_per_s`] is its mean.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub profile: Vec<[f64; 2]>,
@@ -368,17 +368,17 @@ pub struct LoadSettings {
     /// File with the intended times of `arrivals = "trace"`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub trace: Option<String>,
-    /// The trace that is replayed: all of it is the measured phase.
+    /// The trace that is replayed; all of it lies in the measured phase.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub replay: Option<ReplayLoad>,
     /// What ends the measured phase.
     pub length: Length,
-    /// Where a number of operations ends the measured phase: its end in seconds, whatever is left of them.
+    /// Where a number of operations ends the measured phase: the time in seconds after which it ends in any case.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub at_most_s: Option<f64>,
     /// Length of the discarded phase before it, in seconds.
     pub warmup_s: f64,
-    /// Pause of a client between the end of an operation and the intended time of its next, in seconds; closed loop only.
+    /// Pause of a client between the end of an operation and the intended time of the next, in seconds; closed loop only.
     pub think_s: f64,
     /// Longest wait for operations still running after the measured phase, in seconds.
     pub drain_s: f64,
@@ -387,21 +387,21 @@ pub struct LoadSettings {
     /// CPUs that the client is pinned to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpus: Option<String>,
-    /// Event-loop threads; without it one for each 64 clients.
+    /// Number of event-loop threads; `None` for one per 64 clients.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub loops: Option<u32>,
     /// Whether statements are sent as text with their values in it, and none is prepared.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub statements_as_text: bool,
-    /// Whether the statements of a transaction leave in one round trip. Otherwise BEGIN, each statement and COMMIT wait for the answer to the one before.
+    /// Whether the statements of a transaction are sent in one round trip. If not, BEGIN, each statement and COMMIT wait for the answer to the previous one.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub pipeline: bool,
-    /// Whether each operation opens a connection of its own and closes it.
+    /// Whether each operation opens and closes its own connection.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub connects_each_time: bool,
     /// Share of failed operations that is tolerated before a trial is invalid, 0..1.
     pub tolerated_failures: f64,
-    /// Whether the time that opening the connections took counts in throughput; closed loop only.
+    /// Whether throughput includes the time to open the connections; closed loop only.
     #[serde(skip_serializing_if = "is_default", default)]
     pub count_connecting: bool,
 }
@@ -410,7 +410,7 @@ pub struct LoadSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// Each client sends its next operation when its last one is done and the think time has passed.
+    /// Each client sends its next operation when its previous one is done and the think time has passed.
     #[default]
     Closed,
     /// Exponential gaps, independent of the answers.
@@ -421,8 +421,8 @@ pub enum Arrivals {
     Trace,
     /// The statements of a trace, each at its own time over the connection of its session.
     Replay,
-    /// Each client is a source: it starts at a time of its own within the warm-up, sends at equal gaps whatever the answers are, and
-    /// ends when it has sent for as long as the warm-up and the measured phase last together. All are active in the measured phase.
+    /// Each client is a source: it starts at its own time within the warm-up, sends at equal gaps independently of the answers, and
+    /// ends when it has sent for as long as the warm-up and the measured phase together. All are active in the measured phase.
     Sources,
 }
 
@@ -430,11 +430,11 @@ pub enum Arrivals {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// This many operations by all clients together.
+    /// A number of operations, counted over all clients.
     Operations(u64),
-    /// This many operations by each client.
+    /// A number of operations of each client.
     OperationsPerClient(u64),
-    /// This many seconds.
+    /// A number of seconds.
     Seconds(f64),
 }
 

@@ -18,7 +18,7 @@ pub const NS_PER_S: f64 = 1e9;
 /// Reads a duration such as `250us`, `1.6ms`, `10s`, `2m`, `1h` or `7d`.
 ///
 /// # Errors
-/// What is wrong, with the value and the accepted form.
+/// A sentence with the error, the value and the accepted form.
 pub fn parse_duration(text: &str) -> Result<Duration, Fault> {
     let (number, unit) = split_number(text);
     let seconds_per_unit = match unit {
@@ -46,7 +46,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, Fault> {
 /// Reads a size such as `512`, `64KiB`, `100MB` or `4GiB`, in bytes.
 ///
 /// # Errors
-/// What is wrong, with the value and the accepted form.
+/// A sentence with the error, the value and the accepted form.
 pub fn parse_bytes(text: &str) -> Result<u64, Fault> {
     let (number, unit) = split_number(text);
     let bytes_per_unit: f64 = match unit {
@@ -72,7 +72,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, Fault> {
 /// Reads the rate of a link such as `384kbit/s`, `5.76 Mbit/s`, `100Mbps` or `1Gbit/s`, in bits per second. Prefixes are decimal.
 ///
 /// # Errors
-/// What is wrong, with the value and the accepted form.
+/// A sentence with the error, the value and the accepted form.
 pub fn parse_bit_rate(text: &str) -> Result<f64, Fault> {
     let (number, unit) = split_number(text);
     let bits_per_unit: f64 = match unit {
@@ -171,14 +171,14 @@ pub fn show_bytes(bytes: f64) -> String {
     format!("{} TiB", show_significant(scaled))
 }
 
-/// A time in seconds since 1970 as RFC 3339 in UTC, to the second: `2026-11-21T06:20:00Z`.
+/// Shows a time in seconds since 1970 as RFC 3339 in UTC, to the second: `2026-11-21T06:20:00Z`.
 pub fn show_utc(unix_s: u64) -> String {
     let (days, second) = ((unix_s / 86_400) as i64, unix_s % 86_400);
     let (year, month, day) = civil_date(days);
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// A time in nanoseconds since 1970 as RFC 3339 in UTC, to the millisecond: `2026-11-21T06:20:00.250Z`. What is finer is cut off.
+/// Shows a time in nanoseconds since 1970 as RFC 3339 in UTC, to the millisecond: `2026-11-21T06:20:00.250Z`. Smaller parts are cut off.
 pub fn show_utc_ms(unix_ns: i64) -> String {
     let seconds = unix_ns.div_euclid(1_000_000_000).max(0);
     let milliseconds = unix_ns.rem_euclid(1_000_000_000) / 1_000_000;
@@ -186,7 +186,7 @@ pub fn show_utc_ms(unix_ns: i64) -> String {
     format!("{}.{milliseconds:03}Z", text.trim_end_matches('Z'))
 }
 
-/// Reads a time of RFC 3339 in UTC, from 1970 on and with up to nine decimals of a second, in nanoseconds since 1970; none for any other
+/// Reads a time of RFC 3339 in UTC, from 1970 on and with up to nine decimals of a second, in nanoseconds since 1970; `None` for any other
 /// text.
 pub fn parse_utc(text: &str) -> Option<i64> {
     let bytes = text.strip_suffix('Z')?.as_bytes();
@@ -209,7 +209,7 @@ pub fn parse_utc(text: &str) -> Option<i64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(fraction_ns)
 }
 
-/// Seconds since 1970 of year, month, day, hour, minute and second in UTC; none where there is no such time.
+/// Returns the seconds since 1970 of year, month, day, hour, minute and second in UTC; `None` where there is no such time.
 pub fn unix_seconds([year, month, day, hour, minute, second]: [i64; 6]) -> Option<i64> {
     let days = days_of(year, month, day);
     let is_date = (1..=12).contains(&month) && civil_date(days) == (year, month, day);
@@ -217,7 +217,7 @@ pub fn unix_seconds([year, month, day, hour, minute, second]: [i64; 6]) -> Optio
     (is_date && is_time).then_some(86_400 * days + 3_600 * hour + 60 * minute + second)
 }
 
-/// Days since 1970-01-01 of a date; the inverse of [`civil_date`].
+/// Returns the days since 1970-01-01 of a date; the inverse of [`civil_date`].
 fn days_of(year: i64, month: i64, day: i64) -> i64 {
     let (year, month_from_march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let era = year.div_euclid(400);
@@ -227,7 +227,7 @@ fn days_of(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// Year, month and day of a number of days since 1970-01-01. Years are counted from March, so that the leap day is a year's
+/// Returns year, month and day of a number of days since 1970-01-01. Years are counted from March, so that the leap day is a year's
 /// last: then every month begins (153 m + 2) / 5 days into it.
 fn civil_date(days: i64) -> (i64, i64, i64) {
     let since_march_0 = days + 719_468;
@@ -241,7 +241,7 @@ fn civil_date(days: i64) -> (i64, i64, i64) {
     (era * 400 + year_of_era + i64::from(month <= 2), month, day)
 }
 
-/// Three significant digits, without an exponent, for values below 1000; whole numbers stay whole.
+/// Shows three significant digits, without an exponent, for values below 1000; whole numbers stay whole.
 fn show_significant(value: f64) -> String {
     if value == value.trunc() && value.abs() < 1e6 {
         return format!("{value:.0}");

@@ -1,4 +1,4 @@
-//! Studies and what is around a trial: servers, links, monitors, the files of a run, and what other tools have measured.
+//! Studies and the surroundings of a trial: servers, links, monitors, the files of a run, and measurements of other tools.
 //!
 //! Invariant: nothing is sent to a database here, and nothing is said about what came of it.
 

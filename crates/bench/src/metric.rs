@@ -1,8 +1,8 @@
 //! Metrics: the figures of a trial that can be compared between cases, by name.
 //!
-//! A trial gives one value per metric, because the trial is the unit of analysis: a trial's p99 is one observation of that
-//! trial. The percentiles that are shown for a case come from merged histograms instead. Invariant: a metric that a
-//! trial did not observe has no value, and is never 0 instead.
+//! A trial gives one value per metric, because the trial is the unit of analysis: a trial's p99 is one observation of
+//! that trial. The percentiles that are shown for a case come from merged histograms instead. Invariant: a metric that
+//! a trial did not observe has no value, and is never 0 instead.
 
 use crate::data::sensor_record_bytes;
 use crate::histogram::Histogram;
@@ -17,46 +17,46 @@ use Unit::{BitsPerSecond, Bytes, BytesPerSecond, Count, MegabytesPerSecond, Perc
 /// A figure of a trial.
 #[derive(Clone, Copy)]
 pub struct Metric {
-    /// Name as in `metric` of a claim.
+    /// Name, as in `metric` of a claim.
     pub name: &'static str,
-    /// What it is, for people.
+    /// Name in words, for people.
     pub title: &'static str,
-    /// What its values are in.
+    /// The unit of its values.
     pub unit: Unit,
-    /// Whether more of it is better.
+    /// Whether larger values are better.
     pub more_is_better: bool,
     figure: Figure,
 }
 
-/// What the values of a metric are in, and so how they are shown.
+/// The unit of a metric's values, which decides how they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// A number, and the words behind it.
+    /// A number, with the words after it.
     Count(&'static str),
-    /// Seconds, shown in a unit that suits them.
+    /// Seconds, shown in a suitable unit.
     Seconds,
-    /// Bytes, likewise.
+    /// Bytes, shown in a suitable unit.
     Bytes,
-    /// Bytes per second, likewise.
+    /// Bytes per second, shown in a suitable unit.
     BytesPerSecond,
-    /// Bytes per second that are shown as bits per second.
+    /// Bytes per second, shown as bits per second.
     BitsPerSecond,
-    /// Bytes per second that are shown as millions of bytes per second.
+    /// Bytes per second, shown as millions of bytes per second.
     MegabytesPerSecond,
-    /// A share, shown in percent with one digit behind the point.
+    /// A share, shown in percent with one digit after the point.
     Share,
-    /// A share, shown in percent with the digits that it has.
+    /// A share, shown in percent with all its digits.
     Percent,
 }
 
-/// Where a metric's value comes from.
+/// The source of a metric's value.
 #[derive(Clone, Copy)]
 enum Figure {
-    /// The trial as a whole.
+    /// A figure of the trial as a whole.
     Trial(fn(&Measurement) -> Option<f64>),
-    /// Times of all operations, or of one kind of them.
+    /// A figure of the times of all operations, or of one kind of them.
     Times(TimeKind, TimeFigure),
-    /// How old what was seen was: of all sightings.
+    /// A figure of the freshness of all sightings.
     Freshness(TimeFigure),
 }
 
@@ -67,7 +67,7 @@ enum TimeFigure {
     Quantile(f64),
 }
 
-/// All metrics of trials, a line each: name, title, unit, whether more is better, and how it is computed.
+/// All metrics of trials, one per line: name, title, unit, whether more is better, and how it is computed.
 pub const METRICS: [Metric; 45] = [
     metric("throughput", "operations per second", OPERATIONS_PER_S, true, |trial| Some(trial.throughput_per_s())),
     metric("records", "records per second", RECORDS_PER_S, true, Measurement::known_records_per_s),
@@ -130,18 +130,18 @@ const OPERATIONS_PER_S: Unit = Count(" operations/s");
 const RECORDS_PER_S: Unit = Count(" records/s");
 const CPUS: Unit = Count(" CPUs");
 
-/// Bytes of the content of records that are written, per second.
+/// Bytes of content of the records written, per second.
 pub const CONTENT_BYTES: Metric =
     metric("content_bytes", "bytes of record content written per second", BytesPerSecond, true, content_bytes);
 
-/// What tables and indexes take on the disk for each record, right behind the trial.
+/// Bytes that tables and indexes take on the disk for each record, right after the trial.
 pub const BYTES_PER_RECORD: Metric =
     metric("bytes_per_record", "bytes on disk per record", Bytes, false, |trial| trial.table_size?.bytes_per_record());
 
-/// The load line of a case; no figure of a single trial.
+/// The load line of a case; it is not a figure of a single trial.
 pub const LOAD_LINE: Metric = metric("load_line", "load line", Count("/s"), true, |_| None);
 
-/// Names of all metrics: what `metric` of a claim may be.
+/// Names of all metrics: the values that `metric` of a claim may have.
 pub static NAMES: [&str; METRICS.len() + 1] = {
     let mut names = [LOAD_LINE.name; METRICS.len() + 1];
     let mut place = 0;
@@ -152,18 +152,18 @@ pub static NAMES: [&str; METRICS.len() + 1] = {
     names
 };
 
-/// The name under which operations of the load in the background are reported.
+/// Returns the name under which operations of the background load are reported.
 pub fn background_name(kind: &str) -> String {
     format!("{kind} beside")
 }
 
 impl Metric {
-    /// The metric of a name.
+    /// Returns the metric with this name.
     pub fn named(name: &str) -> Option<&'static Metric> {
         METRICS.iter().find(|metric| metric.name == name)
     }
 
-    /// The trial's value; none where it was not observed.
+    /// Returns the trial's value; `None` if it was not observed.
     pub fn of(&self, trial: &Measurement) -> Option<f64> {
         let value = match self.figure {
             Figure::Trial(value) => value(trial),
@@ -174,7 +174,7 @@ impl Metric {
         value.filter(|value| value.is_finite())
     }
 
-    /// A quantile of all operations, or sightings, of a case's trials together, as tables and plots show it; none for other figures.
+    /// Returns a quantile over all operations, or sightings, of a case's trials together, as tables and plots show it; `None` for other figures.
     pub fn of_all(&self, trials: &[&Measurement]) -> Option<f64> {
         let mut all = Histogram::new();
         let quantile = match self.figure {
@@ -193,25 +193,25 @@ impl Metric {
         (all.count() > 0).then(|| value_ns as f64 / NS_PER_S)
     }
 
-    /// The figure of a case, as in its table, with the interval of its trials' mean where the figure lies within.
+    /// Returns the figure of a case, as in its table, with the interval of its trials' mean if the figure lies within it.
     pub fn show_case(&self, trials: &[&Measurement], values: &[f64], interval: Option<Interval>) -> String {
         let mean = mean(values).unwrap_or(f64::NAN);
         let Some(all) = self.of_all(trials) else { return self.show_mean(mean, interval, values.len()) };
         self.show_mean(all, interval.filter(|found| found.low <= all && all <= found.high), values.len())
     }
 
-    /// Whether it is a quantile or the largest of many values of a trial, so that the mean over trials is not that of all values.
+    /// Returns whether the metric is a quantile or the largest of many values of a trial, so that the mean over trials is not the figure of all values.
     pub fn is_quantile(&self) -> bool {
         matches!(self.figure, Figure::Times(_, Quantile(_)) | Figure::Freshness(Quantile(_)))
     }
 
-    /// Whether it is a figure of times, which every kind of operation has its own of.
+    /// Returns whether the metric is a figure of times, so that each kind of operation has its own.
     pub fn is_time(&self) -> bool {
         matches!(self.figure, Figure::Times(..))
     }
 
-    /// The trial's value for one kind of operation, those that were a part of another one included; none where it was not
-    /// observed, or when the metric is no time.
+    /// Returns the trial's value for one kind of operation, also for a kind that was part of another one; `None` if it
+    /// was not observed, or if the metric is not a time.
     pub fn of_operation(&self, trial: &Measurement, kind: &str) -> Option<f64> {
         let Figure::Times(time, figure) = self.figure else { return None };
         let mut all = OperationMeasurement::default();
@@ -225,7 +225,7 @@ impl Metric {
         value.filter(|value| value.is_finite())
     }
 
-    /// A value without its unit where `unit` gives one, else with it.
+    /// Returns a value, without its unit if [`Metric::unit_behind`] gives one.
     pub fn show(&self, value: f64) -> String {
         match self.unit {
             Count(_) => show_number(value),
@@ -239,7 +239,7 @@ impl Metric {
         }
     }
 
-    /// The unit to be written behind values; empty where they carry it.
+    /// Returns the unit to be written after values; empty if the values include it.
     pub fn unit_behind(&self) -> &'static str {
         match self.unit {
             Count(unit) => unit,
@@ -247,13 +247,13 @@ impl Metric {
         }
     }
 
-    /// Mean over trials with its interval: `7,512 operations/s [7,301, 7,723], n = 12`, `7.00 ms [6.81 ms, 7.19 ms], n = 12`;
-    /// without an interval where there is one trial. No metric can be below 0, and neither can an end of its interval.
+    /// Returns the mean over trials with its interval: `7,512 operations/s [7,301, 7,723], n = 12`, `7.00 ms [6.81 ms, 7.19 ms], n = 12`; without an
+    /// interval for a single trial. No metric can be below 0, and neither can an end of its interval.
     pub fn show_estimate(&self, values: &[f64]) -> String {
         self.show_mean(mean(values).unwrap_or(f64::NAN), t_interval(values, 0.95), values.len())
     }
 
-    /// The same of a mean whose interval is known.
+    /// Returns the same for a mean whose interval is known.
     pub fn show_mean(&self, mean: f64, interval: Option<Interval>, n: usize) -> String {
         let interval = interval.map(|Interval { low, high }| [low, high]);
         let carried = Carried::by(interval);
@@ -287,7 +287,7 @@ const fn freshness(name: &'static str, title: &'static str, figure: TimeFigure) 
     Metric { name, title, unit: Seconds, more_is_better: false, figure: Figure::Freshness(figure) }
 }
 
-/// How old what was seen was, of all sightings, in seconds; none where nobody looked, or saw nothing.
+/// Returns the freshness of all sightings, in seconds; `None` if nobody looked, or saw nothing.
 fn freshness_s(trial: &Measurement, figure: TimeFigure) -> Option<f64> {
     let seen = trial.freshness.as_ref()?.all().freshness;
     let value_ns = match figure {
@@ -298,13 +298,13 @@ fn freshness_s(trial: &Measurement, figure: TimeFigure) -> Option<f64> {
     (seen.count() > 0).then(|| value_ns / NS_PER_S)
 }
 
-/// Sightings that were missing at the end, as a share of those that there should have been.
+/// Returns the sightings that were missing at the end, as a share of those expected.
 fn lost(trial: &Measurement) -> Option<f64> {
     let all = trial.freshness.as_ref()?.all();
     (all.expected > 0).then(|| all.lost as f64 / all.expected as f64)
 }
 
-/// Content of the events that were written, in bytes per second.
+/// Returns the content of the events that were written, in bytes per second.
 pub fn event_bytes(trial: &Measurement) -> Option<f64> {
     Some(trial.records_per_s() * trial.freshness.as_ref()?.record_bytes)
 }
@@ -313,7 +313,7 @@ fn used(trial: &Measurement, figure: impl Fn(&ResourceSample) -> f64) -> Option<
     trial.resources.as_ref().map(|resources| figure(&resources.mean))
 }
 
-/// What the records written have as content, where all have as much: those of the record type `sensor`.
+/// Returns the content of the records written, in bytes, if all records have equally much: those of the record type `sensor`.
 fn content_bytes(trial: &Measurement) -> Option<f64> {
     let settings = &trial.trial.case.settings;
     let bytes = (settings.record.type_name == "sensor").then(|| sensor_record_bytes(&settings.record))?;
@@ -321,42 +321,42 @@ fn content_bytes(trial: &Measurement) -> Option<f64> {
     trial.known_records_per_s().filter(|_| writes).map(|records_per_s| records_per_s * f64::from(bytes))
 }
 
-/// Length of the measured phase over the operations completed in it: the figure of Ruottinen (2015, section 5.2), who has the clients
-/// execute as many queries each and divides the time that all of them took by their number.
+/// Returns the length of the measured phase divided by the operations completed in it: the figure of Ruottinen (2015, section 5.2), where each client
+/// executes equally many queries and the time that all of them took is divided by their number.
 fn execution_time(trial: &Measurement) -> Option<f64> {
     let completed = trial.completed();
     (completed > 0 && trial.carried.is_none()).then(|| trial.measured_s / completed as f64)
 }
 
-/// Bytes of blocks that were acknowledged per second; none where nothing was uploaded.
+/// Returns the bytes of acknowledged blocks per second; `None` if nothing was uploaded.
 pub fn intake(trial: &Measurement) -> Option<f64> {
     let block_bytes = trial.recorded.as_ref().map(|recorded| recorded.block_bytes).filter(|bytes| *bytes > 0.0)?;
     Some(trial.throughput_per_s() * block_bytes)
 }
 
-/// What is told of records that became stored; none where they are to wait.
+/// Returns a figure of the records that became stored; `None` if records are left to wait.
 fn stored(trial: &Measurement, figure: fn(&RecordedMeasurement) -> f64) -> Option<f64> {
     trial.recorded.as_ref().filter(|recorded| !recorded.is_kept_waiting).map(figure)
 }
 
-/// The intake as a share of what sources offer; none in a closed loop, which offers what is taken in.
+/// Returns the intake as a share of what sources offer; `None` in a closed loop, which offers what is taken in.
 fn carried_share(trial: &Measurement) -> Option<f64> {
     let is_open = trial.trial.case.settings.load.arrivals != Arrivals::Closed;
     let offered_per_s = Some(trial.offered_per_s()).filter(|offered| is_open && *offered > 0.0)?;
     Some(intake(trial)? / trial.recorded.as_ref()?.block_bytes / offered_per_s)
 }
 
-/// The intake as a share of what the disk took right before the trial.
+/// Returns the intake as a share of the rate that the disk took right before the trial.
 pub fn disk_share(trial: &Measurement) -> Option<f64> {
     Some(intake(trial)? / trial.recorded.as_ref()?.disk_bytes_per_s?)
 }
 
-/// A server whose processes are not known, or which is no process of its own, has used nothing that was counted.
+/// Returns the server's CPU time; `None` if its processes are not known, or if it is not a process of its own.
 fn server_cpu(trial: &Measurement) -> Option<f64> {
     used(trial, |mean| mean.server_cpu).filter(|cpus| *cpus > 0.0)
 }
 
-/// None where nothing is in front of the database.
+/// Returns the recorder's CPU time; `None` if nothing is in front of the database.
 fn recorder_cpu(trial: &Measurement) -> Option<f64> {
     used(trial, |mean| mean.recorder_cpu).filter(|_| trial.trial.case.settings.recorded().is_some())
 }

@@ -1,6 +1,6 @@
-//! Databases: connections, dialects, private servers, one folder for each. See [`database`].
+//! Databases, one folder each: connections, dialects and private servers. See [`database`].
 //!
-//! Invariant: nothing here knows a layout or a workload, but by their statements.
+//! Invariant: nothing here knows a layout or a workload except through its statements.
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 use loadline_base::fuzzed;

@@ -1,7 +1,7 @@
-//! A disk under a directory, by FUSE: what the kernel asks is done on the [`Disk`], and while the power is gone nobody gets an answer.
+//! Mounts a disk on a directory with FUSE: the kernel's requests are carried out on the [`Disk`], and while the power is gone no request is answered.
 //!
-//! Main type: [`Mounted`]. Invariant: whoever waits when the power goes is told nothing until [`Mounted::release`], so that a server acknowledges nothing in between
-//! that a disk with power would have let it.
+//! Main type: [`Mounted`]. Invariant: requests that wait when the power goes get no answer until [`Mounted::release`], so that a server acknowledges nothing in between
+//! that only a disk with power would have let it acknowledge.
 
 mod handler;
 
@@ -15,34 +15,34 @@ use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use crate::disk::Disk;
 use handler::{Handler, Held};
 
-/// What begins the source of a mount of ours in the kernel's table; its process's id follows.
+/// Prefix of the source of our mounts in the kernel's mount table; the process id follows.
 const SOURCE: &str = "loadline-disk-";
 
-/// How long the kernel may take to close what killed processes had open.
+/// How long the kernel may take to close files that killed processes had open.
 const CLOSED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Why a disk is not under its directory.
+/// Why a disk could not be mounted or unmounted.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
     /// The kernel has no FUSE, or this user may not use it.
     #[error("{path}: cannot be mounted: {source}; it takes /dev/fuse, and root or fusermount3 (apt-get install fuse3)")]
     Mount {
-        /// Where it should be.
+        /// The directory to mount on.
         path: PathBuf,
-        /// What the kernel or fusermount3 says.
+        /// The error of the kernel or fusermount3.
         source: io::Error,
     },
-    /// It stays mounted.
+    /// The disk stays mounted.
     #[error("{path}: cannot be unmounted: {source}")]
     Unmount {
-        /// Where it is.
+        /// The directory that the disk is mounted on.
         path: PathBuf,
-        /// What the kernel says.
+        /// The error of the kernel.
         source: io::Error,
     },
 }
 
-/// What the file system and its owner share.
+/// State shared by the file system and its owner.
 #[derive(Debug)]
 struct Shared {
     disk: Mutex<Disk>,
@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-/// A disk under a directory.
+/// A disk that is mounted on a directory.
 #[derive(Debug)]
 pub struct Mounted {
     at: PathBuf,
@@ -65,7 +65,7 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Puts a disk under a directory, which is made.
+    /// Mounts a disk on a directory, which is created if it is missing.
     ///
     /// # Errors
     ///
@@ -86,22 +86,22 @@ impl Mounted {
         // Servers run as users of their own.
         config.acl = SessionACL::All;
         let session = Session::new(Handler::new(Arc::clone(&shared)), at, &config).and_then(Session::spawn);
-        // What fusermount3 says ends with the end of its line.
+        // The message of fusermount3 ends with a line break.
         let session = session.map_err(|error| io::Error::new(error.kind(), error.to_string().trim().to_owned()));
         Ok(Mounted { at: at.to_owned(), session: Some(session.map_err(wrong)?), shared })
     }
 
-    /// Where it is.
+    /// Returns the directory that the disk is mounted on.
     pub fn path(&self) -> &Path {
         &self.at
     }
 
-    /// The disk, which does nothing else meanwhile.
+    /// Locks the disk, which serves no requests meanwhile.
     pub fn disk(&self) -> MutexGuard<'_, Disk> {
         self.shared.disk()
     }
 
-    /// Waits until the power is gone, so long at most; tells whether it is.
+    /// Waits for at most `most` until the power is gone; returns whether it is.
     pub fn wait_until_off(&self, most: Duration) -> bool {
         let until = Instant::now() + most;
         let mut disk = self.shared.disk();
@@ -116,22 +116,22 @@ impl Mounted {
         true
     }
 
-    /// The power is gone from now on.
+    /// Cuts the power.
     pub fn cut_now(&self) {
         self.shared.disk().cut_now();
         self.shared.power.notify_all();
     }
 
-    /// All who wait are told EIO, now and from now on, so that killed processes can end.
+    /// Answers all held requests with EIO, and all later ones while the power is gone, so that killed processes can end.
     pub fn release(&self) {
         self.shared.held.lock().unwrap_or_else(PoisonError::into_inner).release();
     }
 
-    /// Takes the disk from under its directory.
+    /// Unmounts the disk, and returns it.
     ///
     /// # Errors
     ///
-    /// [`MountError::Unmount`]: a process has something open, say.
+    /// [`MountError::Unmount`], for example because a process has a file open.
     pub fn unmount(mut self) -> Result<Disk, MountError> {
         self.end().map_err(|source| MountError::Unmount { path: self.at.clone(), source })?;
         let shared = Arc::clone(&self.shared);
@@ -145,11 +145,11 @@ impl Mounted {
     fn end(&mut self) -> io::Result<()> {
         self.release();
         let Some(session) = self.session.take() else { return Ok(()) };
-        // The kernel may still be closing what the last process had open.
+        // The kernel may still be closing files that the last process had open.
         let until = Instant::now() + CLOSED_WITHIN;
         loop {
             match unmount(&self.at, 0) {
-                // It is out of the kernel: whoever still reads from there is told that nobody is at the other end any more, in one of two words.
+                // The kernel has removed the mount: a thread that still reads requests learns that the other end is gone, from either of these codes.
                 Ok(()) => {
                     return session.join().or_else(|error| match error.raw_os_error() {
                         Some(libc::ECONNABORTED | libc::ENODEV) => Ok(()),
@@ -159,10 +159,10 @@ impl Mounted {
                 Err(error) if error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(2));
                 }
-                // Who is not root has fusermount3 do it.
+                // Without root, fusermount3 has to unmount.
                 Err(error) if error.raw_os_error() == Some(libc::EPERM) => return session.umount_and_join(),
                 Err(error) => {
-                    // A process that has something open keeps it alive, out of everybody's sight.
+                    // A process with an open file keeps the file system alive, out of everybody's sight.
                     unmount(&self.at, libc::MNT_DETACH)?;
                     return Err(error);
                 }
@@ -173,41 +173,41 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Whoever wants to know whether it worked calls `unmount`.
+        // Callers that need the outcome call `unmount`.
         let _ = self.end();
     }
 }
 
-/// Removes the mounts below a directory that a killed run left; returns where they were.
+/// Removes the mounts below a directory that a killed run left behind, and returns their directories.
 ///
 /// # Errors
 ///
-/// The kernel's table cannot be read, or a mount cannot be removed.
+/// The mount table cannot be read, or a mount cannot be removed.
 pub fn remove_left_behind(below: &Path) -> io::Result<Vec<PathBuf>> {
     let table = fs::read_to_string("/proc/self/mountinfo")?;
     let left: Vec<PathBuf> = table.lines().filter_map(left_behind).filter(|at| at.starts_with(below)).collect();
-    // Its requests are given up, too: a killed process may be waiting for itself, who served them, to close what it had open there.
+    // Pending requests are aborted, too: a killed process that served the mount may be waiting for its own answer to close files it had open there.
     left.iter().try_for_each(|at| unmount(at, libc::MNT_FORCE | libc::MNT_DETACH))?;
     Ok(left)
 }
 
-/// Where the mount of a line of `mountinfo` is, if it is one of this user's whose process has ended.
+/// Returns the directory of the mount in a line of `mountinfo`, if the mount belongs to this user and its process has ended.
 fn left_behind(line: &str) -> Option<PathBuf> {
     let (before, after) = line.split_once(" - ")?;
     let mut after = after.split(' ').skip(1);
     let process: u32 = after.next()?.strip_prefix(SOURCE)?.parse().ok()?;
-    // SAFETY: it only tells who we are.
+    // SAFETY: the call only returns the id of this user.
     let own = format!("user_id={}", unsafe { libc::geteuid() });
-    // Anybody who may mount can call his mounts as ours are called.
+    // Anybody who may mount can give a mount the same source as ours.
     after.next()?.split(',').find(|option| *option == own)?;
     let at = before.split(' ').nth(4)?;
-    // One that was killed and cannot end has no program any more.
+    // A killed process that cannot end no longer has an executable.
     let program = Path::new("/proc").join(process.to_string()).join("exe").read_link();
     let is_alive = program.map_or_else(|error| error.kind() != io::ErrorKind::NotFound, |_| true);
     (!is_alive).then(|| PathBuf::from(unescaped(at)))
 }
 
-/// The table writes space, tab, newline and backslash as three octal digits.
+/// Decodes space, tab, newline and backslash, which the table writes as three octal digits.
 fn unescaped(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .iter()
@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn only_mounts_of_ours_whose_process_has_ended_are_left_behind() {
-        // SAFETY: it only tells who we are.
+        // SAFETY: the call only returns the id of this user.
         let own = unsafe { libc::geteuid() };
         let of = |user: u32, process: u32| {
             format!(

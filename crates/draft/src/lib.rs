@@ -1,4 +1,4 @@
-//! A study drawn from a database that is there. See [`draft`].
+//! Drafts a study from an existing database. See [`draft`].
 
 #[cfg(test)]
 use loadline_base::record;

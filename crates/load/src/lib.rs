@@ -1,4 +1,4 @@
-//! The load engine: what is sent when, over how many connections, and what was seen of it. See [`load`].
+//! The load engine: what is sent when, over how many connections, and what was observed. See [`load`].
 //!
 //! Invariant: nothing here knows a study or a layout.
 

@@ -1,4 +1,4 @@
-//! What is said of what was measured: findings, and reports of them. See [`report`].
+//! Interprets measurements: findings, and reports of them. See [`report`].
 //!
 //! Invariant: nothing is measured here.
 

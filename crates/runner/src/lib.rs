@@ -1,6 +1,6 @@
-//! Trials, executed. See [`runner`].
+//! The execution of trials. See [`runner`].
 //!
-//! Invariant: nothing here knows the command line, or says what a measurement means.
+//! Invariant: nothing here knows the command line or interprets a measurement.
 
 #![cfg(not(fuzzing))]
 

@@ -1,6 +1,6 @@
-//! A log of segments, for what a recorder has acknowledged and not stored yet; the spool is to move onto it. See [`segments`].
+//! A log of segments for rows that a recorder has acknowledged and not stored yet; the spool is to move onto it. See [`segments`].
 //!
-//! Invariant: nothing here knows what a frame means.
+//! Invariant: this crate does not interpret frames.
 
 #[cfg(any(test, feature = "simulated"))]
 use loadline_base::random;

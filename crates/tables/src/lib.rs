@@ -1,6 +1,6 @@
-//! What is recorded, how it is laid out in tables, and what is done with it.
+//! The records, their layout in tables, and the workloads on them.
 //!
-//! Invariant: nothing here knows a database.
+//! Invariant: this crate knows no database.
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 use loadline_base::fuzzed;

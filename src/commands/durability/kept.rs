@@ -1,6 +1,6 @@
-//! What a durability test leaves in its directory: `run.toml`, what was found, and a report as a page.
+//! The files that a durability test leaves in its directory: `run.toml`, the result, and a report as a page.
 //!
-//! Main functions: [`begin`], [`keep`], [`report_again`]. Invariant: the page says what `durability.json` says, and nothing else.
+//! Main functions: [`begin`], [`keep`], [`report_again`]. Invariant: the page shows the content of `durability.json` and nothing else.
 
 use std::path::{Path, PathBuf};
 
@@ -17,14 +17,14 @@ use crate::runner::execute::now_utc;
 use crate::store::{Run, RunDirectory};
 use crate::study::Study;
 
-/// The file of what was found.
+/// Name of the file with the result.
 const FILE: &str = "durability.json";
 const PAGE: &str = "report.html";
 
-/// Makes the directory of a test.
+/// Creates the directory of a test.
 ///
 /// # Errors
-/// When it is there already, or cannot be made.
+/// Fails if the directory exists already or cannot be created.
 pub fn begin(path: &Path, study: &Study, words: Vec<String>) -> anyhow::Result<RunDirectory> {
     if path.exists() {
         anyhow::bail!("{} exists already; name another with --out", path.display());
@@ -35,10 +35,10 @@ pub fn begin(path: &Path, study: &Study, words: Vec<String>) -> anyhow::Result<R
     Ok(directory)
 }
 
-/// Writes what was found, and the page; where the page is.
+/// Writes the result and the page, and returns the path of the page.
 ///
 /// # Errors
-/// When one of them cannot be written.
+/// Fails if a file cannot be written.
 pub fn keep(directory: &RunDirectory, test: &DurabilityTest) -> Result<PathBuf, Failure> {
     directory.write_file(FILE, &document(test)).map_err(Failure::broken)?;
     let run = Run::open(directory.path()).map_err(Failure::broken)?;
@@ -52,10 +52,10 @@ fn write_page(run: &Run, test: &DurabilityTest) -> Result<PathBuf, Failure> {
     written.map(|()| path).map_err(Failure::broken)
 }
 
-/// Prints what was found, and where its page is.
+/// Prints the result, and the path of its page.
 ///
 /// # Errors
-/// When it cannot be printed.
+/// Fails if it cannot be printed.
 pub fn tell(test: &DurabilityTest, page: Option<&Path>, is_json: bool) -> Result<(), Failure> {
     if is_json {
         return print_json(test);
@@ -64,10 +64,10 @@ pub fn tell(test: &DurabilityTest, page: Option<&Path>, is_json: bool) -> Result
     page.map_or(Ok(()), |page| print(&format!("\nreport: {}\n", page.display())))
 }
 
-/// Tells again what a test has found, and makes its page anew: `loadline report`.
+/// Prints the result of a test again and writes its page anew, for `loadline report`.
 ///
 /// # Errors
-/// [`Failure::Usage`] when what it found is not there, or is not what a test writes.
+/// [`Failure::Usage`] if the result is missing or is not in the form that a test writes.
 pub fn report_again(run: &Run, is_json: bool) -> Result<Status, Failure> {
     let path = run.path.join(FILE);
     let read = file::read_text(&path, file::MADE_MOST).map_err(anyhow::Error::from);

@@ -1,6 +1,6 @@
-//! One life of a database: it records, something fails, it comes back, and all that was acknowledged is looked for.
+//! One life of a database: it records, something fails, it comes back, and every acknowledged record is looked for.
 //!
-//! Main function: [`live`]. Invariant: everything that is drawn follows from the life's seed.
+//! Main function: [`live`]. Invariant: everything drawn follows from the life's seed.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,68 +15,68 @@ use crate::server::{DiskPlan, Faults, Keeps, When};
 use crate::trial::{FaultKind, Settings};
 use crate::workload::{Client, Work};
 
-/// How long the writers write at most before something fails: long enough for what a server writes to its disk once a second.
+/// Longest time the writers write before something fails: long enough to include what a server writes to its disk once a second.
 const SERVER_WRITES: Duration = Duration::from_millis(1500);
 const EMBEDDED_WRITES: Duration = Duration::from_millis(200);
 
-/// Calls of a disk of which one is the moment of a failure.
+/// Number of disk calls among which the moment of a failure is drawn.
 const CALLS: u64 = 200;
 
-/// Bytes that a disk which is to be full has left at most.
+/// Largest free space that is left on a disk that runs full, in bytes.
 const ROOM_MOST: u64 = 512 << 10;
 
-/// Of so many reads one has a flipped bit.
+/// One read in this many has a flipped bit.
 const FLIPS_ONE_IN: u64 = 50;
 
-/// Connections that are opened to look for what is there, while each of them is lost again.
+/// Number of connections opened to read the records, if each of them breaks again.
 const ATTEMPTS: u32 = 20;
 
-/// What a life showed.
+/// The result of a life.
 #[derive(Debug, Clone, Default)]
 pub struct Life {
-    /// Its number among the failures, from 1.
+    /// Number of the failure, from 1.
     pub number: u64,
-    /// What happened, in words.
+    /// Description of the failure.
     pub what: String,
-    /// Blocks and names that the disk had not synced when its power went.
+    /// Number of blocks and names that the disk had not synced when its power went.
     pub unsynced: u64,
-    /// What was found.
+    /// The judgement of the oracle.
     pub judged: Judged,
-    /// Records that are there and should not be: twice, or left over.
+    /// Number of records that should not be there: duplicates or leftovers.
     pub duplicated: u64,
-    /// Why the database did not start; none where it did.
+    /// Why the database did not start; `None` if it did.
     pub did_not_start: Option<String>,
-    /// The first thing that the database said against being read.
+    /// The first error the database reported on reading.
     pub says: Option<String>,
-    /// How long it took to answer again, in seconds.
+    /// Time until it answered again, in seconds.
     pub recovery_s: Option<f64>,
-    /// From the acknowledgement of the first of what is lost to the failure, in seconds.
+    /// Time from the acknowledgement of the first lost write to the failure, in seconds.
     pub lost_s: Option<f64>,
 }
 
 impl Life {
-    /// Whether acknowledged records are not as they were promised.
+    /// Returns whether acknowledged records are not as promised.
     pub fn is_harmed(&self) -> bool {
         self.judged.is_harmed() || self.duplicated > 0
     }
 }
 
-/// What is lived through.
+/// The circumstances of a life.
 pub struct Scene<'a> {
-    /// Where the reference may be.
+    /// Directory for the reference.
     pub directory: &'a Path,
     /// The settings of the case.
     pub settings: &'a Settings,
-    /// Its work.
+    /// The work of the case.
     pub work: &'a Work,
-    /// What fails.
+    /// The kind of failure.
     pub fault: FaultKind,
 }
 
-/// Lives one life.
+/// Carries out one life.
 ///
 /// # Errors
-/// When it cannot be lived: the server does not start before anything has failed, a disk does not come back.
+/// Fails if the life cannot be carried out: the server does not start before anything has failed, or a disk does not come back.
 pub fn live(scene: &Scene<'_>, subject: &mut Subject, (number, seed): (u64, u64)) -> anyhow::Result<Life> {
     let mut chance = Stream::seeded(seed);
     let reach = subject.prepare(scene.work)?;
@@ -91,7 +91,7 @@ pub fn live(scene: &Scene<'_>, subject: &mut Subject, (number, seed): (u64, u64)
     let mut written = writers.finish()?;
     let failed_ns = failed?.saturating_duration_since(clock).as_nanos() as u64;
     if scene.fault.takes_power() {
-        // A machine without power tells nobody anything: a server that needs no disk for it may have gone on for the moment until it was killed.
+        // A machine without power reports nothing: a server that did not need its disk at that moment may have gone on until it was killed.
         let late = |answer: &&mut Option<u64>| answer.is_some_and(|answer_ns| answer_ns > failed_ns);
         written.iter_mut().flatten().filter(late).for_each(|answer| *answer = None);
     }
@@ -100,7 +100,7 @@ pub fn live(scene: &Scene<'_>, subject: &mut Subject, (number, seed): (u64, u64)
     Ok(life)
 }
 
-/// What fails, and when.
+/// The kind and time of a failure.
 struct Failure {
     fault: FaultKind,
     lasts: Duration,
@@ -108,7 +108,7 @@ struct Failure {
 }
 
 impl Failure {
-    /// Lets it happen; when it was.
+    /// Makes the failure happen and returns when it was.
     fn happen(
         &self,
         subject: &mut Subject,
@@ -184,7 +184,7 @@ fn draw<T: Copy>(chance: &mut Stream, of: &[T]) -> T {
     of[chance.below(of.len() as u64) as usize]
 }
 
-/// When the power goes: at any time, or at a call of the disk where there are so many by then.
+/// Draws when the power goes: at a random time, or at a disk call if there are that many by then.
 fn draw_moment(chance: &mut Stream) -> (When, String) {
     let call = 1 + chance.below(CALLS);
     match chance.below(6) {
@@ -208,7 +208,7 @@ fn draw_faults(chance: &mut Stream) -> (Faults, String) {
     (faults, format!("{what} {call} failed{ever}"))
 }
 
-/// Starts the database on what the failure has left, and looks for all that was acknowledged.
+/// Starts the database on what the failure has left, and looks for every acknowledged record.
 fn look(scene: &Scene<'_>, subject: &mut Subject, written: &Answers, seed: u64, life: &mut Life) -> anyhow::Result<()> {
     let of = scene.settings.load.clients;
     match subject.start_again()? {
@@ -233,12 +233,12 @@ fn look(scene: &Scene<'_>, subject: &mut Subject, written: &Answers, seed: u64, 
     Ok(())
 }
 
-/// Reads records over a connection, which is opened again where reading has ended it.
+/// Reads records over a connection, and opens a new one after an error that ended it.
 struct Looker<'a> {
     subject: &'a mut Subject,
     work: &'a Work,
     session: Option<Box<dyn TargetSession>>,
-    /// Connections that may still be opened: a database that lets nobody in any more is not asked for each record.
+    /// Number of connections that may still be opened, so that a database that refuses connections is not asked for every record.
     attempts: u32,
     says: Option<String>,
 }
@@ -269,7 +269,7 @@ impl Looker<'_> {
         Holds::Unreadable
     }
 
-    /// How many records the tables hold, by their rows; none where they cannot be counted.
+    /// Returns the number of records by the rows of the tables; `None` if they cannot be counted.
     fn count(&mut self) -> Option<u64> {
         let table = self.work.record_table()?.to_owned();
         let rows = self.session.as_mut()?.count_rows(&table).ok()??;

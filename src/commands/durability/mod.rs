@@ -1,6 +1,6 @@
-//! `loadline durability`: cuts the power under a database while it records, again and again, and counts what was acknowledged and is gone.
+//! `loadline durability`: cuts the power of a database while it records, again and again, and counts acknowledged records that are gone.
 //!
-//! Main function: [`run`]. Invariant: what was acknowledged is kept outside of the disk that fails.
+//! Main function: [`run`]. Invariant: acknowledgements are kept outside of the disk that fails.
 
 mod kept;
 mod life;
@@ -42,39 +42,39 @@ use tally::{CaseTallies, Tally};
 pub use kept::report_again;
 pub use writers::work_as_writers;
 
-/// The study of whoever names none.
+/// The default study.
 const STUDY: &str = "durability";
 
-/// How often it is said how far it is.
+/// Interval between two progress messages.
 const SAID_EVERY: Duration = Duration::from_secs(10);
 
-/// Failures in a row that cannot be judged, until no more are tried.
+/// Number of consecutive failures that cannot be judged after which the test ends.
 const UNJUDGED_MOST: u32 = 3;
 
-/// The writers.
+/// Number of writers.
 const CLIENTS: u32 = 4;
-/// Records in the larger transactions.
+/// Number of records in the larger transactions.
 const BATCH: u32 = 10;
 
-/// Settings that decide what is put to the test; the others are of a load.
+/// Prefixes of the settings that decide what is tested; the other settings describe a load.
 const DECIDING: [&str; 3] = ["database.", "layout.", "record."];
 
-/// What is put to the test, and what becomes of what is found.
+/// A requested test, and where its result is kept.
 struct Asked<'a> {
     study: &'a Study,
     plan: DurabilityPlan,
     /// Name of the database or study.
     target: &'a str,
-    /// Where what is found is kept; none where it is only told.
+    /// Directory for the result; `None` if it is only printed.
     directory: Option<PathBuf>,
-    /// The words of the command.
+    /// The words of the command line.
     words: Vec<String>,
 }
 
-/// Puts a database, or those of a study, to the test: `loadline durability`.
+/// Runs `loadline durability`: tests a database, or the databases of a study.
 ///
 /// # Errors
-/// [`Failure::Usage`] for what is wrong before anything is started, a missing FUSE among it; [`Failure::Broken`] when it cannot go on.
+/// [`Failure::Usage`] for errors found before anything is started, such as a missing FUSE; [`Failure::Broken`] if the test cannot go on.
 pub fn run(arguments: &DurabilityArguments, is_json: bool, names: &Names) -> Result<Status, Failure> {
     let target = arguments.target.as_deref().unwrap_or(STUDY);
     let mut study = study_of(target, arguments, names)?;
@@ -88,10 +88,10 @@ pub fn run(arguments: &DurabilityArguments, is_json: bool, names: &Names) -> Res
     test_all(&Asked { study: &study, plan, target, directory: arguments.out.clone(), words }, is_json)
 }
 
-/// Puts the databases of a study that asks what survives to the test: `loadline run`.
+/// Runs `loadline run` for a durability study: tests its databases.
 ///
 /// # Errors
-/// As [`run`]; and where the run is to be continued, or to last a time.
+/// As [`run`], and if the run is to be continued or to last a given time.
 pub fn run_study(
     study: &Study,
     plan: DurabilityPlan,
@@ -114,15 +114,15 @@ pub fn run_study(
     test_all(&Asked { study, plan, target: &study.name, directory: Some(directory), words }, is_json)
 }
 
-/// Whether a study that asks what survives can be put to the test here.
+/// Checks that a durability study can run here.
 ///
 /// # Errors
-/// The first thing that is wrong with a case, or that this machine lacks.
+/// Fails with the first problem of a case or of this machine.
 pub fn check(study: &Study) -> anyhow::Result<()> {
     cases_of(study).map(drop)
 }
 
-/// About how long a study takes at least, and at most, in seconds: without and with the kills of what cuts harm.
+/// Estimates the shortest and longest duration of a study, in seconds: without and with the kills that follow harmful cuts.
 pub fn estimate_s(study: &Study, plan: &DurabilityPlan) -> [f64; 2] {
     let of_case = |case: &Case| {
         let is_embedded = entry_of(&case.settings.database).is_ok_and(|entry| entry.recipe.is_none());
@@ -135,16 +135,16 @@ pub fn estimate_s(study: &Study, plan: &DurabilityPlan) -> [f64; 2] {
     }
 }
 
-/// About how long one life takes, in seconds.
+/// Approximate duration of one life, in seconds.
 const EMBEDDED_LIFE_S: f64 = 0.2;
 const SERVER_LIFE_S: f64 = 4.0;
 
-/// Lets all cases fail, and tells what was found.
+/// Tests all cases and reports the result.
 fn test_all(asked: &Asked<'_>, is_json: bool) -> Result<Status, Failure> {
     let cases = cases_of(asked.study).map_err(Failure::usage)?;
     server::install_signal_handlers();
     remove_leftovers().map_err(Failure::usage)?;
-    // What another loadline may find here belongs to this one, as long as it is alive.
+    // Another loadline leaves the files below this directory alone while this process is alive.
     let own = OwnDirectory::new().map_err(Failure::usage)?;
     let place = own.path().to_owned();
     subject::check_disk(&place).map_err(Failure::usage)?;
@@ -157,11 +157,11 @@ fn test_all(asked: &Asked<'_>, is_json: bool) -> Result<Status, Failure> {
         match test(case, asked, &place, kept.as_mut()) {
             Ok(tallies) => found.extend(tallies.told()),
             Err(failure) if found.is_empty() => {
-                // It holds nothing; if it cannot be removed it does no harm.
+                // The directory holds no results; it does no harm if it cannot be removed.
                 let _ = kept.map(|kept| std::fs::remove_dir_all(kept.path()));
                 return Err(failure);
             }
-            // What was found of the others is worth being told.
+            // The results of the other cases are worth reporting.
             Err(failure) => {
                 note(&format!("warning: {failure}"));
                 is_cut_short = true;
@@ -185,7 +185,7 @@ fn test_all(asked: &Asked<'_>, is_json: bool) -> Result<Status, Failure> {
     Ok(if !test.is_as_promised() || is_cut_short || interrupted() { Status::Invalid } else { Status::Valid })
 }
 
-/// The versions of the servers, each once.
+/// Returns the versions of the servers, each once.
 fn servers(cases: &[DurabilityCase]) -> String {
     let mut servers: Vec<&str> = cases.iter().map(|case| case.server.as_str()).collect();
     let mut known = std::collections::HashSet::new();
@@ -193,7 +193,7 @@ fn servers(cases: &[DurabilityCase]) -> String {
     servers.join(", ")
 }
 
-/// The study that is named, or one of the database that is named.
+/// Returns the named study, or a study of the named database.
 fn study_of(target: &str, arguments: &DurabilityArguments, names: &Names) -> Result<Study, Failure> {
     let DurabilityArguments { sets, seed, .. } = arguments;
     if database::find(target).is_some() {
@@ -210,7 +210,7 @@ fn study_of(target: &str, arguments: &DurabilityArguments, names: &Names) -> Res
     super::read_study(&named, names).map(|(study, _)| study)
 }
 
-/// The words of the command that puts the same to the test.
+/// Returns the words of the command that repeats the test.
 fn words_of(arguments: &DurabilityArguments, target: &str) -> Vec<String> {
     let mut words = vec!["loadline".to_owned(), "durability".to_owned(), target.to_owned()];
     words.extend(arguments.sets.iter().flat_map(|set| ["--set".to_owned(), study::without_passwords(set)]));
@@ -220,7 +220,7 @@ fn words_of(arguments: &DurabilityArguments, target: &str) -> Vec<String> {
     words
 }
 
-/// The cases that differ in what is put to the test, with the workload that does it.
+/// Returns the cases that differ in the tested settings, with the workload of the test.
 fn cases_of(study: &Study) -> anyhow::Result<Vec<Case>> {
     let mut cases: Vec<Case> = Vec::new();
     for case in &study.cases {
@@ -256,7 +256,7 @@ fn cases_of(study: &Study) -> anyhow::Result<Vec<Case>> {
     Ok(cases)
 }
 
-/// The settings of a case, for the workload that is looked for afterwards: records that are each a measurement, and tables that hold nothing else.
+/// Returns the settings of a case with the workload of the test: each record is one measurement, and the tables hold nothing else.
 fn tested(settings: &Settings) -> Settings {
     let mut tested = Settings {
         database: settings.database.clone(),
@@ -269,12 +269,12 @@ fn tested(settings: &Settings) -> Settings {
     (tested.record.per_measurement, tested.record.existing) = (1, false);
     (tested.layout.tables_per_client, tested.layout.tables_as_recorded) = (false, false);
     tested.workload.name = "turnover".to_owned();
-    // Whatever the study's load is: cases that differ in nothing else are one.
+    // The study's own load does not matter: cases that differ only in it are the same.
     (tested.workload.batch, tested.load.clients) = (BATCH, CLIENTS);
     tested
 }
 
-/// Lets a case fail as often as was asked.
+/// Tests a case with the requested number of failures.
 fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirectory>) -> Result<CaseTallies, Failure> {
     let mut tallies: Vec<Tally> = Vec::new();
     let broken = |error: anyhow::Error| Failure::Broken(format!("{}: {}", label(&case.levels), sentence(&error)));
@@ -282,7 +282,7 @@ fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirec
     let is_open = asked.plan.faults.is_empty();
     let faults = if is_open { vec![FaultKind::Power, FaultKind::Kill] } else { asked.plan.faults.clone() };
     for fault in faults {
-        // What survives a cut of the power survives a kill, which takes nothing from the disk.
+        // Data that survives a power cut survives a kill, which takes nothing from the disk.
         let is_known = tallies.iter().any(|tally| tally.case.fault == FaultKind::Power && tally.case.is_harmless());
         if is_open && fault == FaultKind::Kill && is_known {
             continue;
@@ -307,7 +307,7 @@ fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirec
     Ok(CaseTallies { levels: case.levels.clone(), server, tallies, promised })
 }
 
-/// Lets one kind of failure happen.
+/// Tests one kind of failure.
 fn fail(
     case: &Case,
     fault: FaultKind,
@@ -332,7 +332,7 @@ fn fail(
         let seed = derive(derive(asked.study.seed, fault as u64), number);
         let life = live(&scene, &mut own, (number + 1, seed));
         if interrupted() {
-            // What is cut by hand says nothing.
+            // A life that the user interrupted says nothing.
             break;
         }
         let life = match life {
@@ -353,7 +353,7 @@ fn fail(
         if facts.is_empty() {
             facts.extend(own.facts());
         }
-        // What may be damaged is of no more use, and a file is made anew in no time.
+        // A database that may be damaged is not reused, and an embedded one is made anew quickly.
         let is_sound = !own.is_embedded() && !life.is_harmed() && life.did_not_start.is_none();
         subject = (is_sound && matches!(fault, FaultKind::Power | FaultKind::Kill)).then_some(own);
         tally.add(life);

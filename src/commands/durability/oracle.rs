@@ -1,55 +1,55 @@
-//! The oracle: holds what is there behind a failure against what was acknowledged before it.
+//! The oracle: compares what is there after a failure with what was acknowledged before it.
 //!
-//! Main function: [`judge`]. Everything is said of one client, whose operations went out one behind the other: each when the one before it was answered.
-//! Invariant: where what is there can be explained in several ways, the one that loses least is taken; what is counted as lost is lost in all of them.
+//! Main function: [`judge`]. It judges one client, which sends each operation only after the previous one was answered.
+//! Invariant: if what is there has several explanations, the one with the least loss counts; a write counted as lost is lost in all of them.
 
 use std::collections::BTreeMap;
 
 /// An operation that a client has sent, or may have sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sent<C> {
-    /// What each record that it touches holds behind it; nothing where it deletes it.
+    /// The records it touches, each with its content after the operation; `None` if the operation deletes it.
     pub effects: Vec<(u64, Option<C>)>,
-    /// When its acknowledgement was received, in nanoseconds of the caller's clock; none where there was none, so that it may be there or not.
+    /// Time of the received acknowledgement, in nanoseconds of the caller's clock; `None` without one, so that the effect may be there or not.
     pub acknowledged_ns: Option<u64>,
 }
 
-/// What a record holds behind the failure.
+/// The content of a record after the failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holds<C> {
-    /// It is not there.
+    /// The record is not there.
     Nothing,
-    /// It is there, with this content.
+    /// The record is there, with this content.
     Content(C),
-    /// The database refuses to read it.
+    /// The database refuses to read the record.
     Unreadable,
 }
 
-/// What became of a client's operations, counted in records unless said otherwise.
+/// The outcome of a client's operations, in numbers of records unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Judged {
     /// Writes of records that were acknowledged.
     pub acknowledged: u64,
-    /// Of these, writes whose effect is gone.
+    /// Acknowledged writes whose effect is gone.
     pub lost: u64,
-    /// Records that hold what nobody has written into them.
+    /// Records with a content that was never written to them.
     pub changed: u64,
     /// Records that the database refuses to read; their acknowledged writes are lost as well.
     pub unreadable: u64,
-    /// Transactions of which a part is there and a part is not, acknowledged or not.
+    /// Transactions that are there in part only, acknowledged or not.
     pub half_transactions: u64,
     /// Operations that are gone although a later one of the same connection is there.
     pub reordered: u64,
-    /// Writes that are there and were not acknowledged, which is allowed.
+    /// Writes that are there without having been acknowledged, which is allowed.
     pub unacknowledged: u64,
     /// Records that are there.
     pub there: u64,
-    /// When the first of what is lost was acknowledged.
+    /// Time of the acknowledgement of the first lost write, in nanoseconds of the caller's clock; `None` without a loss.
     pub first_lost_ns: Option<u64>,
 }
 
 impl Judged {
-    /// Both together.
+    /// Adds two judgements.
     #[must_use]
     pub fn and(self, other: Judged) -> Judged {
         Judged {
@@ -65,27 +65,27 @@ impl Judged {
         }
     }
 
-    /// Whether anything is not as it was promised.
+    /// Returns whether anything is not as promised.
     pub fn is_harmed(&self) -> bool {
         self.lost + self.changed + self.unreadable + self.half_transactions + self.reordered > 0
     }
 }
 
-/// What is known of an operation's parts.
+/// What is known about the parts of an operation.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts {
-    /// One is there for certain.
+    /// Whether a part is certainly there.
     is_there: bool,
-    /// One is not there for certain.
+    /// Whether a part is certainly missing.
     is_missing: bool,
-    /// One is not there although it was acknowledged.
+    /// Whether a part is missing although it was acknowledged.
     is_lost: bool,
 }
 
-/// One write of a record: the place of its operation, and what the record holds behind it.
+/// One write of a record: the index of its operation, and the record's content after it.
 type Written<'a, C> = (usize, Option<&'a C>);
 
-/// Judges one client's operations, in the order in which they were sent. `read` tells what a record holds.
+/// Judges one client's operations, in the order in which they were sent. `read` returns the content of a record.
 pub fn judge<C: PartialEq>(sent: &[Sent<C>], mut read: impl FnMut(u64) -> Holds<C>) -> Judged {
     let mut judged = Judged::default();
     let mut of_records: BTreeMap<u64, Vec<Written<'_, C>>> = BTreeMap::new();
@@ -105,7 +105,7 @@ pub fn judge<C: PartialEq>(sent: &[Sent<C>], mut read: impl FnMut(u64) -> Holds<
     judged
 }
 
-/// Explains what a record holds by the last write that could have left it so; what came behind that is gone.
+/// Explains the content of a record by the last write that could have produced it; later writes are gone.
 fn judge_record<C: PartialEq>(
     holds: &Holds<C>,
     writes: &[Written<'_, C>],
@@ -128,7 +128,7 @@ fn judge_record<C: PartialEq>(
     let (at, is_certain) = match (first, last.or(first)) {
         (Some(first), Some(last)) => (last, first == last && found.is_some()),
         _ if found.is_none() => {
-            // As it was before the first write.
+            // The record is as it was before the first write.
             lose(writes, sent, parts, judged);
             return;
         }
@@ -143,7 +143,7 @@ fn judge_record<C: PartialEq>(
     lose(&writes[at + 1..], sent, parts, judged);
 }
 
-/// Writes that are not there.
+/// Counts writes that are not there.
 fn lose<C>(writes: &[Written<'_, C>], sent: &[Sent<C>], parts: &mut [Parts], judged: &mut Judged) {
     for (place, _) in writes {
         parts[*place].is_missing = true;
@@ -194,16 +194,16 @@ mod tests {
             sent(&[(1, Some("d"))], Some(30)),
             sent(&[(4, Some("e"))], Some(40)),
         ];
-        // The end is gone, in order.
+        // The last writes are gone, in order.
         let tail = judge_map(&history, &[(1, "a"), (2, "b"), (3, "c")]);
         assert_eq!((tail.lost, tail.reordered, tail.half_transactions, tail.first_lost_ns), (2, 0, 0, Some(30)));
-        // One in the middle is gone.
+        // A write in the middle is gone.
         let middle = judge_map(&history, &[(1, "d"), (4, "e")]);
         assert_eq!((middle.lost, middle.reordered, middle.half_transactions), (2, 1, 0));
-        // A half of a transaction.
+        // Half of a transaction is gone.
         let half = judge_map(&history, &[(1, "d"), (2, "b"), (4, "e")]);
         assert_eq!((half.lost, half.reordered, half.half_transactions), (1, 1, 1));
-        // Something that nobody wrote.
+        // The content was never written.
         let wrong = judge_map(&history, &[(1, "d"), (2, "x"), (3, "c"), (4, "e")]);
         assert_eq!((wrong.lost, wrong.changed), (0, 1));
         assert!([tail, middle, half, wrong].iter().all(Judged::is_harmed));
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn what_could_be_explained_without_a_loss_is_none() {
-        // Gone before it came, or deleted: both leave nothing.
+        // The record was lost or deleted: both leave nothing.
         let history =
             [sent(&[(1, Some("a"))], Some(10)), sent(&[(2, Some("b"))], Some(20)), sent(&[(1, None)], Some(30))];
         let judged = judge_map(&history, &[]);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     proptest! {
-        /// A history is carried out up to a moment, as a database does that loses its end: what the oracle says is compared with what was done.
+        /// Carries out a history up to a moment, like a database that loses its end, and compares the oracle's judgement with what was done.
         #[test]
         fn an_end_that_is_gone_is_counted_exactly(
             drawn in prop::collection::vec((0_u64..6, 0_u8..3, any::<bool>()), 1..40),
@@ -272,7 +272,7 @@ mod tests {
             if kept == history.len() {
                 prop_assert_eq!(judged.lost, 0);
             }
-            // Every written content is another: only deletions can hide what came before them.
+            // All written contents differ: only deletions can hide earlier writes.
             let has_deletions = history.iter().any(|operation| operation.effects.iter().any(|(_, content)| content.is_none()));
             if !has_deletions {
                 prop_assert_eq!(judged.lost, gone);

@@ -1,7 +1,7 @@
-//! The reference: the same operations on a database of another make, which loses nothing, so that it is known what each record holds behind each of them.
+//! The reference: carries out the same operations on a different database that loses nothing, so that the content of each record after each operation is known.
 //!
-//! Main types: [`Reference`] and [`Content`]. Invariant: contents are compared as values: a number is the number that it says, a document the document, whatever
-//! a database makes of it.
+//! Main types: [`Reference`] and [`Content`]. Invariant: contents are compared as values: numbers and documents compare by their value, however
+//! a database writes them.
 
 use std::path::Path;
 
@@ -24,10 +24,10 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// One with the tables of a case, empty, in a file of a directory, in the place of the last one.
+    /// Creates a reference with the empty tables of a case, in a file in `directory` that replaces the previous reference.
     ///
     /// # Errors
-    /// When SQLite refuses the tables.
+    /// Fails if SQLite refuses the tables.
     pub fn new(directory: &Path, settings: &Settings) -> anyhow::Result<Self> {
         let file = directory.join("reference.db");
         remove_database_file(&file);
@@ -49,10 +49,10 @@ impl Reference {
         Ok(Reference { work, session })
     }
 
-    /// What a client has sent, with what each record holds behind it: as many operations as have an answer, and one more, which may be on its way.
+    /// Returns a client's operations with the records' contents after each: one operation for each answer, and one more that may be on its way.
     ///
     /// # Errors
-    /// When the reference refuses an operation.
+    /// Fails if the reference refuses an operation.
     pub fn sent(&mut self, client: Client, answers: &[Option<u64>]) -> anyhow::Result<Vec<Sent<Content>>> {
         let mut workload = self.work.workload(client).map_err(anyhow::Error::msg)?;
         let mut request = Request { client: client.number, ..Request::default() };
@@ -78,7 +78,7 @@ impl Reference {
     }
 }
 
-/// The records that an operation of the workload touches.
+/// Returns the records that an operation of the workload touches.
 fn touched(operation: &Operation) -> std::ops::Range<u64> {
     match *operation {
         Operation::Insert { first, records } => first..first + u64::from(records),
@@ -87,10 +87,10 @@ fn touched(operation: &Operation) -> std::ops::Range<u64> {
     }
 }
 
-/// What a record holds.
+/// Reads the content of a record.
 ///
 /// # Errors
-/// As the database answers.
+/// Returns the database's error.
 pub fn holds(session: &mut dyn TargetSession, work: &Work, record: u64) -> Result<Holds<Content>, DatabaseError> {
     let (mut request, mut cells) = (Request::default(), Cells::new());
     work.bind(&Operation::Read { record }, &mut request);
@@ -98,18 +98,18 @@ pub fn holds(session: &mut dyn TargetSession, work: &Work, record: u64) -> Resul
     Ok(if answer.empty > 0 { Holds::Nothing } else { Holds::Content(content(&cells, answer.rows)) })
 }
 
-/// What a record holds: its values, row by row, in an order that does not hang on the database's.
+/// The content of a record: its values, row by row, in an order that does not depend on the database's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Content(Vec<Vec<Token>>);
 
-/// A value, or a part of a document.
+/// A value or a part of a document.
 #[derive(Debug, Clone)]
 enum Token {
     Text(String),
     Number(f64),
 }
 
-/// Numbers are the same when they differ in nothing but the last digits, which hang on how a database writes a number into a document.
+/// Largest relative difference of equal numbers, as their last digits depend on how a database writes a number into a document.
 const SAME_NUMBER: f64 = 1e-12;
 
 impl PartialEq for Token {
@@ -131,7 +131,7 @@ fn content(cells: &Cells, rows: u64) -> Content {
         tokens
     };
     let mut rows: Vec<Vec<Token>> = places.chunks(width).map(row).collect();
-    // Rows of one record differ in a text, if in anything.
+    // Rows of one record differ in a text, if at all.
     let key = |row: &Vec<Token>| {
         let texts =
             row.iter().filter_map(|token| if let Token::Text(text) = token { Some(text.clone()) } else { None });
@@ -150,7 +150,7 @@ fn append(cells: &Cells, cell: Cell, tokens: &mut Vec<Token>) {
     }
 }
 
-/// Numbers that a float does not hold exactly are compared digit by digit.
+/// Returns the token of an integer. Integers that a float does not hold exactly are compared digit by digit.
 fn of_int(number: i64) -> Token {
     const EXACT: u64 = 1 << 53;
     if number.unsigned_abs() < EXACT { Token::Number(number as f64) } else { Token::Text(number.to_string()) }
@@ -172,7 +172,7 @@ fn append_bytes(bytes: &[u8], tokens: &mut Vec<Token>) {
     });
 }
 
-/// A document with its members in order.
+/// Appends a document with its members in sorted order.
 fn append_document(document: &Value, tokens: &mut Vec<Token>) {
     match document {
         Value::Object(members) => {

@@ -1,6 +1,6 @@
-//! What is put to the test: a private server with its data on a disk that fails, or a file of an embedded database on one.
+//! The subject of the test: a private server with its data on a disk that fails, or a file of an embedded database on one.
 //!
-//! Main type: [`Subject`]. Invariant: whoever has something open on the disk is gone before the disk comes back.
+//! Main type: [`Subject`]. Invariant: every process with an open file on the disk is gone before the disk comes back.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::study::plan::private_server;
 use crate::trial::{CutKeeps, EventKind, EventSettings, Settings};
 use crate::workload::Work;
 
-/// What is put to the test.
+/// The database under test.
 pub struct Subject {
     stage: Stage,
     settings: Settings,
@@ -25,37 +25,37 @@ pub struct Subject {
     disk: Option<PowerDisk>,
 }
 
-/// What a cut of the power was.
+/// A power cut that has happened.
 pub struct Cut {
     /// When the power went.
     pub at: Instant,
-    /// Blocks and names that the disk had not synced.
+    /// Number of blocks and names that the disk had not synced.
     pub unsynced: u64,
-    /// Whether the disk's plan took it, and not the time.
+    /// Whether the disk's plan cut the power, and not the elapsed time.
     pub is_as_planned: bool,
 }
 
-/// Why there is nothing to fail.
+/// Error message for a subject without a disk that can fail.
 const NO_DISK: &str = "the server's data are on no disk that can fail";
 
-/// How a database came back.
+/// The outcome of starting a database again.
 pub enum Back {
-    /// It answers; how long that took.
+    /// It answers; the time it took.
     Answers(Duration),
-    /// It did not start, and why.
+    /// It did not start; the reason.
     Silent(String),
 }
 
 impl Subject {
-    /// A new database of a case, below a directory.
+    /// Creates a new database for a case, below a directory.
     ///
     /// # Errors
-    /// When there is no disk that fails, or no server.
+    /// Fails if there is no disk that can fail, or no server.
     pub fn new(directory: &Path, settings: &Settings) -> anyhow::Result<Self> {
         let mut settings = settings.clone();
         let disk = match entry_of(&settings.database)?.recipe {
             Some(_) => {
-                // What puts a server's data on such a disk.
+                // This event puts a server's data on such a disk.
                 settings.events = vec![EventSettings {
                     at_s: 0.0,
                     what: EventKind::CutPower,
@@ -74,7 +74,7 @@ impl Subject {
         Ok(Subject { stage, settings, disk })
     }
 
-    /// Whether it runs in its writers, and not in a server.
+    /// Returns whether the database runs inside its writers and not in a server.
     pub fn is_embedded(&self) -> bool {
         self.disk.is_some()
     }
@@ -87,15 +87,15 @@ impl Subject {
         self.stage.current_mut().and_then(|current| current.server.as_mut()).context("there is no server")
     }
 
-    /// What the server said of itself when it was started first.
+    /// Returns the facts that the server reported at its first start.
     pub fn facts(&self) -> Vec<(String, String)> {
         self.stage.current().map_or_else(Vec::new, |current| current.facts.clone())
     }
 
-    /// Makes the tables anew, and tells how writers reach them.
+    /// Makes the tables anew and returns the data with which writers open the database.
     ///
     /// # Errors
-    /// When the server does not start, or refuses the tables.
+    /// Fails if the server does not start or refuses the tables.
     pub fn prepare(&mut self, work: &Work) -> anyhow::Result<Opening> {
         let settings = &self.settings;
         let current = self.stage.enter_for(settings)?;
@@ -106,7 +106,7 @@ impl Subject {
         Ok(current.reach())
     }
 
-    /// A sentence, with the last lines of the server's log where it has ended by itself.
+    /// Returns `why`, with the last lines of the server's log if the server has ended by itself.
     pub fn with_log(&self, why: &str) -> String {
         match self.server().filter(|server| server.ends_now()) {
             Some(server) => format!("{why}; the server has ended, and its log says: {}", server.log_lines()),
@@ -114,20 +114,20 @@ impl Subject {
         }
     }
 
-    /// The disk that its data are on.
+    /// Returns the disk that holds the data.
     ///
     /// # Errors
-    /// When they are on none.
+    /// Fails if the data is on no such disk.
     pub fn disk(&self) -> anyhow::Result<&PowerDisk> {
         let of_server = || self.server().and_then(Server::disk);
         self.disk.as_ref().or_else(of_server).context(NO_DISK)
     }
 
-    /// Waits until the plan of the disk takes its power, so long at most, and takes it then. All that use it are killed, the writers of an embedded database
-    /// among them.
+    /// Waits until the disk's plan cuts the power, for at most `most` (for exactly `most` if the plan has no moment), and cuts it then.
+    /// All processes that use the disk are killed, including the writers of an embedded database.
     ///
     /// # Errors
-    /// When the disk does not come back.
+    /// Fails if the disk does not come back.
     pub fn lose_power(&mut self, plan: DiskPlan, most: Duration, writers: &Writers) -> anyhow::Result<Cut> {
         let is_as_planned = plan.when != When::Told && self.disk()?.wait_until_off(most);
         if plan.when == When::Told {
@@ -150,7 +150,7 @@ impl Subject {
     /// Kills the server, or the writers of an embedded database; the disk stays as it is.
     ///
     /// # Errors
-    /// When there is no server.
+    /// Fails if there is no server.
     pub fn kill(&mut self, writers: &Writers) -> anyhow::Result<()> {
         if self.is_embedded() {
             writers.kill();
@@ -163,7 +163,7 @@ impl Subject {
     /// Stops the server in order; an embedded database is closed when its writers have ended.
     ///
     /// # Errors
-    /// When there is no server.
+    /// Fails if there is no server.
     pub fn stop_in_order(&mut self) -> anyhow::Result<()> {
         if !self.is_embedded() {
             self.server_mut()?.stop_in_order();
@@ -171,10 +171,10 @@ impl Subject {
         Ok(())
     }
 
-    /// Has the kernel forget what it has read and kept of the disk, which nobody may have open.
+    /// Makes the kernel drop what it has cached of the disk, on which no file may be open.
     ///
     /// # Errors
-    /// When somebody has.
+    /// Fails if a file is open.
     pub fn forget_cached(&mut self) -> anyhow::Result<()> {
         match &mut self.disk {
             Some(disk) => disk.remount()?,
@@ -183,10 +183,10 @@ impl Subject {
         Ok(())
     }
 
-    /// Starts the server again on what is there, and opens a connection.
+    /// Starts the server again on the data that is there, and opens a connection.
     ///
     /// # Errors
-    /// Never because of what the failure has left.
+    /// Damage from the failure is not an error but [`Back::Silent`].
     pub fn start_again(&mut self) -> anyhow::Result<Back> {
         let begun = Instant::now();
         let settings = self.settings.database.clone();
@@ -206,10 +206,10 @@ impl Subject {
         })
     }
 
-    /// Opens a connection with the statements of the work prepared.
+    /// Opens a connection and prepares the statements of the work.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the database's error.
     pub fn open(&mut self, work: &Work) -> anyhow::Result<Box<dyn crate::database::TargetSession>> {
         let current = self.stage.current_mut().context("there is no database")?;
         let mut session = current.target.open()?;
@@ -220,17 +220,17 @@ impl Subject {
 
 impl Drop for Subject {
     fn drop(&mut self) {
-        // The file goes with its disk: nothing has to be removed from it, which may not be possible any more.
+        // The file goes with its disk: nothing has to be removed from it, and that might not be possible any more.
         if let (Some(_), Some(current)) = (&self.disk, self.stage.current_mut()) {
             current.fixture = None;
         }
     }
 }
 
-/// Whether this machine can mount such a disk.
+/// Checks that this machine can mount such a disk.
 ///
 /// # Errors
-/// What is missing, with the remedy.
+/// Fails with what is missing and the remedy.
 pub fn check_disk(directory: &Path) -> anyhow::Result<()> {
     PowerDisk::mount(Some(directory)).map(drop).map_err(Into::into)
 }

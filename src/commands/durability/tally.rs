@@ -1,6 +1,6 @@
-//! What the failures of a case have shown together.
+//! The combined result of all failures of a case.
 //!
-//! Main types: [`Tally`], [`CaseTallies`]. Invariant: what was never seen is bounded, not called impossible.
+//! Main types: [`Tally`], [`CaseTallies`]. Invariant: an outcome that was never seen is bounded, not called impossible.
 
 use super::life::Life;
 use crate::database::Level;
@@ -9,23 +9,23 @@ use crate::statistics::order::share_at_most;
 use crate::statistics::summary::median;
 use crate::trial::{FaultKind, Levels};
 
-/// Confidence of the bound on what was not seen.
+/// Confidence of the bound on outcomes that were not seen.
 const CONFIDENCE: f64 = 0.95;
 
-/// Failures that are told one by one, at most.
+/// Largest number of failures that are listed one by one.
 const TOLD_MOST: usize = 5;
 
-/// All failures of one kind in one case: what is told of them, as far as it has come.
+/// All failures of one kind in one case so far.
 #[derive(Debug, Clone)]
 pub struct Tally {
     /// The counts.
     pub case: DurabilityCase,
-    /// Times to answer again, in seconds.
+    /// Times until the database answered again, in seconds.
     recoveries_s: Vec<f64>,
 }
 
 impl Tally {
-    /// Nothing yet.
+    /// Creates a tally without failures.
     pub fn new(fault: FaultKind) -> Self {
         Tally { case: DurabilityCase { fault, ..DurabilityCase::default() }, recoveries_s: Vec::new() }
     }
@@ -51,7 +51,7 @@ impl Tally {
         }
         let (number, what, says) = (life.number, life.what, life.did_not_start.or(life.says));
         let told = HarmfulFailure { number, what, lost: judged.lost, changed: judged.changed, says };
-        // What the database itself says is worth more than a further count.
+        // A message from the database itself is worth more than one more count.
         let is_new = told.says.is_some() && case.found.iter().all(|known| known.says.is_none());
         if case.found.len() < TOLD_MOST {
             case.found.push(told);
@@ -60,31 +60,31 @@ impl Tally {
         }
     }
 
-    /// The largest share of telling failures that do harm which goes together with what was seen, at 95 %.
+    /// Returns the largest share of harmful failures among the telling ones that is consistent with what was seen, at 95 % confidence.
     pub fn share_at_most(&self) -> f64 {
         share_at_most(self.case.telling(), self.case.harmed(), CONFIDENCE)
     }
 }
 
-/// A case with its failures.
+/// A case and its failures.
 pub struct CaseTallies {
-    /// Its levels.
+    /// The levels of the case.
     pub levels: Levels,
-    /// The version of its server.
+    /// The version of the server.
     pub server: String,
-    /// Its failures, by what failed.
+    /// The failures, one tally for each kind.
     pub tallies: Vec<Tally>,
-    /// What its settings promise.
+    /// The level that the settings promise; `None` if they promise none.
     pub promised: Option<Level>,
 }
 
 impl CaseTallies {
-    /// What one kind of failure did; none where it was not tried.
+    /// Returns the result of one kind of failure; `None` if it was not tried.
     fn of(&self, fault: FaultKind) -> Option<&DurabilityCase> {
         self.tallies.iter().map(|tally| &tally.case).find(|case| case.fault == fault)
     }
 
-    /// The level that its failures have proved; none where what failed does not tell.
+    /// Returns the level that the failures have proved; `None` if they do not decide it.
     fn proved(&self) -> Option<Level> {
         let (power, kill) = (self.of(FaultKind::Power), self.of(FaultKind::Kill));
         if power.is_some_and(DurabilityCase::is_harmless) {
@@ -97,12 +97,12 @@ impl CaseTallies {
         }
     }
 
-    /// Whether a cut of the power did harm.
+    /// Returns whether a power cut did harm.
     fn is_harmed_by_cuts(&self) -> bool {
         self.of(FaultKind::Power).is_some_and(|case| case.harmed() > 0)
     }
 
-    /// Whether less was found than its settings promise.
+    /// Returns whether the proved level is below the promised one.
     fn breaks_promise(&self) -> bool {
         match (self.promised, self.proved()) {
             (Some(promised), Some(proved)) => proved < promised,
@@ -111,7 +111,7 @@ impl CaseTallies {
         }
     }
 
-    /// What is told of it: an entry for each kind of failure.
+    /// Returns the results, one entry for each kind of failure.
     pub fn told(&self) -> Vec<DurabilityCase> {
         self.tallies.iter().map(|tally| self.entry(tally)).collect()
     }

@@ -1,4 +1,4 @@
-//! What a durability test prints: a table and sentences.
+//! The text that a durability test prints: a table and sentences.
 //!
 //! Main function: [`text_of`].
 
@@ -20,7 +20,7 @@ const HEADER: [&str; 10] = [
     "answers after",
 ];
 
-/// As text.
+/// Returns the result as text.
 pub fn text_of(test: &DurabilityTest) -> String {
     let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
     rows.extend(test.cases.iter().map(row));

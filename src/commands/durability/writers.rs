@@ -1,8 +1,8 @@
-//! The writers: clients in a process of their own, which can be killed while it waits for a disk without power. They send the operations of the workload
-//! `turnover` one behind the other, and tell of each whether it was acknowledged before they send the next.
+//! The writers: clients in their own process, which can be killed while it waits for a disk without power. They send the operations of the workload
+//! `turnover` one after the other, and report for each whether it was acknowledged before they send the next.
 //!
-//! Main functions: [`start`] and [`work_as_writers`], what the process does. Invariant: what a client sends follows from the seed, so that one line for each
-//! operation, with nothing in it but how it ended, tells all.
+//! Main functions: [`start`] and [`work_as_writers`], the work of the process. Invariant: the operations of a client follow from the seed, so that one line
+//! for each operation, which states only how it ended, is enough.
 
 use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,36 +22,36 @@ use crate::statement::Request;
 use crate::trial::Settings;
 use crate::workload::{Client, Work};
 
-/// What the writers have to know.
+/// The order of the writers.
 #[derive(Serialize, Deserialize)]
 pub struct Order {
     /// The settings of the case, with the workload.
     pub settings: Settings,
-    /// Where the tables are.
+    /// The data with which the database is opened.
     pub reach: Opening,
-    /// What decides the operations.
+    /// The seed of the operations.
     pub seed: u64,
 }
 
-/// How long a writer waits before it connects again.
+/// Pause before a writer connects again.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
-/// How long killed writers may take to be gone.
+/// Longest time until killed writers are gone.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
-/// The answers to each client's operations, in the order in which they were sent: when one was acknowledged, or none.
+/// The answers to each client's operations, in the order in which they were sent: the time of the acknowledgement in nanoseconds, or `None` for a failure.
 pub type Answers = Vec<Vec<Option<u64>>>;
 
-/// Running writers.
+/// Writers that are running.
 pub struct Writers {
     worker: Worker,
     listening: JoinHandle<Answers>,
 }
 
-/// Starts writers, and waits until all are connected; their clock begins.
+/// Starts the writers and waits until all are connected; answers are timed from `clock`.
 ///
 /// # Errors
-/// When one cannot connect, or the process does not start.
+/// Fails if a writer cannot connect or the process does not start.
 pub fn start(order: &Order, clock: Instant) -> anyhow::Result<Writers> {
     let mut worker = start_worker("writers", order)?;
     let output = worker.take_output().context("somebody else listens to the writers")?;
@@ -60,7 +60,7 @@ pub fn start(order: &Order, clock: Instant) -> anyhow::Result<Writers> {
         let mut answers: Answers = vec![Vec::new(); clients];
         for line in output.lines().map_while(Result::ok) {
             let told = line.split_once(' ').and_then(|(client, word)| Some((client.parse::<usize>().ok()?, word)));
-            // A line that a kill has cut is of an operation that nobody was told of.
+            // A line that a kill has cut off belongs to an operation without an answer.
             let Some((client, word @ ("acknowledged" | "failed"))) = told else { continue };
             let now_ns = u64::try_from(clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
             answers.get_mut(client).into_iter().for_each(|own| own.push((word == "acknowledged").then_some(now_ns)));
@@ -72,23 +72,23 @@ pub fn start(order: &Order, clock: Instant) -> anyhow::Result<Writers> {
 }
 
 impl Writers {
-    /// They begin.
+    /// Tells the writers to begin.
     ///
     /// # Errors
-    /// When they have ended.
+    /// Fails if the writers have ended.
     pub fn begin(&mut self) -> anyhow::Result<()> {
         self.worker.tell("begin").context("the writers have ended before they began")
     }
 
-    /// Kills them, wherever they are; they may still wait for a disk.
+    /// Kills the writers; a process that waits for a disk may go on existing.
     pub fn kill(&self) {
         self.worker.kill();
     }
 
-    /// Waits until writers that were killed or told to end are gone, with everything that they had open.
+    /// Waits until writers that were killed or told to end are gone, and all their files closed.
     ///
     /// # Errors
-    /// When they are not.
+    /// Fails if they do not end in time.
     pub fn wait_until_gone(&self) -> anyhow::Result<()> {
         if !self.worker.is_gone_within(GONE_WITHIN) {
             bail!("the process \"work writers\" does not end");
@@ -96,29 +96,29 @@ impl Writers {
         Ok(())
     }
 
-    /// Lets each end its operation, and waits until they are gone.
+    /// Lets each writer finish its operation, and waits until the writers are gone.
     ///
     /// # Errors
-    /// When they do not end.
+    /// Fails if they do not end in time.
     pub fn end(&mut self) -> anyhow::Result<()> {
         self.worker.close_input();
         self.wait_until_gone()
     }
 
-    /// Lets each end its operation, and tells what was answered.
+    /// Lets each writer finish its operation, and returns the answers.
     ///
     /// # Errors
-    /// When the thread that listens to them has panicked.
+    /// Fails if the thread that listens to the writers has panicked.
     pub fn finish(self) -> anyhow::Result<Answers> {
         drop(self.worker);
         self.listening.join().map_err(|_| anyhow!("the thread that listens to the writers panicked"))
     }
 }
 
-/// `loadline work writers`.
+/// Runs `loadline work writers`.
 ///
 /// # Errors
-/// When its input ends or makes no sense, or the database cannot be opened.
+/// Fails if the input ends or cannot be read, or the database cannot be opened.
 pub fn work_as_writers() -> anyhow::Result<()> {
     let order: Order = order_of()?;
     let mut input = std::io::stdin().lines();
@@ -139,7 +139,7 @@ pub fn work_as_writers() -> anyhow::Result<()> {
                 .spawn_scoped(scope, write)
                 .map_err(|error| anyhow!(no_thread("a writer", &error)))?;
         }
-        // The input ends when they are to end.
+        // The end of the input tells the writers to end.
         input.next();
         is_over.store(true, Ordering::Relaxed);
         Ok(())
@@ -161,7 +161,7 @@ fn open(order: &Order) -> anyhow::Result<Opened> {
     Ok((work, target, sessions))
 }
 
-/// One client.
+/// One client of the writers.
 struct Writer<'a> {
     work: &'a Work,
     target: &'a dyn Target,
@@ -176,7 +176,7 @@ impl Writer<'_> {
 
     fn write(&self, session: Box<dyn TargetSession>, order: &Order) {
         let client = Client { number: self.number, of: order.settings.load.clients, seed: order.seed };
-        // It could be made before the writers said that they were ready.
+        // This cannot fail: it succeeded before the writers reported that they were ready.
         let Ok(mut workload) = self.work.workload(client) else { return };
         let mut session = Some(session);
         let mut request = Request { client: self.number, ..Request::default() };

@@ -1,4 +1,4 @@
-//! What was found about events that happened to a server while it was measured. Main type: [`EventsFinding`].
+//! Findings about events of a server while it was measured. Main type: [`EventsFinding`].
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,23 +6,23 @@ use serde::Serialize;
 /// The events of a case, over all its valid trials.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct EventsFinding {
-    /// In the order of their times.
+    /// The events, in the order of their times.
     pub events: Vec<EventFinding>,
-    /// Trials in which the records were counted in the end.
+    /// Trials in which the records were counted at the end.
     pub counted: u64,
     /// Records that were acknowledged in these trials.
     pub acknowledged: u64,
-    /// Of these, records that are gone.
+    /// Acknowledged records that are gone.
     pub lost: u64,
-    /// Records that may be gone besides: as many that nobody was promised may be there in their place.
+    /// Further records that may be gone: as many unacknowledged records may be present in their place.
     pub hidden: u64,
     /// Trials in which the server did not come back.
     pub not_back: u64,
-    /// Trials in which some are gone.
+    /// Trials in which acknowledged records are gone.
     pub trials_with_loss: u64,
-    /// Records that are there although nobody had sent them, or they were refused.
+    /// Records that are present although they were never sent, or were refused.
     pub surplus: u64,
-    /// Operations that failed, whenever they were due: those that were under way when it happened among them.
+    /// Operations that failed, whenever they were due, including those under way at the time of an event.
     pub failed: u64,
     /// Operations that were due.
     pub scheduled: u64,
@@ -33,22 +33,22 @@ pub struct EventsFinding {
 pub struct EventFinding {
     /// `kill`, `stop`, `pause` or `cut-power`.
     pub what: String,
-    /// When it happened, in seconds after the start of the measured phase, mean.
+    /// Mean time of the event, in seconds after the start of the measured phase.
     pub start_s: f64,
     /// Trials in which it happened.
     pub n: u64,
     /// Blocks and names that the disk had not synced when its power was cut, mean; null for other events.
     pub unsynced: Option<f64>,
-    /// How long until the server let clients in again, or went on, mean in seconds.
+    /// Mean time until the server accepted clients again, or continued, in seconds.
     pub away_s: f64,
-    /// The longest, in seconds.
+    /// Longest time until the server accepted clients again, or continued, in seconds.
     pub away_max_s: f64,
-    /// Its gap in service: the longest time in which no operation was completed that met it, mean in seconds; null where no trial shows it.
+    /// The gap in service: the longest time without a completed operation that met the event, mean in seconds; null where no trial shows it.
     pub gap_s: Option<f64>,
-    /// The longest, in seconds.
+    /// Longest gap in service, in seconds.
     pub gap_max_s: Option<f64>,
-    /// Operations that were intended while the server was away and completed in the end.
+    /// Operations that were intended while the server was away and completed later.
     pub completed: u64,
-    /// Those of them that failed.
+    /// Operations that were intended while the server was away and failed.
     pub failed: u64,
 }

@@ -1,17 +1,17 @@
-//! Why trials of some rounds are not used. Main type: [`Invalidity`].
+//! Reasons why trials of some rounds are not used. Main type: [`Invalidity`].
 
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::reason::Reason;
 
-/// Why trials of some rounds are not used. As JSON it is the reason with `rounds` and a sentence that names them.
+/// The reason why trials of some rounds are not used. As JSON it is the reason with `rounds` and a sentence that names them.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(into = "SaidInvalidity")]
 pub struct Invalidity {
     /// The rounds of the trials.
     pub rounds: Vec<u32>,
-    /// What is wrong with each of them.
+    /// The reason against each of them.
     pub reason: Reason,
 }
 

@@ -1,4 +1,4 @@
-//! What a search for the load line found.
+//! The finding of a search for the load line.
 //!
 //! Main type: [`LoadLine`].
 
@@ -11,23 +11,23 @@ use crate::trial::Levels;
 /// A load line: the highest arrival rate whose quantile of response time stays below the bound.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct LoadLine {
-    /// Levels of the cases that it was sought among.
+    /// Levels that the cases of the search have in common.
     pub levels: Levels,
     /// Quantile of response time, 0..1.
     pub quantile: f64,
     /// Bound in seconds.
     pub below_s: f64,
-    /// The arrival rate; null where there is none.
+    /// The arrival rate; null where no line was found.
     pub arrival_rate_per_s: Option<f64>,
-    /// Of a replay, how many times as fast as in the trace its statements are sent at that rate.
+    /// For a replay, the speed at that rate as a multiple of that in the trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speed: Option<f64>,
-    /// Its bracket: the highest rate that was confirmed, which is the line, and the lowest one above it that was refuted. It holds the line
-    /// with 95 %. Null where none was confirmed, or none was refuted.
+    /// The bracket: the highest rate that was confirmed, which is the line, and the lowest rate above it that was refuted. It contains the line
+    /// with 95 % confidence. Null where no rate was confirmed, or none was refuted.
     pub ci95: Option<[f64; 2]>,
-    /// Whether the trials at that rate say with 99 % that the bound is kept.
+    /// Whether the trials at that rate show with 99 % confidence that the bound is kept.
     pub verified: bool,
-    /// The quantile at the line, of all its valid trials together, in seconds.
+    /// The quantile at the line over all its valid trials together, in seconds.
     pub quantile_s: Option<f64>,
     /// Trials at the line.
     pub trials: u64,

@@ -1,6 +1,6 @@
-//! What a reader should know about the figures of a run. Main type: [`Note`].
+//! Notes on the figures of a run. Main type: [`Note`].
 //!
-//! Invariant: the sentence of a note is made of its figures.
+//! Invariant: the sentence of a note is generated from its figures.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,11 +11,11 @@ use crate::said::{said, with_says};
 use crate::trial::{Levels, show_levels};
 use crate::units::{show_bit_rate, show_bytes, show_seconds};
 
-/// Cases that are named in a note.
+/// Largest number of cases that are named in a note.
 const NAMED: usize = 4;
 
-/// Something that a reader should know: what did not settle, what is missing, what set the pace. As JSON it is an object with `kind`, its
-/// figures and `says`.
+/// A note on the figures: cases that did not settle, measurements that are missing, the resource that set the pace. As JSON it is an object with
+/// `kind`, its figures and `says`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 #[schemars(transform = with_says)]
@@ -23,15 +23,15 @@ pub enum Note {
     /// Sizes and repeats were shrunk.
     #[error("rehearsal: figures are not to be quoted")]
     Rehearsal {},
-    /// Cases that could not be carried out here, as the study permits.
+    /// Cases could not be carried out on this machine, as the study permits.
     #[error("left out: {}: {why}", some_of(cases.iter().map(show_levels)))]
     LeftOut {
-        /// Levels of these cases: those that they have in common, where no other case has them.
+        /// Levels of these cases: only the levels that they have in common, where no other case has them.
         cases: Vec<Levels>,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// What `loadline durability` has shown of the settings here.
+    /// `loadline durability` has tested the settings that are used here.
     #[error(
         "{proved} of the power did harm to what {database} ({version}) had acknowledged with these settings, as loadline durability found on this machine: at 95 %, at most {:.1} % of \
          such cuts do",
@@ -42,33 +42,33 @@ pub enum Note {
         database: String,
         /// Its version.
         version: String,
-        /// As in `0 of 300 cuts`.
+        /// The result of the tests, as in `0 of 300 cuts`.
         proved: String,
-        /// The largest share of such cuts that do harm which goes together with that, at 95 %.
+        /// Upper bound on the share of such cuts that do harm, at 95 % confidence.
         harm_share_upper95: f64,
     },
-    /// The servers' data were on a disk that can lose its power.
+    /// The servers' data are on a disk that can lose its power.
     #[error(
         "the servers' data were on a disk in user space, and the figures contain what happened to it: throughput and response times say nothing of the databases"
     )]
     OnPowerDisk {},
-    /// Cases that were not measured yet.
+    /// Some cases are not measured yet.
     #[error("{missing} of {all} cases have no trial yet")]
     CasesMissing {
-        /// Cases without a trial.
+        /// Number of cases without a trial.
         missing: usize,
-        /// All cases of the study.
+        /// Number of cases of the study.
         all: usize,
     },
-    /// Cases of which no trial is valid.
+    /// Some cases have no valid trial.
     #[error("{} of {all} cases have no valid trial: {}", cases.len(), some_of(cases.iter().map(show_levels)))]
     CasesInvalid {
         /// Levels of these cases.
         cases: Vec<Levels>,
-        /// Cases with a trial.
+        /// Number of cases with a trial.
         all: usize,
     },
-    /// Cases that the repeat rule asks more trials of.
+    /// The repeat rule asks for more trials of some cases.
     #[error(
         "{} of {all} cases did not settle ({rule}): {}",
         cases.len(),
@@ -77,35 +77,35 @@ pub enum Note {
     CasesUnsettled {
         /// These cases.
         cases: Vec<Unsettled>,
-        /// Cases with a trial.
+        /// Number of cases with a trial.
         all: usize,
         /// The study's rule in words.
         rule: String,
     },
-    /// The first trial of a case, which is left out, was invalid.
+    /// The first trial of a case, which is discarded, was invalid.
     #[error("the discarded first trial of {} was invalid: {reason}", show_levels(levels))]
     DiscardedInvalid {
         /// Levels of the case.
         levels: Levels,
-        /// Why.
+        /// The reason.
         reason: Reason,
     },
-    /// What another tool's output does not tell, or tells in another way.
+    /// Another tool's output lacks something, or reports it in another way.
     #[error("{tool}: {told}")]
     Imported {
         /// The tool.
         tool: String,
-        /// What the import noted.
+        /// The note of the import.
         told: String,
     },
-    /// Trials of a search that were repeated.
+    /// Trials of a search were repeated.
     #[error(
         "in {repeated} {} of the search loadline could not send the load as planned, and repeated it at the same rate; the repetition is \
          used, so that this says nothing against the result; the reasons of the invalid trials name what to do about it",
         if *repeated == 1 { "trial" } else { "trials" }
     )]
     Repeated {
-        /// Such trials.
+        /// Number of repeated trials.
         repeated: u64,
     },
     /// CPUs change their frequency.
@@ -114,16 +114,16 @@ pub enum Note {
         /// The governor's name.
         governor: String,
     },
-    /// Queries that mostly found nothing.
+    /// Queries mostly found nothing.
     #[error(
         "queries found less than one row in two; their figures are those of looking for nothing, and they are compared with nothing: {}",
         some_of(cases.iter().map(|FewRows { levels, rows }| format!("{} ({rows:.2} rows)", show_levels(levels))))
     )]
     FoundNothing {
-        /// Cases with such queries.
+        /// The cases with such queries.
         cases: Vec<FewRows>,
     },
-    /// Cases that had hardly begun when they were measured.
+    /// The load had hardly begun when cases were measured.
     #[error(
         "the load had hardly begun when these cases were measured, so that they are compared with nothing and claims on them stay undecided (in most \
          trials fewer operations were completed than there are clients, or the first part of the measured phase carried less than half as much a \
@@ -137,13 +137,13 @@ pub enum Note {
     /// Other processes kept CPUs busy.
     #[error("{}", show_others(*busy_cpus, *cpus, *n, *is_database_unknown))]
     OthersBusy {
-        /// CPUs that they kept busy, mean.
+        /// Mean number of CPUs that they kept busy.
         busy_cpus: f64,
-        /// CPUs of the machine.
+        /// Number of CPUs of the machine.
         cpus: u32,
-        /// Trials.
+        /// Number of trials.
         n: usize,
-        /// Whether a database may be among them that loadline did not start.
+        /// Whether a database that loadline did not start may be among these processes.
         is_database_unknown: bool,
     },
     /// The disk set the pace of writing.
@@ -155,15 +155,15 @@ pub enum Note {
         show_seconds(*sync_p50_s)
     )]
     DiskPaced {
-        /// Cases in which it did.
+        /// Number of cases in which the disk set the pace.
         cases: usize,
-        /// Cases that write.
+        /// Number of cases that write.
         all: usize,
         /// Median time of their writes.
         write_p50_s: f64,
         /// Median time of a sync.
         sync_p50_s: f64,
-        /// Syncs that were tried.
+        /// Number of syncs that were measured.
         syncs: u32,
     },
     /// Transactions left in one round trip.
@@ -172,38 +172,38 @@ pub enum Note {
          each, and get less out of the same database"
     )]
     Pipelined {},
-    /// Nothing is known of the machine of the server.
+    /// Resource use of the server's machine is not known.
     #[error(
         "in {unknown} of {all} trials nothing is known of the server's CPU, disk and memory: {}",
         if *is_asked { "its watcher found no process of it, or was lost" } else { "it is on another machine; start loadline watch there, and name it with database.watch" }
     )]
     ServerUnwatched {
-        /// Trials in which it is not.
+        /// Trials in which it is not known.
         unknown: usize,
-        /// All valid trials.
+        /// Number of valid trials.
         all: usize,
-        /// Whether somebody watches it.
+        /// Whether the study asks for a watcher of that machine.
         is_asked: bool,
     },
-    /// Statements of a trace that change something are not sent.
+    /// Statements of a trace that change something are left out.
     #[error(
         "{left_out} of {all} statements of the trace change something and are left out; write writes = true in [workload] to send them too, to a database \
          that is as it was when the trace began"
     )]
     WritesLeftOut {
-        /// How many.
+        /// Number of statements left out.
         left_out: u64,
-        /// Statements of the trace, up to where it is sent.
+        /// Number of statements of the trace, up to the time at which the replay ends.
         all: u64,
     },
     /// The client waited for a CPU.
     #[error("in {trials} of {all} trials the client waited for a CPU; in the first of them {first}")]
     ClientWaited {
-        /// Trials in which it did.
+        /// Number of trials in which the client waited.
         trials: usize,
-        /// All valid trials.
+        /// Number of valid trials.
         all: usize,
-        /// How it waited in the first of them.
+        /// Figures of the wait in the first of these trials.
         first: Waited,
     },
     /// Nothing was completed for a while.
@@ -213,71 +213,71 @@ pub enum Note {
         show_levels(levels)
     )]
     StoodStill {
-        /// Trials in which that was so.
+        /// Number of trials with a standstill.
         trials: usize,
-        /// All valid trials.
+        /// Number of valid trials.
         all: usize,
-        /// The round of the longest one.
+        /// The round of the trial with the longest standstill.
         round: u32,
-        /// Levels of its case.
+        /// Levels of the case of that trial.
         levels: Levels,
-        /// How long it was.
+        /// The longest standstill.
         longest: Standstill,
     },
-    /// Queries are executed in the same way in all layouts.
+    /// Queries are executed alike in all layouts.
     #[error("the database's plans of {queries} queries are the same in all layouts")]
     PlansAlike {
-        /// Queries with plans of several layouts.
+        /// Number of queries with plans of several layouts.
         queries: usize,
     },
-    /// Queries are executed in another way in one layout than in another.
+    /// Some queries are executed differently in different layouts.
     #[error("the database's plans of {} of {all} queries differ between layouts: {}", queries.len(), queries.join(", "))]
     PlansDiffer {
         /// Names of these queries.
         queries: Vec<String>,
-        /// Queries with plans of several layouts.
+        /// Number of queries with plans of several layouts.
         all: usize,
     },
-    /// What a link carried before the trials; medians.
+    /// Capacity of a link before the trials; medians.
     #[error("{}", show_link(self))]
     Link {
-        /// The rate that it was set to; null without a limit.
+        /// The configured rate; null without a limit.
         rate_bits_per_s: Option<f64>,
-        /// The delay that it was set to.
+        /// The configured delay.
         delay_s: f64,
-        /// The tunnel on it, and how its packets are encrypted.
+        /// The tunnel over the link, and the encryption of its packets; null without a tunnel.
         tunnel: Option<[String; 2]>,
-        /// Bits to the server.
+        /// Bits per second to the server.
         up_bits_per_s: f64,
-        /// Of these, bits of payload.
+        /// Bits of payload per second to the server.
         up_payload_bits_per_s: f64,
-        /// Bits from the server.
+        /// Bits per second from the server.
         down_bits_per_s: f64,
-        /// Time of a round trip.
+        /// Round-trip time.
         round_trip_s: f64,
-        /// Trials before which it was tried.
+        /// Number of trials before which the link was measured.
         n: usize,
-        /// Whether it carried noticeably less than its rate.
+        /// Whether the link carried noticeably less than its rate.
         is_short: bool,
     },
-    /// What a writer beside the load wrote to the disk.
+    /// Writes to the disk by a writer beside the load.
     #[error("{}", show_disk(self))]
     DiskWriter {
-        /// When it synced, in words.
+        /// When the writer synced, in words.
         sync: &'static str,
         /// Bytes of a block.
         block_bytes: u64,
-        /// Writers.
+        /// Number of writers.
         writers: u32,
-        /// Bytes written per second, mean.
+        /// Mean number of bytes written per second.
         written_bytes_per_s: f64,
         /// The same in words, with its interval.
         speed: String,
         /// Median time of a block.
         block_p50_s: f64,
-        /// 99th percentile of it.
+        /// 99th percentile of the time of a block.
         block_p99_s: f64,
-        /// Bytes that the page cache took, and the time of the last sync; null where it took no more than the disk.
+        /// Bytes that the page cache accepted, and the time of the last sync; null where the cache accepted no more than the disk.
         cached: Option<Cached>,
     },
 }
@@ -287,31 +287,31 @@ said!(Note);
 /// A case that did not settle.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Unsettled {
-    /// Its levels.
+    /// Levels of the case.
     pub levels: Levels,
-    /// Its valid trials.
+    /// Number of its valid trials.
     pub n: u64,
 }
 
 /// A case whose queries found next to nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FewRows {
-    /// Its levels.
+    /// Levels of the case.
     pub levels: Levels,
-    /// Rows that a query gave, mean.
+    /// Mean number of rows per query.
     pub rows: f64,
 }
 
-/// What the page cache took.
+/// The part of the writing that the page cache accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Cached {
-    /// Bytes per second.
+    /// Bytes accepted per second.
     pub accepted_bytes_per_s: f64,
-    /// How long the last sync took.
+    /// Duration of the last sync.
     pub flush_s: f64,
 }
 
-/// The first four of a list, and how many more there are.
+/// Lists the first four texts, and the number of further ones.
 fn some_of(texts: impl Iterator<Item = String>) -> String {
     let texts: Vec<String> = texts.collect();
     let shown = texts.iter().take(NAMED).cloned().collect::<Vec<_>>().join("; ");

@@ -1,4 +1,4 @@
-//! How the search for a load line ended. Main type: [`Outcome`].
+//! Outcomes of the search for a load line. Main type: [`Outcome`].
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,21 +6,21 @@ use serde::Serialize;
 use crate::said::{said, with_says};
 use crate::units::{show_number, show_seconds};
 
-/// A quantile below this share of the bound, beside a refuted rate at most so many times as high, is that of a cliff.
+/// A cliff is reported where the quantile is below this share of the bound and a refuted rate is at most `CLIFF_BESIDE` times as high.
 const CLIFF: f64 = 0.5;
 const CLIFF_BESIDE: f64 = 1.5;
-/// A refuted rate more than so many times as high as the line leaves much undecided.
+/// Ratio of the refuted rate to the line above which the line may be anywhere between the two.
 const UNDECIDED: f64 = 1.25;
 
-/// How a search ended, with what it saw. As JSON it is an object with `kind`, figures and `says`.
+/// The outcome of a search, with its figures. As JSON it is an object with `kind`, figures and `says`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 #[schemars(transform = with_says)]
 pub enum Outcome {
-    /// It did not end.
+    /// The search is not finished.
     #[error("{}not finished: the next trial is at {}", .seen.as_ref().map_or(String::new(), |seen| format!("{seen}; ")), rate(*next_per_s))]
     NotFinished {
-        /// What was seen at the line so far, where one was confirmed.
+        /// Figures at the line so far, where a line was confirmed.
         seen: Option<Seen>,
         /// The rate of the next trial.
         next_per_s: f64,
@@ -28,10 +28,10 @@ pub enum Outcome {
     /// The line lies between a confirmed and a refuted rate.
     #[error("found{}", .seen.as_ref().map_or(String::new(), |seen| format!(": {seen}")))]
     Found {
-        /// What was seen at the line and above it.
+        /// Figures at the line and above it.
         seen: Option<Seen>,
     },
-    /// The bound is lost at every rate.
+    /// The bound is lost at every rate that was tried.
     #[error(
         "not reached: {} is {} even at {}, and the bound is {}",
         p(*quantile),
@@ -42,11 +42,11 @@ pub enum Outcome {
     NotReached {
         /// Quantile of response time, 0..1.
         quantile: f64,
-        /// What it is; null where it is longer than can be said.
+        /// Its value; null where it is longer than can be measured.
         quantile_s: Option<f64>,
-        /// The lowest rate that was tried.
+        /// The lowest rate tried.
         at_per_s: f64,
-        /// The bound.
+        /// The bound on the quantile.
         below_s: f64,
     },
     /// The client's CPU was used up first.
@@ -62,10 +62,10 @@ pub enum Outcome {
         quantile: f64,
         /// The highest rate that was driven.
         at_per_s: f64,
-        /// The bound.
+        /// The bound on the quantile.
         below_s: f64,
     },
-    /// The load could not be sent as planned although the client had CPU left.
+    /// The load could not be sent as planned although the client had idle CPU time.
     #[error(
         "disturbed: {} is still below {} at {}, and at {} the load could not be sent as planned although the load threads had CPU left; \
          find what else takes the CPUs, and run it again",
@@ -79,12 +79,12 @@ pub enum Outcome {
         quantile: f64,
         /// The highest rate that was driven.
         at_per_s: f64,
-        /// The rate that was not.
+        /// The rate that was not driven as planned.
         above_per_s: f64,
-        /// The bound.
+        /// The bound on the quantile.
         below_s: f64,
     },
-    /// No rate was high enough.
+    /// No rate that was tried was high enough to lose the bound.
     #[error(
         "not bounded: {} is still below {} at {} after the trials allowed; set a higher load.rate",
         p(*quantile),
@@ -94,23 +94,23 @@ pub enum Outcome {
     Unbounded {
         /// Quantile of response time, 0..1.
         quantile: f64,
-        /// The highest rate that was tried.
+        /// The highest rate tried.
         at_per_s: f64,
-        /// The bound.
+        /// The bound on the quantile.
         below_s: f64,
     },
-    /// Other work on the machine, a hypervisor, or a client that sent late ended the search.
+    /// The search ended because of other work on the machine, a hypervisor, or a client that sent late.
     #[error("{}", show_disturbed(.seen.as_ref(), [*by_others, *by_hypervisor, *by_client], *stolen_share_most))]
     Disturbed {
-        /// Trials that other work disturbed.
+        /// Number of trials disturbed by other work.
         by_others: usize,
-        /// Trials that a hypervisor disturbed.
+        /// Number of trials disturbed by a hypervisor.
         by_hypervisor: usize,
-        /// Trials whose client sent late.
+        /// Number of trials whose client sent late.
         by_client: usize,
         /// Share of the CPU time that a hypervisor may take.
         stolen_share_most: f64,
-        /// What was seen at the line, where there is one.
+        /// Figures at the line, where there is one.
         seen: Option<Seen>,
     },
     /// Trials were invalid again and again.
@@ -119,7 +119,7 @@ pub enum Outcome {
         None => format!("no line: {UNUSABLE}"),
     })]
     Unusable {
-        /// What was seen at the line, where there is one.
+        /// Figures at the line, where there is one.
         seen: Option<Seen>,
     },
     /// Trials are too short for the quantile.
@@ -130,9 +130,9 @@ pub enum Outcome {
         show_seconds(*needed_s)
     )]
     TooShort {
-        /// The rate.
+        /// The arrival rate.
         at_per_s: f64,
-        /// How long a trial must last there.
+        /// Length that a trial needs at this rate.
         needed_s: f64,
     },
     /// The trials allowed were used up.
@@ -141,14 +141,14 @@ pub enum Outcome {
         None => "not confirmed: the trials allowed were used up before the bound was kept for certain".to_owned(),
     })]
     Unsettled {
-        /// What was seen at the line, where there is one.
+        /// Figures at the line, where there is one.
         seen: Option<Seen>,
     },
 }
 
 said!(Outcome);
 
-/// That trials were invalid again and again, in words.
+/// Words for trials that were invalid again and again.
 pub const UNUSABLE: &str = "trials were invalid again and again";
 
 impl Default for Outcome {
@@ -157,7 +157,7 @@ impl Default for Outcome {
     }
 }
 
-/// What was seen at a line and above it.
+/// Figures at a line and above it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Seen {
     /// Quantile of response time, 0..1.
@@ -166,36 +166,36 @@ pub struct Seen {
     pub below_s: f64,
     /// The rate of the line.
     pub at_per_s: f64,
-    /// The quantile there; null where it is not known.
+    /// The quantile at the line; null where it is not known.
     pub quantile_s: Option<f64>,
-    /// Trials there.
+    /// Number of trials at the line.
     pub trials: usize,
-    /// Seconds that these measured together: what the database does less often is not in them.
+    /// Measured seconds of these trials together: stalls that are rarer are not in them.
     pub seconds: f64,
-    /// Of these, trials that lost the bound by themselves although the database did not fall behind.
+    /// Trials at the line that lost the bound by themselves although the database did not fall behind.
     pub stalled: usize,
-    /// Of these, trials in which something else took CPU time, or whose client sent late.
+    /// Trials at the line in which something else took CPU time, or whose client sent late.
     pub disturbed: usize,
     /// Trials between this rate and the refuted one in which something else took CPU time, or whose client sent late.
     pub disturbed_above: usize,
     /// The lowest rate above that was refuted.
     pub refuted: Option<RefutedSeen>,
-    /// A lower rate that was refuted.
+    /// A lower rate that was refuted; null where there is none.
     pub slow_below_per_s: Option<f64>,
-    /// A rate above the refuted one at which trials kept the bound.
+    /// A rate above the refuted one at which trials kept the bound; null where there is none.
     pub kept_again_per_s: Option<f64>,
 }
 
-/// What was seen at a refuted rate.
+/// Figures at a refuted rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct RefutedSeen {
-    /// The rate.
+    /// The refuted rate.
     pub at_per_s: f64,
-    /// The quantile there; null where it is not known.
+    /// The quantile at that rate; null where it is not known.
     pub quantile_s: Option<f64>,
-    /// Trials there.
+    /// Number of trials at that rate.
     pub trials: usize,
-    /// Of these, trials in which the database fell behind.
+    /// Trials at that rate in which the database fell behind.
     pub fallen_behind: usize,
 }
 
@@ -250,12 +250,12 @@ fn rate(rate_per_s: f64) -> String {
     format!("{}/s", show_number(rate_per_s))
 }
 
-/// `p99.9`
+/// Shows a quantile as `p99.9`.
 fn p(quantile: f64) -> String {
     format!("p{}", (quantile * 1e8).round() / 1e6)
 }
 
-/// What disturbed trials, and what is to be done.
+/// Shows the causes of disturbed trials, and the remedy.
 fn show_disturbed(
     seen: Option<&Seen>,
     [by_others, by_hypervisor, by_client]: [usize; 3],

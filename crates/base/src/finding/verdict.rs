@@ -1,6 +1,6 @@
-//! What is said about a study's question. Main type: [`Verdict`].
+//! Answers to a study's question. Main type: [`Verdict`].
 //!
-//! Invariant: whoever shows a verdict decides by its kind, its figures and its parts, never by its words.
+//! Invariant: code that shows a verdict decides by its kind, its figures and its parts, never by its words.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -8,43 +8,43 @@ use serde::Serialize;
 use super::{Estimate, Outcome};
 use crate::trial::Levels;
 
-/// A sentence about the question, with what it says as figures. As JSON it is an object with `kind`, these figures, whether it decides, and
-/// `says`.
+/// A sentence that answers the study's question, with the figures behind it. As JSON it is an object with `kind`, these figures, whether it
+/// decides the question, and `says`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(into = "SaidVerdict")]
 pub struct Verdict {
-    /// What was found.
+    /// The finding with its figures.
     pub found: Found,
     /// The answer in words.
     pub answer: String,
-    /// What it rests on; empty where the answer says it all.
+    /// The evidence for the answer; empty where the answer needs none.
     pub evidence: String,
-    /// What stands between the two.
+    /// The punctuation between answer and evidence.
     joint: &'static str,
 }
 
 impl Verdict {
-    /// An answer that says it all.
+    /// Creates a verdict without evidence.
     pub fn new(found: Found, answer: impl Into<String>) -> Self {
         Verdict { found, answer: answer.into(), evidence: String::new(), joint: "" }
     }
 
-    /// The same with what it rests on, behind a colon.
+    /// Adds the evidence for the answer, after a colon.
     pub fn because(self, evidence: impl Into<String>) -> Self {
         Verdict { evidence: evidence.into(), joint: ": ", ..self }
     }
 
-    /// The same with what follows from it, behind a semicolon.
+    /// Adds what follows from the answer, after a semicolon.
     pub fn and(self, evidence: impl Into<String>) -> Self {
         Verdict { evidence: evidence.into(), joint: "; ", ..self }
     }
 
-    /// The same of an alternative, or of a case, that is named first.
+    /// Puts the alternative or the case that the verdict is about before the answer.
     pub fn about(self, lead: &str) -> Self {
         Verdict { answer: format!("{lead}{}", self.answer), ..self }
     }
 
-    /// The same with a remark at its end.
+    /// Adds a remark at the end.
     pub fn remarked(self, remark: &str) -> Self {
         if self.evidence.is_empty() {
             return self.and(remark);
@@ -52,12 +52,12 @@ impl Verdict {
         Verdict { evidence: format!("{}; {remark}", self.evidence), ..self }
     }
 
-    /// Whether it tells of records that were acknowledged and are gone.
+    /// Returns whether the verdict reports that acknowledged records are gone, or that a server did not come back.
     pub fn tells_of_loss(&self) -> bool {
         matches!(self.found, Found::Events { lost: Some(1..), .. } | Found::Events { not_back: 1.., .. })
     }
 
-    /// Whether it decides anything.
+    /// Returns whether the verdict decides its question.
     pub fn is_decided(&self) -> bool {
         match &self.found {
             Found::NoValidTrial {} => false,
@@ -95,199 +95,199 @@ impl From<Verdict> for SaidVerdict {
     }
 }
 
-/// What a verdict is about, with its figures. Rates of a metric are in the metric's own unit.
+/// The subject of a verdict, with its figures. Rates of a metric are in the metric's own unit.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Found {
-    /// There is nothing to judge.
+    /// No trial is valid, so there is nothing to judge.
     NoValidTrial {},
-    /// Sizes and repeats were shrunk.
+    /// A rehearsal: sizes and repeats were shrunk.
     Rehearsal {},
-    /// The load line of a case, or that there is none.
+    /// The load line of a case, or the finding that there is none.
     LoadLine {
         /// Levels of the case.
         levels: Levels,
         /// Quantile of response time, 0..1.
         quantile: f64,
-        /// Bound on it.
+        /// Bound on that quantile.
         below_s: f64,
-        /// The line; null where there is none.
+        /// The arrival rate of the load line; null where there is none.
         arrival_rate_per_s: Option<f64>,
-        /// Its bracket.
+        /// Bracket of the load line.
         ci95_per_s: Option<[f64; 2]>,
         /// How the search ended.
         outcome: Outcome,
     },
-    /// Which alternative carries the most load, where the others are equal.
+    /// The alternative that carries the most load, with all other factors equal.
     MostLoad {
         /// Levels of the other factors.
         levels: Levels,
         /// The alternative with the highest line.
         first: String,
-        /// It against each of the others.
+        /// The first alternative compared with each of the others.
         others: Vec<Compared>,
-        /// Whether no bracket meets that of the first.
+        /// Whether the bracket of the first overlaps no other bracket.
         is_decided: bool,
     },
-    /// Alternatives that compete in a figure.
+    /// Alternatives that compete by a figure.
     Contest {
         /// The figure.
         metric: &'static str,
-        /// The setting of the server that they are levels of, where that is what competes.
+        /// The server setting whose levels the alternatives are, where levels of one setting compete.
         setting: Option<String>,
         /// The alternative with the best mean.
         first: String,
-        /// It against each of the others.
+        /// The first alternative compared with each of the others.
         others: Vec<Compared>,
-        /// Whether it is the best.
+        /// Whether the first is the best.
         leader: Leader,
     },
-    /// Which settings of the server make a difference.
+    /// The server settings that make a difference, and those that make none.
     ServerSettings {
-        /// The best level of each that does, with what it was compared with.
+        /// The best level of each setting that makes a difference, with the level it was compared with.
         pay: Vec<Pays>,
-        /// Those that make none.
+        /// Settings that make no difference.
         equal: Vec<String>,
-        /// Those of which it is not known.
+        /// Settings for which the trials do not decide.
         undecided: Vec<String>,
     },
-    /// The fastest way to write to the disk beside the load, of those that sync alike.
+    /// The fastest way to write to the disk beside the load, among those that sync at the same moments.
     DiskFastest {
-        /// When it syncs.
+        /// When the writer syncs.
         sync: &'static str,
         /// Bytes of a block.
         block_bytes: u64,
         /// Bytes written per second.
         written_bytes_per_s: Estimate,
     },
-    /// What operations suffer most from such a writer.
+    /// The case in which such a writer slows operations down the most.
     DiskSuffering {
         /// Levels of the case.
         levels: Levels,
-        /// Median and 99th percentile of response time in it.
+        /// Median and 99th percentile of response time in this case.
         response_time_s: [f64; 2],
-        /// The same without a writer.
+        /// The same two quantiles without a writer.
         undisturbed_s: [f64; 2],
     },
-    /// Where most blocks are taken in.
+    /// The case that takes in the most blocks.
     MostTakenIn {
         /// Levels of the case.
         levels: Levels,
-        /// Bytes that are acknowledged.
+        /// Bytes acknowledged per second.
         intake_bytes_per_s: Estimate,
     },
-    /// How much of what cameras offer is taken in.
+    /// The part of the blocks offered by cameras that is taken in.
     TakenIn {
         /// Levels of the case without the number of cameras.
         levels: Levels,
-        /// Cameras.
+        /// Number of cameras.
         cameras: u32,
-        /// Bytes that they make.
+        /// Bytes that the cameras make per second.
         offered_bytes_per_s: f64,
-        /// Bytes that are acknowledged.
+        /// Bytes acknowledged per second.
         intake_bytes_per_s: Estimate,
     },
-    /// Whether the recorder answers while blocks are uploaded.
+    /// How fast the recorder answers while blocks are uploaded.
     RecorderAnswers {
-        /// The longest time that it took.
+        /// The longest time to an answer.
         answer_max_s: f64,
-        /// Cases in which it took too long.
+        /// Cases in which the answer took too long.
         late: usize,
-        /// Cases in which it was asked.
+        /// Cases in which the recorder was asked.
         cases: usize,
     },
-    /// What schema changes take and cost.
+    /// How long schema changes take, and what they cost.
     SchemaChanges {
         /// Levels of the case.
         levels: Levels,
         /// Changes and operations that failed.
         failed: u64,
-        /// Throughput over that without changes; null where the study has none without.
+        /// Throughput with schema changes over throughput without; null where the study has no case without.
         throughput_ratio: Option<f64>,
-        /// Its 95 % interval.
+        /// 95 % interval of that ratio.
         ratio_ci95: Option<[f64; 2]>,
     },
-    /// What became of what was acknowledged when something happened to the server.
+    /// The fate of acknowledged records after events of the server.
     Events {
         /// Levels of the case.
         levels: Levels,
-        /// Records that were acknowledged and are gone; null where they were not counted.
+        /// Acknowledged records that are gone; null where they were not counted.
         lost: Option<u64>,
-        /// Trials in which some are gone.
+        /// Trials in which acknowledged records are gone.
         trials_with_loss: u64,
-        /// Trials in which they were counted.
+        /// Trials in which the records were counted.
         counted: u64,
         /// Trials in which the server did not come back.
         not_back: u64,
     },
-    /// How many sources a recorder carries.
+    /// The number of sources that a recorder carries.
     SourcesCarried {
         /// Levels of the case without the number of sources.
         levels: Levels,
-        /// The most that are certainly carried; null where none are.
+        /// The largest number of sources that is certainly carried; null where none is.
         carried: Option<f64>,
-        /// The most that were tried.
+        /// The largest number of sources that was tried.
         sources: f64,
-        /// What these send.
+        /// Records per second that these sources send.
         sent_records_per_s: f64,
-        /// What is stored of it at once.
+        /// Records per second that are stored while the sources send.
         stored_records_per_s: Estimate,
-        /// How long the rest takes after the last one ended.
+        /// Time from the end of the last source until the remaining records were stored.
         buffer_s: Estimate,
     },
-    /// How soon events are seen.
+    /// The time until events are seen.
     Seen {
         /// Levels of the case.
         levels: Levels,
-        /// Within which time 90 % of them are.
+        /// 90th percentile of the time until an event is seen.
         seen_p90_s: f64,
         /// Bytes of events written.
         event_bytes_per_s: Estimate,
-        /// Sightings that were lost.
+        /// Sightings lost.
         lost: u64,
-        /// Whether this is the case with the most bytes of those that differ in nothing else.
+        /// Whether this case writes the most bytes among the cases that differ in nothing else.
         is_most: bool,
     },
-    /// What is published is seen before it is on a disk.
+    /// Published events are seen before they are on a disk.
     Published {},
-    /// At which levels of a ramp a figure is highest.
+    /// The levels of a ramp at which a figure is highest.
     Highest {
         /// The figure.
         metric: &'static str,
         /// Name of the alternative; empty where there is one.
         alternative: String,
-        /// The ramp's setting.
+        /// The setting of the ramp.
         setting: String,
         /// Levels that may be the best one; all of them where it is undecided.
         at: Vec<f64>,
         /// The highest mean.
         mean: f64,
-        /// Whether a level can be left out.
+        /// Whether at least one level is excluded.
         is_decided: bool,
     },
-    /// What a condition does to a figure.
+    /// The effect of a condition on a figure.
     Condition {
         /// The figure.
         metric: &'static str,
         /// Name of the alternative; empty where there is one.
         alternative: String,
-        /// The condition's setting.
+        /// The setting of the condition.
         setting: String,
-        /// From its lowest to its highest level.
+        /// Its lowest and its highest level.
         between: [f64; 2],
-        /// The figure at the highest over that at the lowest.
+        /// The figure at the highest level over that at the lowest.
         ratio: f64,
-        /// Its 95 % interval.
+        /// 95 % interval of that ratio.
         ratio_ci95: [f64; 2],
     },
-    /// More alternatives along a ramp than are told.
+    /// Further alternatives along a ramp, which only the plots show.
     MoreInPlots {
-        /// The ramp's setting.
+        /// The setting of the ramp.
         setting: String,
-        /// How many.
+        /// Number of further alternatives.
         more: usize,
     },
-    /// The figure of a case that is compared with nothing.
+    /// The figure of a case that is not compared with another.
     Figure {
         /// The figure.
         metric: &'static str,
@@ -298,34 +298,34 @@ pub enum Found {
         /// Number of trials.
         n: usize,
     },
-    /// Which alternative has the most points.
+    /// The alternative with the most points.
     Choice {
         /// The alternatives that may be the best one; the first has the highest total.
         may_be: Vec<String>,
         /// Points by which the first is above the next one.
         lead: f64,
-        /// Its interval at 95 % or more; null without repeats.
+        /// Interval of `lead` at 95 % or more; null without repeats.
         lead_ci95: Option<[f64; 2]>,
-        /// Write weights between which it has the highest total; null is no limit.
+        /// Write weights between which the first has the highest total; a null end means no limit.
         first_between: (f64, Option<f64>),
-        /// Whether it is certainly the best one.
+        /// Whether the first is certainly the best.
         is_decided: bool,
     },
-    /// How response time grows with the arrival rate.
+    /// The growth of response time with the arrival rate.
     Growth {
         /// Levels of the cases without the arrival rate.
         levels: Levels,
         /// The highest rate that the database carries; null where it carries none of them.
         carried_per_s: Option<f64>,
-        /// The highest p99 up to that rate, or a lower bound of that of the overloaded case.
+        /// The highest p99 up to that rate, or a lower bound of the p99 of the overloaded case.
         response_time_p99_s: f64,
-        /// The lowest rate at which it falls behind; null where it never did.
+        /// The lowest rate at which the database falls behind; null where it never did.
         overloaded_at_per_s: Option<f64>,
     },
 }
 
 impl Found {
-    /// The alternatives that are held against each other by ratios; empty where none are.
+    /// Returns the alternatives that are compared with each other by ratios; empty where none are.
     pub fn compared(&self) -> Vec<&str> {
         let told = |others: &[Compared]| others.iter().any(|other| other.ratio.is_some());
         match self {
@@ -340,32 +340,32 @@ impl Found {
     }
 }
 
-/// What the first of several alternatives is.
+/// The standing of the first of several alternatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Leader {
-    /// Better than every other one.
+    /// Better than every other alternative.
     Best,
-    /// Equal to some, and better than the others.
+    /// Equal to some alternatives, and better than the others.
     Equal,
-    /// Not told apart from some.
+    /// Not told apart from some alternatives.
     Undecided,
 }
 
-/// The first of several alternatives against another one.
+/// The comparison of the first of several alternatives with another one.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Compared {
     /// The other alternative.
     pub name: String,
-    /// The first over it; null where they could not be compared.
+    /// The first over the other; null where they could not be compared.
     pub ratio: Option<f64>,
-    /// The interval that is judged.
+    /// The interval that decides.
     pub ratio_interval: Option<[f64; 2]>,
-    /// How the two are told apart.
+    /// The outcome of the comparison.
     pub told: Told,
 }
 
-/// How two alternatives are told apart.
+/// The outcome of comparing two alternatives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Told {
@@ -373,20 +373,20 @@ pub enum Told {
     Apart,
     /// They are certainly equal.
     Equal,
-    /// Neither.
+    /// Neither is certain.
     Undecided,
 }
 
 /// A setting of the server that makes a difference.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Pays {
-    /// Its best level.
+    /// The best level of the setting.
     pub level: String,
     /// A level that is certainly worse.
     pub over: String,
-    /// The first over the second.
+    /// The best level over the worse one.
     pub ratio: f64,
-    /// The interval that is judged.
+    /// The interval that decides.
     pub ratio_interval: [f64; 2],
 }
 

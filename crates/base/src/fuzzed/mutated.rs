@@ -1,11 +1,11 @@
-//! Inputs that differ from what a target begins with by a few changes. Main type: [`Mutator`]; pure, the same number gives the same inputs.
+//! Inputs that differ from a target's seeds by a few changes. Main type: [`Mutator`]; pure, the same number gives the same inputs.
 
 use super::Target;
 
-/// Changes of one input, at most.
+/// Largest number of changes of one input.
 const CHANGES_MAX: usize = 6;
 
-/// Makes inputs for a target.
+/// A generator of inputs for a target.
 pub struct Mutator {
     seeds: Vec<Vec<u8>>,
     words: &'static [&'static str],
@@ -13,13 +13,13 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    /// For a target; the number says which inputs.
+    /// Creates the generator for a target; the number decides which inputs it generates.
     pub fn new(target: &Target, number: u64) -> Self {
         let state = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         Mutator { seeds: (target.seeds)(), words: target.words, state }
     }
 
-    /// The next input.
+    /// Returns the next input.
     pub fn next_input(&mut self) -> Vec<u8> {
         let seed = self.below(self.seeds.len());
         let mut input = self.seeds.get(seed).cloned().unwrap_or_default();
@@ -35,7 +35,7 @@ impl Mutator {
         match self.below(8) {
             0 => input.get_mut(at).into_iter().for_each(|byte| *byte ^= 1 << self.below(8)),
             1 => input.get_mut(at).into_iter().for_each(|byte| *byte = self.below(256) as u8),
-            // What stands for a length is made a little too long or too short.
+            // A byte that may be a length is made slightly too large or too small.
             2 => input.get_mut(at).into_iter().for_each(|byte| *byte = byte.wrapping_add([1, 255, 16][self.below(3)])),
             3 => input.truncate(at),
             4 => drop(input.drain(at..end)),
@@ -57,7 +57,7 @@ impl Mutator {
         }
     }
 
-    /// A number below another one; 0 below 0. Xorshift after Marsaglia 2003.
+    /// Returns a number below `bound`; 0 for a bound of 0. Xorshift after Marsaglia 2003.
     fn below(&mut self, bound: usize) -> usize {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;

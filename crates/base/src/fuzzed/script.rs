@@ -1,4 +1,4 @@
-//! A client that says what stands in a script, and then leaves. Main type: [`Script`].
+//! A client that sends the bytes of a script, and then closes the connection. Main type: [`Script`].
 
 use std::io;
 use std::pin::Pin;
@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// How often others get a turn between the last byte and the end, so that what was asked is answered before.
+/// How often other tasks get a turn between the last byte and the end of the connection, so that requests are answered before.
 const TURNS: u32 = 64;
 
-/// A connection to such a client.
+/// The connection to such a client.
 pub struct Script {
     says: Vec<u8>,
     at: usize,
@@ -20,7 +20,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// Says these bytes in pieces of so many at most, and keeps what it hears.
+    /// Creates a connection whose client sends these bytes in pieces of at most `piece` bytes, and the buffer of the bytes that the client receives.
     pub fn new(says: &[u8], piece: usize) -> (Self, Arc<Mutex<Vec<u8>>>) {
         let heard = Arc::default();
         let script =
@@ -29,7 +29,7 @@ impl Script {
     }
 }
 
-/// What a client has heard.
+/// Takes the bytes that a client has received.
 pub fn heard(heard: &Mutex<Vec<u8>>) -> Vec<u8> {
     std::mem::take(&mut *heard.lock().unwrap_or_else(PoisonError::into_inner))
 }

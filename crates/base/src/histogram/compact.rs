@@ -1,4 +1,4 @@
-//! Compact histograms: response times of one client, in 2.6 KiB instead of the 37 KiB that a full one has.
+//! Compact histograms: response times of one client, in 2.6 KiB instead of the 37 KiB of a full histogram.
 //!
 //! Main type: [`CompactHistogram`]. Invariant: count, sum and largest value are exact; quantiles are within 3.2 %.
 
@@ -25,12 +25,12 @@ impl Default for CompactHistogram {
 }
 
 impl CompactHistogram {
-    /// An empty histogram. Its counts are allocated here, once.
+    /// Creates an empty histogram. Its counts are allocated here, once.
     pub fn new() -> Self {
         CompactHistogram { counts: Box::new([0; BUCKETS]), count: 0, sum_ns: 0, max_ns: 0 }
     }
 
-    /// Counts one value. A bucket stays full at 4 billion, a sum at 584 years.
+    /// Counts one value. A bucket saturates at 4 billion, a sum at 584 years.
     #[inline]
     pub fn record(&mut self, value_ns: u64) {
         let count = &mut self.counts[bucket_of(value_ns)];
@@ -40,7 +40,7 @@ impl CompactHistogram {
         self.max_ns = self.max_ns.max(value_ns);
     }
 
-    /// Adds the values of another one.
+    /// Adds the values of another histogram.
     pub fn merge(&mut self, other: &CompactHistogram) {
         for (own, others) in self.counts.iter_mut().zip(other.counts.iter()) {
             *own = own.saturating_add(*others);
@@ -50,22 +50,22 @@ impl CompactHistogram {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Mean of all values; 0 when empty.
+    /// Returns the mean of all values; 0 when empty.
     pub fn mean_ns(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum_ns as f64 / self.count as f64 }
     }
 
-    /// Largest value; 0 when empty.
+    /// Returns the largest value; 0 when empty.
     pub fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The value at a quantile (0..=1) by nearest rank: the middle of its bucket, at most the largest value. 0 when empty.
+    /// Returns the value at a quantile (0..=1) by nearest rank: the middle of its bucket, at most the largest value. 0 when empty.
     pub fn quantile_ns(&self, quantile: f64) -> u64 {
         let rank = ((quantile.clamp(0.0, 1.0) * self.count as f64).ceil() as u64).max(1);
         let mut seen = 0;
@@ -80,7 +80,7 @@ impl CompactHistogram {
     }
 }
 
-/// Values below 16 have a bucket each; above, the leading 5 bits choose it.
+/// Returns the bucket of a value. Values below 16 have a bucket each; above, the leading 5 bits choose it.
 #[inline]
 fn bucket_of(value_ns: u64) -> usize {
     let value = value_ns.min(HIGHEST_NS - 1);

@@ -1,14 +1,14 @@
-//! Counts of buckets in little memory: for each bucket that holds something its distance from the one before and its count, in
+//! Counts of buckets in little memory: for each bucket that is not empty, its distance from the previous one and its count, in
 //! 7 bits a byte (LEB128).
 //!
-//! Main type: [`Packed`]. Invariant: buckets rise, and no count is 0.
+//! Main type: [`Packed`]. Invariant: buckets are in ascending order, and no count is 0.
 
 /// Packed counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Packed(Box<[u8]>);
 
 impl FromIterator<(usize, u64)> for Packed {
-    /// Packs buckets, which rise, and their counts.
+    /// Packs buckets, in ascending order, and their counts.
     fn from_iter<I: IntoIterator<Item = (usize, u64)>>(filled: I) -> Self {
         let mut bytes = Vec::new();
         let mut next = 0;
@@ -22,7 +22,7 @@ impl FromIterator<(usize, u64)> for Packed {
 }
 
 impl Packed {
-    /// Buckets and counts, lowest first.
+    /// Returns buckets and counts, lowest first.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let mut rest = &self.0[..];
         let mut next = 0;
@@ -42,7 +42,7 @@ fn write(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-/// The next number; none at the end.
+/// Reads the next number; `None` at the end.
 #[inline]
 pub fn read(bytes: &mut &[u8]) -> Option<u64> {
     let (mut value, mut shift) = (0, 0);

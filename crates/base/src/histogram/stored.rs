@@ -1,7 +1,7 @@
 //! The form in which histograms are stored and exchanged: exact figures, and HdrHistogram's V2 format, deflated, in base64.
 //!
-//! Invariant: it is read without a histogram of HdrHistogram's own, which takes half a megabyte and is filled with zeros each time; text
-//! that is not what loadline writes is left to HdrHistogram's reader.
+//! Invariant: the form is read without a histogram of HdrHistogram's own, which takes half a megabyte and is filled with zeros each time; text
+//! in another form than the one that loadline writes is left to HdrHistogram's reader.
 
 use std::io::Read;
 
@@ -25,12 +25,12 @@ struct StoredHistogram {
     hdr_v2: String,
 }
 
-/// First bytes of the deflated form, and of what it holds: cookies with the word size of LEB128.
+/// First bytes of the deflated form, and of the inflated content: cookies with the word size of LEB128.
 const COOKIE_DEFLATED: u32 = 0x1c84_9314;
 const COOKIE: u32 = 0x1c84_9313;
-/// Bytes before the counts.
+/// Number of bytes before the counts.
 const HEADER: usize = 40;
-/// What loadline writes is exact to three digits from 1 on: 2048 buckets at first, 1024 for each further power of two.
+/// The form that loadline writes is exact to three digits from 1 on: 2048 buckets at first, 1024 for each further power of two.
 const DIGITS: u32 = 3;
 const HALF: u64 = 1024;
 
@@ -71,7 +71,7 @@ impl Histogram {
     }
 }
 
-/// What any form holds that HdrHistogram knows.
+/// Reads any form that HdrHistogram knows.
 fn by_hdr(bytes: &[u8]) -> Result<Histogram, String> {
     let mut histogram = Histogram::new();
     let hdr: hdrhistogram::Histogram<u64> = HdrReader::new()
@@ -84,7 +84,7 @@ fn by_hdr(bytes: &[u8]) -> Result<Histogram, String> {
     Ok(histogram.packed())
 }
 
-/// The counts of the form that loadline writes, and their sum; none where it is another one or is damaged.
+/// Reads the counts of the form that loadline writes, and their sum; `None` where the form is another one or is damaged.
 fn pack(bytes: &[u8]) -> Option<(Packed, u64)> {
     let word = |bytes: &[u8], at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
     if word(bytes, 0)? != COOKIE_DEFLATED {
@@ -102,7 +102,7 @@ fn pack(bytes: &[u8]) -> Option<(Packed, u64)> {
     let (mut place, mut total) = (0_u64, 0_u64);
     let mut filled: Vec<(usize, u64)> = Vec::new();
     while !rest.is_empty() {
-        // Numbers from 0 on are counts, and those below runs of empty places; the sign is their last bit (zigzag).
+        // Numbers from 0 on are counts, and negative numbers are runs of empty places; the sign is the last bit (zigzag).
         let coded = read(&mut rest)?;
         if coded & 1 == 1 {
             place = place.checked_add((coded >> 1).checked_add(1)?)?;
@@ -122,7 +122,7 @@ fn pack(bytes: &[u8]) -> Option<(Packed, u64)> {
     Some((filled.into_iter().collect(), total))
 }
 
-/// The highest value of a place in HdrHistogram's counts; none beyond what loadline counts.
+/// Returns the highest value of a place in HdrHistogram's counts; `None` beyond the values that loadline counts.
 fn highest_at(place: u64) -> Option<u64> {
     if place < 2 * HALF {
         return Some(place);

@@ -1,4 +1,4 @@
-//! What was observed of a client. Main type: [`ClientMeasurement`].
+//! Observations of a client. Main type: [`ClientMeasurement`].
 
 use serde::{Deserialize, Serialize};
 
@@ -13,12 +13,12 @@ pub struct ClientMeasurement {
     pub completed: u64,
     /// Operations failed in the measured phase.
     pub failed: u64,
-    /// From the start of the measured phase to the client's last answer, in seconds.
+    /// Time from the start of the measured phase to the client's last answer, in seconds.
     pub elapsed_s: f64,
-    /// How long operations that it completed were running, in seconds; 0 where that was not counted.
+    /// Running time of the operations that the client completed, in seconds; 0 where it was not counted.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub running_s: f64,
-    /// Response times of what it completed; none where nothing was, or there are too many clients to keep them apart.
+    /// Response times of the client's completed operations; `None` where it completed none, or where there are too many clients to keep their times.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub response_time: Option<ClientTimes>,
 }
@@ -37,7 +37,7 @@ pub struct ClientTimes {
 }
 
 impl ClientTimes {
-    /// The times of a client that has completed something.
+    /// Summarises the times of a client that has completed something.
     pub fn of(times: &CompactHistogram) -> Self {
         let quantile_s = |quantile| times.quantile_ns(quantile) as f64 / NS_PER_S;
         ClientTimes {

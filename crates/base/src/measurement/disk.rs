@@ -1,4 +1,4 @@
-//! What a writer beside the load wrote to the disk.
+//! Writes to the disk by a writer beside the load.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use crate::histogram::Histogram;
 /// The writer of `[disk]` in the measured phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DiskMeasurement {
-    /// Bytes per second that the operating system took. Without syncs much of it is in the page cache at the end.
+    /// Bytes per second that the operating system accepted. Without syncs, many of them are only in the page cache at the end.
     pub accepted_bytes_per_s: f64,
-    /// Bytes per second of which the disk said that it has them: the time of the last sync is counted too.
+    /// Bytes per second that the disk has confirmed: the time of the last sync is included.
     pub written_bytes_per_s: f64,
-    /// How long the last sync took, in seconds.
+    /// Duration of the last sync, in seconds.
     pub flush_s: f64,
     /// Time of a block, with its sync where each has one.
     pub block_time: Histogram,

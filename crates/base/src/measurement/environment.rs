@@ -1,4 +1,4 @@
-//! The machine and the software that measurements were made on. Main type: [`Environment`].
+//! The machine and the software of the measurements. Main type: [`Environment`].
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ pub struct Environment {
     pub loadline: String,
     /// Name of the machine.
     pub machine: String,
-    /// Model of its CPU.
+    /// Model of the CPU.
     pub cpu: String,
     /// Number of CPUs that loadline may use.
     pub cpus: u32,
-    /// CPU frequency governor, if the kernel tells.
+    /// CPU frequency governor, if the kernel reports it.
     pub governor: Option<String>,
     /// Memory of the machine in bytes.
     pub memory_bytes: u64,
@@ -25,31 +25,31 @@ pub struct Environment {
     pub kernel: String,
     /// File system and device of the run directory, if known.
     pub disk: Option<String>,
-    /// How long that disk took to make a few bytes durable, before the first trial; none where it was not tried.
+    /// Time that the disk took to make a few bytes durable, before the first trial; `None` where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_sync: Option<DiskSync>,
-    /// Per database of the run: version and the settings that matter, name by name; of several servers of one, what the last one told.
+    /// Version and relevant settings of each database of the run, by name; where a database has several servers, those of the last one.
     pub databases: BTreeMap<String, BTreeMap<String, String>>,
-    /// Each server of the run that told something else, with the cases that were measured on it.
+    /// The servers of the run with different facts, each with the cases that were measured on it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<ServerFacts>,
     /// The words of the command that began the run, without passwords; empty in runs of versions that did not note it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// What each link of the run carried when it was first made, before anything else was on it.
+    /// Capacity of each link of the run when it was created, before any other traffic.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub links: BTreeMap<String, LinkMeasurement>,
 }
 
 impl Environment {
-    /// Whether loadline measured. What other tools measured has no CPUs: they do not tell.
+    /// Returns whether loadline measured. Measurements of other tools have no CPUs, because the tools do not report them.
     pub fn is_own(&self) -> bool {
         self.cpus > 0
     }
 
-    /// Notes what a server told that cases are measured on.
+    /// Notes the facts that a server reported, with the cases that are measured on it.
     pub fn note_server(&mut self, database: &str, facts: BTreeMap<String, String>, cases: &[String]) {
-        // What failures have shown of it is no fact of the server's: a run that is continued may know more than when it began.
+        // The result of failures is not a fact of the server: a run that is continued may know more than when it began.
         let told = |facts: &BTreeMap<String, String>| -> Vec<(String, String)> {
             facts
                 .iter()
@@ -71,10 +71,10 @@ impl Environment {
     }
 }
 
-/// Name of the fact that says what failures have shown of a server's settings, as in `0 of 300 cuts`.
+/// Name of the fact with the result of failures under a server's settings, as in `0 of 300 cuts`.
 pub const PROVED: &str = "proved";
 
-/// What a server, or an embedded database, told of itself.
+/// Facts that a server, or an embedded database, reported about itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ServerFacts {
     /// Name of the database.
@@ -85,14 +85,14 @@ pub struct ServerFacts {
     pub facts: BTreeMap<String, String>,
 }
 
-/// Times of syncs of one overwritten page each: the least that a durable commit costs on this disk.
+/// Times of syncs of one overwritten page each: the least cost of a durable commit on this disk.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct DiskSync {
     /// Median, in seconds.
     pub p50_s: f64,
     /// 90th percentile, in seconds.
     pub p90_s: f64,
-    /// How many were tried.
+    /// Number of syncs.
     pub count: u32,
 }
 
@@ -115,7 +115,7 @@ mod tests {
             (&environment.servers[0].cases[..], &environment.servers[0].facts[PROVED]),
             (&["a".to_owned(), "b".to_owned()][..], &"0 of 5 cuts".to_owned())
         );
-        // Whoever knows nothing takes nothing away.
+        // A report without the fact removes nothing.
         environment.note_server("postgres", facts(&[]), &["a".to_owned()]);
         assert!(environment.servers[0].facts.contains_key(PROVED) && environment.servers.len() == 2);
     }

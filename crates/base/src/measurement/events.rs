@@ -1,4 +1,4 @@
-//! What was observed of events while a load ran. Main type: [`EventsMeasurement`].
+//! Observations of events while a load ran. Main type: [`EventsMeasurement`].
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 
 use super::AsideMeasurement;
 
-/// The events of a trial, and what became of what was acknowledged.
+/// The events of a trial, and the fate of the acknowledged records.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EventsMeasurement {
-    /// In the order of their beginning.
+    /// The events, in the order of their beginning.
     pub events: Vec<EventMeasurement>,
-    /// Records that the database had acknowledged, those that were there before among them; none where the load adds none.
+    /// Records that the database had acknowledged, including those present before the load; `None` where the load adds none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub acknowledged: Option<u64>,
-    /// Records that the tables held in the end; none where they were not counted.
+    /// Records in the tables at the end; `None` where they were not counted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub found: Option<u64>,
-    /// Records that were sent and neither acknowledged nor known to be refused: they may be there or not.
+    /// Records that were sent and neither acknowledged nor known to be refused: they may be stored or not.
     #[serde(default)]
     pub unknown: u64,
-    /// Those of them that are there; none where nobody looked for each of them.
+    /// Records of unknown fate that are stored; `None` where they were not looked for one by one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unknown_found: Option<u64>,
 }
@@ -30,40 +30,40 @@ pub struct EventsMeasurement {
 pub struct EventMeasurement {
     /// `kill`, `stop`, `pause` or `cut-power`.
     pub what: String,
-    /// Blocks that the disk had taken and not synced when its power was cut, and changes to names; none for other events.
+    /// Blocks that the disk had taken and not synced when its power was cut, plus changes to names; `None` for other events.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unsynced: Option<u64>,
-    /// When it happened, in seconds after the start of the measured phase.
+    /// Time of the event, in seconds after the start of the measured phase.
     pub start_s: f64,
-    /// How long until the server let clients in again, or went on, in seconds.
+    /// Time until the server accepted clients again, or continued, in seconds.
     pub away_s: f64,
-    /// The longest time in which no operation was completed that met it, in seconds: its gap in service. None where the load ended within it.
+    /// The gap in service: the longest time without a completed operation that met the event, in seconds. `None` where the load ended within it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub gap_s: Option<f64>,
-    /// Per kind of operation, what was intended while the server was away.
+    /// Per kind of operation, the operations intended while the server was away.
     #[serde(default)]
     pub intended: BTreeMap<String, AsideMeasurement>,
-    /// Why the server did not come back.
+    /// The reason why the server did not come back; `None` where it did.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
 }
 
 impl EventsMeasurement {
-    /// Records that were acknowledged and are gone; none where they were not counted. Where nobody looked for those of which nobody knows, as many of them as
-    /// are there may stand for others that are gone: it is the least then.
+    /// Returns the number of acknowledged records that are gone; `None` where records were not counted. Where records of unknown fate were not looked for, the
+    /// stored ones among them may hide as many that are gone: the number is a lower bound then.
     pub fn lost(&self) -> Option<u64> {
         let others = self.unknown_found.unwrap_or(0);
         self.acknowledged.zip(self.found).map(|(acknowledged, found)| (acknowledged + others).saturating_sub(found))
     }
 
-    /// Records that are there and were neither acknowledged nor may have been stored.
+    /// Returns the number of stored records that were neither acknowledged nor of unknown fate.
     pub fn surplus(&self) -> u64 {
         let others = self.unknown_found.unwrap_or(self.unknown);
         let most = self.acknowledged.map(|acknowledged| acknowledged + others);
         self.found.zip(most).map_or(0, |(found, most)| found.saturating_sub(most))
     }
 
-    /// How many more may be gone than [`EventsMeasurement::lost`] says.
+    /// Returns how many more records may be gone than [`EventsMeasurement::lost`] returns.
     pub fn hidden(&self) -> u64 {
         if self.unknown_found.is_some() || self.found.is_none() { 0 } else { self.unknown }
     }

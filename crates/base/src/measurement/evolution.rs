@@ -1,4 +1,4 @@
-//! What was observed of schema changes while a load ran. Main type: [`EvolutionMeasurement`].
+//! Observations of schema changes while a load ran. Main type: [`EvolutionMeasurement`].
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use crate::histogram::Histogram;
 /// The schema changes of a trial, and the other operations during them and outside of them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EvolutionMeasurement {
-    /// In the order of their beginning.
+    /// The changes, in the order of their beginning.
     pub changes: Vec<ChangeMeasurement>,
-    /// Per kind of change, and `outside` of all: per kind of operation those that were intended then. Runs of before have `during` and
-    /// `outside` in its place, by whether an operation's time met that of a change, which counted the long ones more often; they
-    /// are not read any more.
+    /// Per kind of change, and for `outside` of all: per kind of operation, the operations intended then. Older runs have `during` and
+    /// `outside` in its place, by whether an operation's time overlapped that of a change, which counted long operations more often; those
+    /// fields are not read any more.
     #[serde(default)]
     pub intended: BTreeMap<String, BTreeMap<String, AsideMeasurement>>,
     /// The longest time without any completed operation, in seconds, that met a change of each kind, and that met none (`outside`).
@@ -27,9 +27,9 @@ pub struct ChangeMeasurement {
     /// `add`: the schema gets a field; `write`: records get a value of it, one transaction each; `erase`: they lose it;
     /// `remove`: the schema loses it.
     pub what: String,
-    /// When it began, in seconds after the start of the measured phase.
+    /// Start of the change, in seconds after the start of the measured phase.
     pub start_s: f64,
-    /// How long it took, in seconds.
+    /// Duration of the change, in seconds.
     pub took_s: f64,
     /// Records written; 0 for a change of the schema alone.
     pub records: u64,
@@ -38,10 +38,10 @@ pub struct ChangeMeasurement {
     /// The statement that the database accepted, where one changed a table.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub statement: Option<String>,
-    /// Whether the load ended before it: its time is in part that of a server without a load.
+    /// Whether the load ended before the change did: a part of its duration is that of a server without a load.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub outlasted: bool,
-    /// The first message of what failed.
+    /// The first error message.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
 }
@@ -49,16 +49,16 @@ pub struct ChangeMeasurement {
 /// A part of the operations of one kind.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct AsideMeasurement {
-    /// Done as they should be.
+    /// Operations that ended correctly.
     pub completed: u64,
-    /// Answered with an error.
+    /// Operations answered with an error.
     pub failed: u64,
-    /// done - intended, of completed ones.
+    /// done - intended, of completed operations.
     pub response_time: Histogram,
 }
 
 impl AsideMeasurement {
-    /// Adds what another loop or trial saw.
+    /// Adds the observations of another loop or trial.
     pub fn merge(&mut self, other: &AsideMeasurement) {
         self.completed += other.completed;
         self.failed += other.failed;

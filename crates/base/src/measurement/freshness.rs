@@ -1,4 +1,4 @@
-//! What the readers of a trial saw of the events that were written.
+//! The sightings of written events by the readers of a trial.
 
 use std::collections::BTreeMap;
 
@@ -9,49 +9,49 @@ use crate::histogram::Histogram;
 /// Freshness in a trial, by group of readers.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FreshnessMeasurement {
-    /// What each group of readers saw, by its name.
+    /// Sightings of each group of readers, by its name.
     pub groups: BTreeMap<String, Box<GroupMeasurement>>,
     /// Mean length of an event's record, in bytes.
     pub record_bytes: f64,
-    /// From the start of a write until the historian had stored the event; none where there is no historian.
+    /// Time from the start of a write until the historian had stored the event; `None` without a historian.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stored: Option<GroupMeasurement>,
-    /// CPU time over the measured phase of each part but the load threads, in CPUs: 1.5 is one and a half.
+    /// CPU time of each part except the load threads over the measured phase, in CPUs: 1.5 is one and a half.
     pub cpus: BTreeMap<String, f64>,
-    /// How connections to the NATS server are protected, as in `TLS 1.3, AES 256 GCM; the server has proven who it is`; none where they are not.
+    /// Protection of the connections to the NATS server, as in `TLS 1.3, AES 256 GCM; the server has proven who it is`; `None` without protection.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub protection: Option<String>,
 }
 
-/// What a group of readers saw, all of its readers together.
+/// The sightings of a group of readers, all of its readers together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GroupMeasurement {
-    /// How many readers.
+    /// Number of readers.
     pub readers: u32,
-    /// From the start of a write until a reader had the event.
+    /// Time from the start of a write until a reader had the event.
     pub freshness: Histogram,
-    /// Sightings that there should have been: events that were acknowledged, times the readers that look for them.
+    /// Expected number of sightings: acknowledged events times the readers that look for them.
     pub expected: u64,
-    /// Those of them that were missing when the trial ended.
+    /// Expected sightings that were missing when the trial ended.
     pub lost: u64,
     /// Sightings of events that the same reader had seen before.
     pub duplicates: u64,
-    /// Polls, or messages.
+    /// Number of polls, or of messages.
     pub polls: u64,
-    /// Rows that were read, those read again included.
+    /// Rows that were read, including those read again.
     pub rows: u64,
     /// Rows that had been read before.
     pub read_again: u64,
     /// How often subscribers were cut off because they could not keep up.
     #[serde(default)]
     pub cut_off: u64,
-    /// Freshness of each reader apart, by its number in the group; empty where it was not kept.
+    /// Freshness for each reader, by its number in the group; empty where it was not kept.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub each: BTreeMap<u32, Histogram>,
 }
 
 impl GroupMeasurement {
-    /// Adds what the same group saw in another trial.
+    /// Adds the sightings of the same group in another trial.
     pub fn merge(&mut self, other: &GroupMeasurement) {
         self.readers = self.readers.max(other.readers);
         self.freshness.merge(&other.freshness);
@@ -69,7 +69,7 @@ impl GroupMeasurement {
 }
 
 impl FreshnessMeasurement {
-    /// All groups together; readers of different groups are not told apart by their numbers.
+    /// Returns all groups together; readers of different groups are not told apart by their numbers.
     pub fn all(&self) -> GroupMeasurement {
         let mut all = GroupMeasurement::default();
         self.groups.values().for_each(|group| all.merge(group));

@@ -1,4 +1,4 @@
-//! What a link carried when nothing else was on it.
+//! The capacity of a link without other traffic.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,13 @@ pub struct LinkMeasurement {
     pub up_bits_per_s: f64,
     /// From the server's side to the load's.
     pub down_bits_per_s: f64,
-    /// What an application got through of that, from the load's side to the server's, in bits per second.
+    /// Application payload from the load's side to the server's, in bits per second.
     pub up_payload_bits_per_s: f64,
-    /// The same from the server's side to the load's.
+    /// Application payload from the server's side to the load's, in bits per second.
     pub down_payload_bits_per_s: f64,
-    /// A byte there and one back over TCP, median, in seconds.
+    /// Median time of a byte there and one back over TCP, in seconds.
     pub round_trip_s: f64,
-    /// What both ends of the tunnel agreed on; none without a tunnel.
+    /// The cipher suite that both ends of the tunnel agreed on; `None` without a tunnel.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub suite: Option<String>,
 }

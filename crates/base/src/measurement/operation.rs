@@ -1,4 +1,4 @@
-//! What was observed of a kind of operation. Main type: [`OperationMeasurement`].
+//! Observations of one kind of operation. Main type: [`OperationMeasurement`].
 
 use std::collections::BTreeMap;
 
@@ -8,22 +8,22 @@ use crate::histogram::Histogram;
 use crate::imported::{StatedTimes, TimeKind};
 use crate::units::NS_PER_S;
 
-/// What was observed of one kind of operation in the measured phase.
+/// Observations of one kind of operation in the measured phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct OperationMeasurement {
-    /// Operations whose intended time fell into the measured phase.
+    /// Operations whose intended time was in the measured phase.
     pub scheduled: u64,
-    /// Done as they should be; a read that found nothing counts here and in `empty`.
+    /// Operations that ended correctly; a read that found nothing counts here and in `empty`.
     pub completed: u64,
-    /// Answered with an error or with a wrong number of changed rows.
+    /// Operations answered with an error or with a wrong number of changed rows.
     pub failed: u64,
-    /// Not answered when the drain phase ended.
+    /// Operations not answered when the drain phase ended.
     pub abandoned: u64,
     /// Completed reads that found nothing although they should have.
     pub empty: u64,
     /// Records written or read by the completed operations.
     pub records: u64,
-    /// Rows that completed queries gave; none of other operations, and where it was not counted.
+    /// Rows in the answers to completed queries; `None` for other operations, and where rows were not counted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rows: Option<u64>,
     /// done - intended, of completed operations.
@@ -32,20 +32,20 @@ pub struct OperationMeasurement {
     pub residence_time: Histogram,
     /// sent - intended, of completed operations.
     pub schedule_lag: Histogram,
-    /// How long abandoned operations had waited since their intended time when the trial ended: their response time is
+    /// Time for which abandoned operations had waited since their intended time when the trial ended: their response time is
     /// longer than this (censored).
     #[serde(default)]
     pub censored_time: Histogram,
     /// Times as another tool states them, where it kept no histogram: that histogram is empty then.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub stated: BTreeMap<TimeKind, StatedTimes>,
-    /// Whether these operations are made of others that are counted on their own: they are in no total.
+    /// Whether these operations are made of others that are counted separately: they are in no total.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub composite: bool,
 }
 
 impl OperationMeasurement {
-    /// Adds what another loop or trial saw.
+    /// Adds the observations of another loop or trial.
     pub fn merge(&mut self, other: &OperationMeasurement) {
         for kind in [TimeKind::ResponseTime, TimeKind::ResidenceTime, TimeKind::ScheduleLag] {
             let none = StatedTimes::default();
@@ -70,7 +70,7 @@ impl OperationMeasurement {
         self.censored_time.merge(&other.censored_time);
     }
 
-    /// The counted times of a kind; response times of abandoned operations count with the time that they had waited.
+    /// Returns the recorded times of a kind; response times of abandoned operations count with the time for which they had waited.
     pub fn times(&self, kind: TimeKind) -> Histogram {
         match kind {
             TimeKind::ResponseTime => {
@@ -83,13 +83,13 @@ impl OperationMeasurement {
         }
     }
 
-    /// Mean of a time, in seconds; none where it is not known.
+    /// Returns the mean of a time, in seconds; `None` where it is not known.
     pub fn mean_s(&self, kind: TimeKind) -> Option<f64> {
         let all = self.times(kind);
         if all.count() > 0 { Some(all.mean_ns() / NS_PER_S) } else { self.stated.get(&kind)?.mean_s }
     }
 
-    /// A quantile (0..1) of a time, in seconds; none where it is not known.
+    /// Returns a quantile (0..1) of a time, in seconds; `None` where it is not known.
     pub fn quantile_s(&self, kind: TimeKind, quantile: f64) -> Option<f64> {
         let all = self.times(kind);
         if all.count() > 0 {

@@ -1,65 +1,65 @@
-//! What became of the records that were acknowledged. Main type: [`RecordedMeasurement`].
+//! The fate of the acknowledged records. Main type: [`RecordedMeasurement`].
 
 use serde::{Deserialize, Serialize};
 
 use crate::reason::Reason;
 
-/// The conservation of records over a whole trial, and how fast they were stored. Counts are of records.
+/// The conservation of records over a whole trial, and the rate at which they were stored. Counts are of records.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RecordedMeasurement {
-    /// Acknowledged to the load's clients, the warm-up and the ends of sources included.
+    /// Records acknowledged to the load's clients, including the warm-up and the ends of sources.
     pub acknowledged: u64,
-    /// Sent and never answered: stored or not.
+    /// Records sent and never answered, which may be stored or not.
     pub unknown: u64,
-    /// Committed in the database, as the recorder counts; what was acknowledged where there is none.
+    /// Records committed in the database, as the recorder counts; without a recorder, the acknowledged records.
     pub committed: u64,
-    /// Still in the spool when the trial ended.
+    /// Records in the spool when the trial ended.
     pub spooled: u64,
-    /// In quarantine.
+    /// Records in quarantine.
     pub quarantined: u64,
-    /// Found in the database's table afterwards.
+    /// Records found in the database's table afterwards.
     pub found: u64,
-    /// Acknowledged and not found.
+    /// Records acknowledged and not found.
     pub missing: u64,
-    /// Found more than once, or never sent.
+    /// Records found more than once, or found although never sent.
     pub surplus: u64,
-    /// Found behind a later one of the same source, of those that the same lane of the recorder stored.
+    /// Records found behind a later one of the same source, among those that the same lane of the recorder stored.
     pub out_of_order: u64,
-    /// Became stored per second within the measured phase.
+    /// Records stored per second within the measured phase.
     pub stored_per_s: f64,
-    /// From the end of the last source until the last record was stored, in seconds.
+    /// Time from the end of the last source until the last record was stored, in seconds.
     pub buffer_s: f64,
-    /// The most records that were in the spool at once.
+    /// The largest number of records that were in the spool at once.
     pub spooled_max: u64,
     /// Largest resident memory of the recorder, in bytes.
     #[serde(default)]
     pub memory_max_bytes: u64,
-    /// Whether what was acknowledged is still to wait when the trial ends, because nobody is to process it.
+    /// Whether acknowledged blocks are expected to wait at the end of the trial, because they are not to be processed.
     #[serde(default)]
     pub is_kept_waiting: bool,
-    /// Mean bytes of the blocks that were acknowledged; 0 where records were sent.
+    /// Mean size in bytes of the acknowledged blocks; 0 where records were sent.
     #[serde(default)]
     pub block_bytes: f64,
-    /// Blocks that were acknowledged per second of the measured phase, each counted by the share of its upload's time within it; none in
+    /// Blocks acknowledged per second of the measured phase, each counted by the share of its upload's time within it; `None` in
     /// measurements of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_per_s: Option<f64>,
-    /// What the disk took right before the trial, in bytes per second; none where it was not tried.
+    /// Bytes per second that the disk took right before the trial; `None` where it was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_bytes_per_s: Option<f64>,
-    /// The longest time that the recorder took to answer who watched it, in seconds; none where nobody did.
+    /// The longest time that the recorder took to answer its watcher, in seconds; `None` without a watcher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_max_s: Option<f64>,
-    /// Times that it did not answer who watched it.
+    /// Requests of the watcher that the recorder did not answer.
     #[serde(default)]
     pub unanswered: u64,
-    /// How the connections of the clients are protected, as in `TLS 1.3, AES 256 GCM; the server has proven who it is`; none where they are not.
+    /// Protection of the clients' connections, as in `TLS 1.3, AES 256 GCM; the server has proven who it is`; `None` without protection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protection: Option<String>,
 }
 
 impl RecordedMeasurement {
-    /// Why records were lost, repeated or mixed up; none when all is as promised.
+    /// Returns the reasons why records were lost, repeated or mixed up; empty when all is as promised.
     pub fn reasons(&self) -> Vec<Reason> {
         let RecordedMeasurement { acknowledged, unknown, committed, spooled, quarantined, .. } = *self;
         let RecordedMeasurement { missing, surplus, out_of_order, unanswered, .. } = *self;

@@ -1,26 +1,26 @@
-//! What machine and processes did. Main types: [`Resources`] and [`ResourceSample`].
+//! Resource use of machine and processes. Main types: [`Resources`] and [`ResourceSample`].
 
 use serde::{Deserialize, Serialize};
 
-/// What was used in the measured phase.
+/// Resources used in the measured phase.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Resources {
     /// Means over the measured phase.
     pub mean: ResourceSample,
-    /// Samples taken.
+    /// Number of samples.
     pub samples: u32,
     /// CPU time that monitoring itself took, in seconds.
     pub monitor_cpu_s: f64,
-    /// CPUs that processes other than client, server and recorder kept busy; none where that is not known.
+    /// CPUs that processes other than client, server and recorder kept busy; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_cpu: Option<f64>,
-    /// Whether the server's processes are not on this machine or not known, so that nothing is said of its CPU.
+    /// Whether the server's processes are on another machine or not known, so that its CPU use is not reported.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub server_unknown: bool,
-    /// CPUs of the machine; none where that was not written down.
+    /// CPUs of the machine; `None` where that was not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus: Option<u32>,
-    /// Share of the CPU time, 0..1, that a hypervisor, or other processes of a load thread's, were permitted to take; none for the usual one.
+    /// Share of the CPU time, 0..1, that a hypervisor may take from the trial, or other processes from a load thread; `None` for the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen_permitted: Option<f64>,
 }
@@ -30,20 +30,20 @@ pub struct Resources {
 pub struct ResourceSample {
     /// End of the interval, in seconds.
     pub at_s: f64,
-    /// The whole machine's CPU time in user mode, share of all CPUs, 0..1.
+    /// CPU time of the whole machine in user mode, as a share of all CPUs, 0..1.
     pub user: f64,
-    /// In the kernel, interrupts included.
+    /// Share in the kernel, interrupts included.
     pub system: f64,
-    /// Idle with an outstanding disk request.
+    /// Share idle with an outstanding disk request.
     pub iowait: f64,
-    /// Idle without.
+    /// Share idle without an outstanding disk request.
     pub idle: f64,
-    /// Given to other machines by a hypervisor.
+    /// Share given to other machines by a hypervisor.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stolen: f64,
     /// CPUs that the server's processes kept busy: 1.5 is one and a half CPUs.
     pub server_cpu: f64,
-    /// CPUs that the recorder in front of the database kept busy, with the NATS server where there is one.
+    /// CPUs that the recorder in front of the database kept busy, including the NATS server where there is one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub recorder_cpu: f64,
     /// CPUs that loadline kept busy.
@@ -52,20 +52,20 @@ pub struct ResourceSample {
     pub write_requests_per_s: f64,
     /// Bytes written to all disks per second (the paper's bwrtn/s times 512).
     pub written_bytes_per_s: f64,
-    /// Bytes that the server's processes gave to the kernel to write, per second.
+    /// Bytes that the server's processes handed to the kernel for writing, per second.
     pub server_written_bytes_per_s: f64,
     /// Memory of the machine in use, without caches.
     pub memory_used_bytes: f64,
     /// Resident memory of the server's processes.
     pub server_memory_bytes: f64,
-    /// Resident memory of the recorder, with the NATS server where there is one.
+    /// Resident memory of the recorder, including the NATS server where there is one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub recorder_memory_bytes: f64,
     /// Resident memory of loadline.
     pub client_memory_bytes: f64,
     /// Bytes received on all network interfaces, the loopback one included, per second.
     pub received_bytes_per_s: f64,
-    /// Bytes sent likewise.
+    /// Bytes sent on all network interfaces, the loopback one included, per second.
     pub sent_bytes_per_s: f64,
     /// Context switches of the machine per second.
     pub context_switches_per_s: f64,

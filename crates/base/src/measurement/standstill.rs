@@ -1,6 +1,6 @@
-//! Whiles in which nothing was completed, although clients waited for it, and of which no quantile tells.
+//! Standstills: times in which nothing was completed although clients waited, and which no reported quantile shows.
 //!
-//! Main function: [`standstill`]. Invariant: what the 99 % quantile of response time shows is no standstill.
+//! Main function: [`standstill`]. Invariant: a pause that the 99 % quantile of response time shows is no standstill.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,23 +9,23 @@ use super::{IntervalMeasurement, Measurement};
 use crate::imported::TimeKind;
 use crate::units::show_seconds;
 
-/// Shorter whiles are not told.
+/// Shortest standstill that is reported, in seconds.
 const LEAST_S: f64 = 0.5;
-/// How many times the quantile of response time a standstill lasts at least: below, that quantile says enough.
+/// Shortest standstill as a multiple of the quantile of response time: the quantile itself shows shorter ones.
 const BEYOND_QUANTILE: f64 = 10.0;
-/// Operations that are expected within a standstill, at the throughput of the whole trial. With fewer it may be chance.
+/// Smallest number of operations expected within a standstill, at the throughput of the whole trial. With fewer, the pause may be chance.
 const EXPECTED_LEAST: f64 = 50.0;
-/// The quantile that does not show it.
+/// The quantile that does not show a standstill.
 const QUANTILE: f64 = 0.99;
 
-/// The longest while of a trial in which nothing was completed.
+/// The longest time of a trial in which nothing was completed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Standstill {
-    /// How long it lasted within the measured phase, in seconds, to within an interval of the series.
+    /// Duration within the measured phase, in seconds, to within an interval of the series.
     pub lasted_s: f64,
     /// Length of the measured phase, in seconds.
     pub measured_s: f64,
-    /// The 99 % quantile of response time in that trial, in seconds; of its slowest kind of operation.
+    /// The 99 % quantile of response time in that trial, in seconds, for the slowest kind of operation.
     pub response_time_p99_s: f64,
     /// The slowest response time, in seconds; an answer that came after the measured phase counts too.
     pub response_time_max_s: f64,
@@ -44,17 +44,17 @@ impl std::fmt::Display for Standstill {
     }
 }
 
-/// The longest while in which nothing was completed although something was asked; none where the quantiles say enough of it, and where it was
-/// done on purpose.
+/// Returns the longest time in which nothing was completed although clients waited; `None` where the quantiles show it, and in trials with events or
+/// schema changes.
 pub fn standstill(measurement: &Measurement) -> Option<Standstill> {
-    // Both tell how long nothing was completed.
+    // Events and schema changes report such times themselves.
     if measurement.events.is_some() || measurement.evolution.is_some() {
         return None;
     }
     let (lasted_s, measured_s) =
         (longest_s(&measurement.series, measurement.carried.is_some()), measurement.measured_s);
     let expected = measurement.completed() as f64 * lasted_s / measured_s.max(f64::MIN_POSITIVE);
-    // Before quantiles are looked for: of most trials nothing is to be told.
+    // Checked before quantiles are computed, because most trials have nothing to report.
     if lasted_s < LEAST_S || expected < EXPECTED_LEAST {
         return None;
     }
@@ -67,8 +67,8 @@ pub fn standstill(measurement: &Measurement) -> Option<Standstill> {
     is_hidden.then_some(Standstill { lasted_s, measured_s, response_time_p99_s, response_time_max_s })
 }
 
-/// The longest row of intervals in which nothing was completed, in seconds. In an open loop something must have arrived in each of them; in a closed
-/// loop the clients wait, and nothing arrives.
+/// Returns the longest sequence of intervals in which nothing was completed, in seconds. In an open loop something must have arrived in each of them; in a
+/// closed loop the clients wait, and nothing arrives.
 fn longest_s(series: &[IntervalMeasurement], is_open: bool) -> f64 {
     let (mut longest_s, mut begun_s) = (0.0_f64, 0.0);
     for interval in series {
@@ -87,7 +87,7 @@ mod tests {
     use crate::measurement::OperationMeasurement;
     use crate::trial::{Case, Trial};
 
-    /// A trial of ten intervals of 0.2 s, with so many completed operations in each, each of which took so long.
+    /// Creates a trial of ten intervals of 0.2 s, with the given number of completed operations in each, each of which took `took_ns`.
     fn trial(completed: [u64; 10], took_ns: u64, slowest_ns: u64) -> Measurement {
         let series = (1..).zip(completed).map(|(place, completed)| IntervalMeasurement {
             end_s: f64::from(place) * 0.2,

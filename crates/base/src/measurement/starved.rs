@@ -1,9 +1,9 @@
-//! Whether the client of a trial got the CPU that it needed. Main function: [`starvation`]; what it finds is a note or a reason against
+//! Checks whether the client of a trial got the CPU time that it needed. Main function: [`starvation`]; its result is a note or a reason against
 //! the trial.
 //!
-//! A load thread that shares its CPUs with the server it drives waits for them like any other: it is ready most of the time, and every
-//! answer that it has not read yet waits with it. That is how a loaded machine looks, and no fault. It is one when the thread gets much
-//! less than its turn although CPUs are idle (a quota, or a list of CPUs that is too short), or because others than the server have them.
+//! A load thread that shares its CPUs with the server it drives waits for them like any other thread: it is ready most of the time, and every
+//! answer that it has not read yet waits with it. A loaded machine looks like that, and it is no fault. It is a fault when the thread gets
+//! much less than its turn although CPUs are idle (a quota, or a list of CPUs that is too short), or because processes other than the server use them.
 //!
 //! Invariant: an imported trial, and one whose database works on the load's own threads, is never judged here.
 
@@ -13,42 +13,42 @@ use super::{LoopMeasurement, Measurement};
 use crate::reason::{Reason, show_stolen, show_turn};
 use crate::units::{NS_PER_S, show_seconds};
 
-/// Share of the measured phase for which a thread must have been ready or running, to have been without a pause.
+/// Share of the measured phase for which a thread must have been ready or running to count as busy without a pause.
 const BUSY: f64 = 0.8;
-/// The same for a thread that had next to nothing of it: while it waits it asks the server for nothing, and then has to wait for that, too.
+/// The same share for a thread that got next to no CPU time: while it waits it sends nothing to the server, and then has to wait for the answers, too.
 const BUSY_WITHOUT_TURN: f64 = 0.5;
 /// Share of the mean time of a round trip that may be the client's own waiting before it is worth a note.
 const OWN_SHARE: f64 = 0.5;
-/// Waits that are no longer than this are worth no note.
+/// Longest wait that is not worth a note.
 const WAIT_S: f64 = 200e-6;
-/// Share of the time without a pause in which a thread must have had a CPU where others were idle.
+/// Share of its ready and running time for which a busy thread must have had a CPU if other CPUs were idle.
 const TURN_BESIDE_IDLE: f64 = 0.25;
-/// The same where all were busy, with other work than the server's.
+/// The same share if all CPUs were busy with other work than the server's.
 const TURN_BESIDE_OTHERS: f64 = 0.05;
-/// Share of all CPU time that makes them idle.
+/// Idle share of all CPU time from which CPUs count as idle.
 const IDLE: f64 = 0.25;
-/// Share of all CPUs below which the server cannot be what kept the client from running.
+/// Share of all CPUs below which the server cannot have kept the client from running.
 const SERVER: f64 = 0.5;
-/// Waits that together are shorter than this are worth no word.
+/// Shortest sum of waits that is judged at all.
 const WAITED_S: f64 = 0.1;
-/// Share of all CPU time that the hypervisor may take: above the first there is a note, above the second the trial is not trusted.
+/// Shares of all CPU time taken by the hypervisor: from the first on there is a note, from the second on the trial is not trusted.
 const STOLEN: [f64; 2] = [0.02, 0.10];
-/// CPU time that it must have taken for the second, in seconds: the kernel counts in hundredths, and of a short trial a few of them say nothing.
+/// Seconds of CPU time that must also have been taken for the second: the kernel counts in hundredths, and a few of them in a short trial say nothing.
 const STOLEN_S: f64 = 0.2;
-/// Between these shares lies what it may take where a bound on a quantile is asked about, and the CPU time that it must have taken.
+/// Lower and upper limit of the tolerated share where a quantile must keep a bound, and the seconds of CPU time that must also have been taken.
 const STOLEN_OF_BOUND: [f64; 2] = [0.01, 0.05];
 const STOLEN_OF_BOUND_S: f64 = 0.03;
 
-/// What is said of a client that was kept from running.
+/// The judgement on a client that was kept from running.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Starvation {
-    /// The figures hold, and a reader should know.
+    /// The figures hold, but a reader should know about the waiting.
     Note(Waited),
-    /// The figures are those of the client.
+    /// The figures describe the client rather than the database.
     Reason(Reason),
 }
 
-/// How a client waited whose figures hold.
+/// How a client waited whose figures still hold.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Waited {
@@ -69,18 +69,18 @@ pub enum Waited {
     Turn {
         /// Connections of the load thread.
         connections: u32,
-        /// Share of the time that it was ready to run.
+        /// Share of the time for which it was ready to run.
         ready_share: f64,
-        /// Share of the time that it had a CPU.
+        /// Share of the time for which it had a CPU.
         cpu_share: f64,
         /// Mean time of a round trip.
         round_trip_s: f64,
-        /// How much of that the client's own waiting may have been.
+        /// The part of that time that may have been the client's own waiting.
         waited_s: f64,
     },
 }
 
-/// What kept the client of a trial from running on this machine with so many CPUs; none where nothing did.
+/// Returns what kept the client of a trial from running, on this machine with `cpus` CPUs; empty where nothing did.
 pub fn starvation(measurement: &Measurement, cpus: f64) -> Vec<Starvation> {
     if measurement.imported.is_some() || measurement.loops.iter().any(|each| each.driver == "blocking") {
         return Vec::new();
@@ -88,7 +88,7 @@ pub fn starvation(measurement: &Measurement, cpus: f64) -> Vec<Starvation> {
     stolen(measurement, cpus).into_iter().chain(without_turn(measurement, cpus)).collect()
 }
 
-/// CPU time that the hypervisor gave to other machines. A search for the load line judges that itself.
+/// Judges the CPU time that the hypervisor gave to other machines. A search for the load line judges that itself.
 fn stolen(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
     let used = measurement.resources.as_ref()?;
     let stolen_share = used.mean.stolen;
@@ -102,7 +102,7 @@ fn stolen(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
     }
 }
 
-/// Whether the hypervisor gave more CPU time to other machines than a trial bears in which this quantile is asked about.
+/// Returns whether the hypervisor took more CPU time than is tolerated in a trial that asks about this quantile.
 pub fn is_stolen(measurement: &Measurement, quantile: f64) -> bool {
     measurement.resources.as_ref().is_some_and(|used| {
         let most = stolen_most(quantile).max(used.stolen_permitted.unwrap_or_default());
@@ -111,13 +111,13 @@ pub fn is_stolen(measurement: &Measurement, quantile: f64) -> bool {
     })
 }
 
-/// Share of the CPU time that a hypervisor may have taken where it is asked whether a quantile keeps its bound. A CPU that stands still for a
-/// share of the time is late with as many operations, of which 1 - q may be late in all; and capacity falls by as much.
+/// Returns the share of CPU time that a hypervisor may have taken where a quantile must keep its bound. A CPU that stands still for a
+/// share of the time delays the same share of operations, of which 1 - q may be late in all; and capacity falls by the same share.
 pub fn stolen_most(quantile: f64) -> f64 {
     (1.0 - quantile).clamp(STOLEN_OF_BOUND[0], STOLEN_OF_BOUND[1])
 }
 
-/// The thread that waited longest for its turn.
+/// Returns the judgement on the thread that waited longest for its turn; a reason comes before a note.
 fn without_turn(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
     let mut found: Vec<(f64, Starvation)> =
         measurement.loops.iter().filter_map(|each| judged(each, measurement, cpus)).collect();
@@ -127,7 +127,7 @@ fn without_turn(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
     (!found.is_empty()).then(|| found.swap_remove(reason.unwrap_or(0)).1)
 }
 
-/// How long a thread waited for its turn, and what is said of it.
+/// Returns how long a thread waited for its turn, and the judgement on it.
 fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Option<(f64, Starvation)> {
     let (delayed_s, turns) = (each.delayed_s.filter(|delayed_s| *delayed_s >= WAITED_S)?, each.turns?.max(1));
     let passes = each.passes.filter(|passes| *passes > 0)?;
@@ -148,7 +148,7 @@ fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Optio
     let idle = mean.map_or(0.0, |mean| mean.idle + mean.iowait);
     let server = mean.map(|mean| mean.server_cpu + mean.recorder_cpu).filter(|server| *server > 0.0);
     let (connections, ready_share, cpu_share) = (each.clients, needed_s / each.wall_s, each.cpu_s / each.wall_s);
-    // Who had next to nothing made so few passes that their mean says little.
+    // A thread that got next to no CPU time made so few passes that their mean says little.
     let is_own = wait_s >= OWN_SHARE * round_trip_s || had < TURN_BESIDE_OTHERS;
     let says = if is_own && idle >= IDLE && had < TURN_BESIDE_IDLE {
         Starvation::Reason(Reason::ClientStarved { connections, ready_share, cpu_share, idle_share: idle })
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
     use crate::measurement::{OperationMeasurement, Resources};
 
-    /// One second of 8 connections in one loop on two CPUs: its CPU time and delay, passes, the CPU time that the server had, and idle share.
+    /// Creates one second of 8 connections in one loop on two CPUs: its CPU time and delay, passes, the CPU time of the server, and the idle share.
     fn trial(cpu_s: f64, delayed_s: f64, passes: u64, server_cpu: f64, idle: f64) -> Measurement {
         let case = crate::trial::Case::new(Default::default(), Default::default());
         let mut read = OperationMeasurement::default();
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_client_that_takes_turns_with_its_server_is_not_starved() {
-        // PostgreSQL with 64 connections on two CPUs looks so.
+        // PostgreSQL with 64 connections on two CPUs looks like this.
         assert_eq!(kinds(&trial(0.25, 0.75, 2_800, 1.6, 0.0)), Vec::<&str>::new());
         assert_eq!(
             kinds(&trial(0.02, 0.93, 950, 1.9, 0.0)),

@@ -1,18 +1,18 @@
-//! What the tables of a trial take on the disk.
+//! Size of the tables of a trial on the disk.
 
 use serde::{Deserialize, Serialize};
 
-/// Tables with their indexes right behind a trial: before a database has put in order what the trial left.
+/// Size of tables and indexes right after a trial, before the database has reorganised the data.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TableSize {
-    /// Bytes of all tables of the trial, with their indexes, as the database states them.
+    /// Bytes of all tables of the trial, with their indexes, as the database reports them.
     pub bytes: u64,
-    /// Records that the tables hold.
+    /// Records in the tables.
     pub records: u64,
 }
 
 impl TableSize {
-    /// Bytes on the disk for each record; none where there are no records.
+    /// Returns the bytes on the disk per record; `None` where there are no records.
     pub fn bytes_per_record(&self) -> Option<f64> {
         (self.records > 0).then(|| self.bytes as f64 / self.records as f64)
     }

@@ -1,98 +1,98 @@
-//! What went on within a trial, on one axis of time: what machine and processes did, and what the database told of itself.
+//! The course of a trial on one axis of time: resource use of machine and processes, and figures that the database reports of itself.
 //!
-//! Main type: [`Timeline`]. Invariant: it has a bounded number of moments, whatever the length of the trial.
+//! Main type: [`Timeline`]. Invariant: a timeline has a bounded number of moments, whatever the length of the trial.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{ResourceSample, Resources};
 
-/// Seconds for which what was told last is still taken to be so.
+/// Seconds for which the last reported number is taken to be still valid.
 const TOLD_FOR_S: f64 = 2.0;
-/// Share of a usual interval that one has at least.
+/// Shortest interval, as a share of the usual interval.
 const LENGTH_LEAST: f64 = 0.2;
-/// Moments of a timeline, at most.
+/// Largest number of moments of a timeline.
 pub const MOMENTS_MOST: usize = 60;
 
-/// What a figure that a database tells is counted in.
+/// The unit of a figure that a database reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToldUnit {
     /// A share, 0..1.
     Share,
-    /// Something per second.
+    /// A number of things per second.
     PerSecond,
     /// Bytes per second.
     BytesPerSecond,
-    /// A number of things at the time.
+    /// A number of things at that time.
     Count,
-    /// A number of things that happened since the moment before.
+    /// A number of things that happened since the previous moment.
     Events,
 }
 
-/// How a figure is made of the numbers that a database answers, by their places.
+/// The rule by which a figure is computed from the numbers that a database returns, by their indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToldHow {
-    /// What a number grows by per second.
+    /// Increase of a number per second.
     Rate(usize),
-    /// The same of bytes.
+    /// Increase of a number of bytes per second.
     Bytes(usize),
     /// The number as it is.
     Level(usize),
-    /// What it grows by.
+    /// Increase of a number.
     Events(usize),
-    /// The share of requests, the first number, that were no misses, the second.
+    /// Share of requests that were no misses: the indexes of the requests and of the misses.
     Hits(usize, usize),
 }
 
-/// A figure that a database tells of itself.
+/// A figure that a database reports of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToldFigure {
-    /// What it is called.
+    /// Name of the figure.
     pub name: String,
-    /// What it is counted in.
+    /// Unit of the figure.
     pub unit: ToldUnit,
 }
 
-/// One moment: the end of an interval, over which rates are.
+/// The end of an interval, with the rates over that interval.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Moment {
     /// Seconds from the start of the measured phase.
     pub at_s: f64,
-    /// CPUs that the server kept busy; none where that is not known.
+    /// CPUs that the server kept busy; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu: Option<f64>,
     /// CPUs that loadline kept busy.
     pub client_cpu: f64,
-    /// Bytes written to the disks per second; none where it is another machine's.
+    /// Bytes written to the disks per second; `None` where the server's disks are another machine's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disk_written_bytes_per_s: Option<f64>,
-    /// The figures that the database told, in their order.
+    /// The figures that the database reported, in the order of [`Timeline::figures`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub told: Vec<Option<f64>>,
 }
 
-/// What went on within a trial.
+/// The course of a trial.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Timeline {
-    /// What the database told.
+    /// The figures that the database reported.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<ToldFigure>,
-    /// Moments, one after the other.
+    /// Moments, in the order of time.
     pub moments: Vec<Moment>,
 }
 
-/// What a database answered, over time.
+/// The numbers that a database returned over time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Told {
-    /// Name of each figure, and how it is made of the numbers.
+    /// Name of each figure, and the rule by which it is computed from the numbers.
     pub figures: Vec<(String, ToldHow)>,
-    /// When it answered, in seconds from the start of the measured phase, and all numbers.
+    /// Time of each answer, in seconds from the start of the measured phase, with all its numbers.
     pub readings: Vec<(f64, Vec<Option<f64>>)>,
 }
 
 impl ToldHow {
-    /// The same of numbers that stand so far behind.
+    /// Returns the same rule with all indexes increased by `first`.
     #[must_use]
     pub fn from(self, first: usize) -> Self {
         match self {
@@ -104,7 +104,7 @@ impl ToldHow {
         }
     }
 
-    /// How many numbers there must be for it.
+    /// Returns how many numbers an answer must have for this figure.
     pub fn numbers(self) -> usize {
         1 + match self {
             ToldHow::Rate(place) | ToldHow::Bytes(place) | ToldHow::Level(place) | ToldHow::Events(place) => place,
@@ -112,7 +112,7 @@ impl ToldHow {
         }
     }
 
-    /// What it is counted in.
+    /// Returns the unit of the figure.
     pub fn unit(self) -> ToldUnit {
         match self {
             ToldHow::Rate(_) => ToldUnit::PerSecond,
@@ -125,7 +125,7 @@ impl ToldHow {
 }
 
 impl Told {
-    /// A number at a time, between two readings; none outside of them.
+    /// Returns a number at a time, interpolated between two readings; `None` outside of the readings.
     fn at(&self, place: usize, at_s: f64) -> Option<f64> {
         let next = self.readings.partition_point(|(reading_s, _)| *reading_s < at_s);
         let value = |reading: usize| self.readings.get(reading).and_then(|(_, numbers)| *numbers.get(place)?);
@@ -135,7 +135,7 @@ impl Told {
         Some(before + (after - before) * (at_s - before_s) / (after_s - before_s).max(1e-9))
     }
 
-    /// A number as it was told last at a time; none before the first reading, and long after the last one.
+    /// Returns the number last reported at a time; `None` before the first reading and more than [`TOLD_FOR_S`] after the last one.
     fn last(&self, place: usize, at_s: f64) -> Option<f64> {
         let (reading_s, numbers) =
             self.readings[..self.readings.partition_point(|(reading_s, _)| *reading_s <= at_s)].last()?;
@@ -143,15 +143,15 @@ impl Told {
         *numbers.get(place).filter(|_| !is_last || at_s - reading_s <= TOLD_FOR_S)?
     }
 
-    /// A figure over an interval.
+    /// Returns a figure over an interval.
     fn over(&self, how: ToldHow, [from_s, to_s]: [f64; 2]) -> Option<f64> {
-        // A server that was started again counts from zero: it has grown by nothing that is known.
+        // The counters of a restarted server start at zero: no growth is known then.
         let grown = |place: usize| Some((self.at(place, to_s)? - self.at(place, from_s)?).max(0.0));
         let seconds = to_s - from_s;
         match how {
             ToldHow::Rate(place) | ToldHow::Bytes(place) => Some(grown(place)? / seconds.max(1e-9)),
             ToldHow::Level(place) => self.last(place, to_s),
-            // What happened did so at one time, and not a little in each interval.
+            // An event happens at one time, and is not spread over intervals.
             ToldHow::Events(place) => Some((self.last(place, to_s)? - self.last(place, from_s)?).max(0.0)),
             ToldHow::Hits(requests, misses) => {
                 let (requests, misses) = (grown(requests)?, grown(misses)?);
@@ -162,7 +162,7 @@ impl Told {
 }
 
 impl Timeline {
-    /// What was sampled, and what the database told meanwhile. None without a sample.
+    /// Combines the samples and the numbers that the database reported. Returns `None` without a sample.
     pub fn of(samples: &[ResourceSample], resources: &Resources, told: &Told) -> Option<Self> {
         let step = samples.len().div_ceil(MOMENTS_MOST).max(1);
         let mut moments = Vec::with_capacity(samples.len().div_ceil(step));
@@ -177,7 +177,7 @@ impl Timeline {
                 begin_s = sample.at_s;
             }
             let seconds = begin_s - from_s;
-            // The last interval may be a moment, in which any rate can stand.
+            // The last interval may be so short that its rates mean nothing.
             if seconds <= LENGTH_LEAST * usual_s {
                 continue;
             }
@@ -200,7 +200,7 @@ impl Timeline {
     }
 }
 
-/// Four significant digits, which is more than a plot shows.
+/// Rounds to four significant digits, which is more than a plot shows.
 fn rounded(number: f64) -> f64 {
     if number == 0.0 || !number.is_finite() {
         return 0.0;

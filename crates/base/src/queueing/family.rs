@@ -9,14 +9,14 @@ use super::mm1::{Mm1, Mm1Scaled, Mm1Workers};
 use super::mmc::Mmc;
 use super::queue::{Queue, Timer};
 
-/// What is known of a system without fitting.
+/// What is known about a system without fitting.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Surroundings {
-    /// Workers in front of it.
+    /// Number of workers in front of the system.
     pub workers: Option<u32>,
-    /// Servers c, for M/M/c.
+    /// Number of servers c, for M/M/c.
     pub servers: Option<u32>,
-    /// Where times begin.
+    /// The event at which times begin.
     pub timer: Timer,
 }
 
@@ -25,11 +25,11 @@ pub struct Surroundings {
 pub struct Parameter {
     /// Name, with its unit last.
     pub name: &'static str,
-    /// Lowest value that is allowed.
+    /// Lowest allowed value.
     pub low: f64,
-    /// Highest value that is allowed.
+    /// Highest allowed value.
     pub high: f64,
-    /// Whether it is above 0 and varies over magnitudes, so that its logarithm is fitted.
+    /// Whether the parameter is above 0 and varies over magnitudes, so that its logarithm is fitted.
     pub is_logarithmic: bool,
 }
 
@@ -47,36 +47,36 @@ const RECOVERY: Parameter = Parameter { name: "recovery_per_s", low: 1e-12, high
 pub struct Family {
     /// Name as on the command line and in JSON.
     pub name: &'static str,
-    /// Name as people write it.
+    /// Name for people.
     pub title: &'static str,
     /// Its parameters; the constant delay, if any, is the last.
     pub parameters: &'static [Parameter],
-    /// Whether `auto` fits it.
+    /// Whether `auto` fits the family.
     pub is_candidate: bool,
-    /// Whether it needs to know the workers, or the servers.
+    /// Whether the family needs to know the workers, or the servers.
     pub needs: Needs,
-    /// Why measured figures cannot identify its parameters; `None` when they can.
+    /// The reason why measured figures cannot identify its parameters; `None` when they can.
     pub not_fitted: Option<&'static str>,
-    /// The model with these parameters; `None` when the surroundings do not suffice.
+    /// Builds the model with given parameters; `None` when the surroundings do not suffice.
     pub build: Build,
-    /// Shapes that a fit may begin with: all parameters but the constant delay, from the highest arrival rate and the lowest
-    /// time seen.
+    /// Returns the shapes with which a fit may begin: all parameters but the constant delay, from the highest arrival rate and the
+    /// lowest time seen.
     pub shapes: fn(f64, f64, &Surroundings) -> Vec<Vec<f64>>,
 }
 
-/// How parameters, in a family's order, become a model.
+/// A function that turns parameters, in a family's order, into a model.
 pub type Build = fn(&[f64], &Surroundings) -> Option<Box<dyn Queue>>;
 
-/// What a family needs to know besides its parameters.
+/// The knowledge that a family needs besides its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing, unless times begin at sending: then the workers.
+    /// Nothing, unless times begin at sending: then the number of workers.
     Nothing,
     /// The number of servers, which a fit varies.
     Servers,
-    /// The workers.
+    /// The number of workers.
     Workers,
-    /// Nothing, but times from sending are not derived for it.
+    /// Nothing, but times from sending cannot be derived for this family.
     TimesFromIntended,
 }
 
@@ -196,7 +196,7 @@ pub const FAMILIES: &[Family] = &[
 ];
 
 impl Family {
-    /// The family of this name, with `-` or `_` between its words.
+    /// Returns the family with a name, with `-` or `_` between its words.
     pub fn find(name: &str) -> Option<&'static Family> {
         let name = name.replace('_', "-");
         FAMILIES.iter().find(|family| family.name == name)
@@ -229,7 +229,7 @@ fn build_load_dependent(values: &[f64], around: &Surroundings, is_parallel: bool
     Some(Box::new(LoadDependent { service_s, growth, workers, parallel, delta_s, timer }))
 }
 
-/// Capacities above the highest arrival rate seen, from just above it to far.
+/// Returns capacities above the highest arrival rate seen, from slightly above it to far above it.
 fn capacities(rate_max_per_s: f64) -> impl Iterator<Item = f64> {
     [0.003, 0.01, 0.03, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 100.0]
         .into_iter()

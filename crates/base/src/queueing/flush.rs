@@ -20,7 +20,7 @@ pub struct Flush {
 }
 
 impl Flush {
-    /// The mean of the curve is that of M/M/1 with the capacity and times this: 1 + alpha mu / (alpha + beta)².
+    /// Returns the factor that the curve of means has over that of M/M/1 with the same capacity: 1 + alpha mu / (alpha + beta)².
     pub fn scale(&self) -> f64 {
         let change_per_s = self.stall_per_s + self.recovery_per_s;
         1.0 + self.stall_per_s * self.mu_per_s / (change_per_s * change_per_s)
@@ -28,7 +28,7 @@ impl Flush {
 }
 
 impl Queue for Flush {
-    /// mu times the share of time that the server is on.
+    /// mu times the share of time for which the server is on.
     fn capacity_per_s(&self) -> f64 {
         self.mu_per_s * self.recovery_per_s / (self.stall_per_s + self.recovery_per_s)
     }
@@ -55,7 +55,7 @@ impl Queue for Flush {
         let fast = (sum + root) / 2.0;
         let slow = product / fast;
         if fast - slow <= 1e-9 * fast {
-            // Two equal rates happen without breakdowns only, at mu - lambda = beta: one exponential is left.
+            // Two equal rates occur only without breakdowns, at mu - lambda = beta: one exponential is left.
             let only = -(-quantile).ln_1p() / spare_per_s;
             return Some(self.delta_s + only);
         }

@@ -1,15 +1,15 @@
-//! The arrival rate at which a quantile is kept, as far as measured points bear out what a model says.
+//! The arrival rate at which a quantile is kept, as far as measured points support a model.
 //!
-//! Main function: [`held_rate`], pure. Invariant: the rate is below the lowest measured one that exceeded the bound, and where one did, it keeps
-//! the bound by what was measured on both sides, whatever the model says.
+//! Main function: [`held_rate`], pure. Invariant: the rate is below the lowest measured rate that exceeded the bound; where there is such a rate, the result
+//! keeps the bound by the measurements on both sides, whatever the model says.
 
 use super::points::Point;
 
-/// So far above the highest rate that was measured a rate may be, and no further.
+/// Largest held rate, as a multiple of the highest measured rate.
 pub const BEYOND_MOST: f64 = 1.1;
-/// Completed below this share of arriving is overload, whatever the quantile is.
+/// Throughput as a share of the arrival rate, below which a point is overloaded, whatever its quantile is.
 const KEPT_UP: f64 = 0.98;
-/// Standard errors above a measured quantile that its true value is below, in 95 of 100 cases.
+/// Standard errors above a measured quantile that its true value is below in 95 of 100 cases.
 const ONE_SIDED_95: f64 = 1.645;
 
 /// A rate that may be held.
@@ -17,37 +17,37 @@ const ONE_SIDED_95: f64 = 1.645;
 pub struct Held {
     /// Arrivals per second.
     pub rate_per_s: f64,
-    /// What bounds it.
+    /// The limit of the rate.
     pub by: HeldBy,
 }
 
-/// What bounds a rate that is held.
+/// The limit of a held rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum HeldBy {
-    /// The model's own limit, among the rates that were measured.
+    /// The model's own limit, which the measured rates support.
     Model,
-    /// What was measured: the quantile was above the bound at this rate, or may have been, and the model would have gone nearer.
+    /// The measurements: at this rate the quantile was above the bound, or may have been, and the model's limit is nearer to it.
     Measured(f64),
-    /// The model would go beyond the highest rate measured, this one, further than anything bears out.
+    /// The highest measured rate, given here: the model's limit is further above it than the measurements support.
     Highest(f64),
 }
 
-/// Why no rate may be held.
+/// The reason why no rate can be held.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NotHeld {
     /// No point has the quantile.
     Unmeasured,
-    /// The bound was exceeded at the lowest rate measured already, or may have been: the rate, and the quantile there in seconds (infinite
+    /// The bound was already exceeded at the lowest measured rate, or may have been: the rate, and the quantile there in seconds (infinite
     /// where it was overloaded).
     Lowest(f64, f64),
 }
 
-/// The rate that keeps a quantile below a bound in seconds: at most what a model says, and at most what the points say. Between the
-/// highest rate that kept the bound and the lowest one that did not, one over the quantile falls along a line or above it (in M/M/1 with a
+/// Returns the rate that keeps a quantile below a bound in seconds: at most what the model allows, and at most what the points allow. Between the
+/// highest rate that kept the bound and the lowest one that did not, the inverse of the quantile falls along a line or above it (in M/M/1 with a
 /// delay it is above it), so that the line errs on the safe side.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why there is no such rate.
 pub fn held_rate(points: &[Point], quantile: f64, bound_s: f64, model_per_s: f64) -> Result<Held, NotHeld> {
     let mut seen: Vec<(f64, f64, f64)> = points.iter().filter_map(|point| measured(point, quantile)).collect();
     seen.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -70,8 +70,8 @@ pub fn held_rate(points: &[Point], quantile: f64, bound_s: f64, model_per_s: f64
     Ok(Held { rate_per_s: measured_per_s, by: HeldBy::Measured(above.0) })
 }
 
-/// How far a quantile at a rate between two others is from what those two let expect, along lines of one over the quantile: root mean square
-/// of the relative errors, or none where fewer than two rates lie between others.
+/// Returns how far a quantile at a rate between two others is from the interpolation between them, along lines of the inverse quantile: root mean square
+/// of the relative errors, or `None` where fewer than two rates lie between others.
 pub fn interpolation_error(points: &[Point], quantile: f64) -> Option<f64> {
     let mut seen: Vec<(f64, f64, f64)> = points.iter().filter_map(|point| measured(point, quantile)).collect();
     seen.retain(|(_, value_s, _)| value_s.is_finite());
@@ -85,7 +85,7 @@ pub fn interpolation_error(points: &[Point], quantile: f64) -> Option<f64> {
     (squares.len() > 1).then(|| (squares.iter().sum::<f64>() / squares.len() as f64).sqrt())
 }
 
-/// A point's rate, its quantile, and the most that this may truly be, in seconds; infinite where it was overloaded.
+/// Returns a point's rate, its quantile, and an upper bound on the true quantile, in seconds; infinite where it was overloaded.
 fn measured(point: &Point, quantile: f64) -> Option<(f64, f64, f64)> {
     let rate = point.arrival_rate_per_s?;
     if point.throughput_per_s.is_some_and(|throughput| throughput < KEPT_UP * rate) {
@@ -95,7 +95,7 @@ fn measured(point: &Point, quantile: f64) -> Option<(f64, f64, f64)> {
     Some((rate, seen.value_s, seen.value_s + ONE_SIDED_95 * seen.se_s.unwrap_or(0.0)))
 }
 
-/// The mean at any rate from what was measured, in seconds: along lines of one over the mean. For comparison with what is observed,
+/// Interpolates the mean at any rate from the measured means, in seconds: along lines of the inverse mean. For comparison with observations,
 /// not for promises.
 pub fn measured_mean_s(points: &[Point]) -> impl Fn(f64) -> f64 + Send + 'static {
     let mean = |point: &Point| Some((point.arrival_rate_per_s?, point.mean_s.filter(|mean_s| *mean_s > 0.0)?));
@@ -143,7 +143,7 @@ mod tests {
         let Held { rate_per_s, by } = held(&points, 0.1, 39.0).unwrap();
         assert!((rate_per_s - (20.0 + 20.0 * 2.0 / 3.0)).abs() < 1e-9 && by == HeldBy::Measured(40.0));
         assert_eq!(held(&points, 0.1, 25.0), Ok(Held { rate_per_s: 25.0, by: HeldBy::Model }));
-        // Overload counts as exceeded, even where those that ended were quick; a higher rate that kept it again does not help.
+        // Overload counts as exceeded, even where the completed operations were quick; a higher rate that kept the bound again does not help.
         let overloaded = Point { throughput_per_s: Some(30.0), ..point(40.0, 0.01) };
         let points = [point(20.0, 0.05), overloaded, point(60.0, 0.06)];
         let Held { rate_per_s, .. } = held(&points, 0.1, 70.0).unwrap();
@@ -155,7 +155,7 @@ mod tests {
         let points = [point(20.0, 0.05), point(40.0, 0.06)];
         let Held { rate_per_s, by } = held(&points, 0.1, 400.0).unwrap();
         assert!((rate_per_s - 44.0).abs() < 1e-9 && by == HeldBy::Highest(40.0));
-        // A quantile that may truly be above the bound keeps nothing.
+        // A quantile whose true value may be above the bound does not keep it.
         let mut unsure = point(40.0, 0.09);
         unsure.quantiles[0].se_s = Some(0.01);
         for points in

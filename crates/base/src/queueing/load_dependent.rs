@@ -21,53 +21,53 @@ pub struct LoadDependent {
     pub workers: u32,
     /// Operations served at the same time m: 1 is the serial variant, N the parallel one.
     pub parallel: u32,
-    /// Constant delay in seconds, 0 or more; the worker's being busy through it is neglected.
+    /// Constant delay in seconds, 0 or more; that a worker is busy during the delay is neglected.
     pub delta_s: f64,
-    /// Where times begin.
+    /// The event at which times begin.
     pub timer: Timer,
 }
 
-/// ln of a weight's share of the largest from which it does not change a sum.
+/// Distance of a weight's logarithm from that of the largest weight beyond which the weight does not change a sum.
 const NEGLIGIBLE: f64 = 80.0;
 
-/// The stationary state.
+/// The stationary state of the system.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Occupancy {
-    /// Probability that nobody is there.
+    /// Probability that the system is empty.
     pub empty: f64,
     /// Probability that all workers are busy, so that an arrival has to wait for one.
     pub wait: f64,
-    /// Mean number present, waiting for a worker or at the server.
+    /// Mean number of operations present, waiting for a worker or at the server.
     pub present: f64,
-    /// Mean number at the server.
+    /// Mean number of operations at the server.
     pub at_server: f64,
 }
 
-/// The stationary state without a queue before the workers.
+/// The stationary state of the system without a queue before the workers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loss {
     /// Share of arrivals that find all workers busy and are lost.
     pub lost: f64,
-    /// Mean number present.
+    /// Mean number of operations present.
     pub present: f64,
-    /// Mean time of those that are served, in seconds.
+    /// Mean time of the operations that are served, in seconds.
     pub mean_s: f64,
 }
 
 impl LoadDependent {
-    /// ln of the completion rate with `count` present, 1 or more.
+    /// Returns ln of the completion rate with `count` operations present, 1 or more.
     fn ln_rate(&self, count: u32) -> f64 {
         let at_server = count.min(self.workers);
         let ln_served = if self.parallel == 1 { 0.0 } else { f64::from(at_server.min(self.parallel)).ln() };
         ln_served - self.service_s.ln() - f64::from(at_server - 1) * self.growth.ln_1p()
     }
 
-    /// Completion rate with `count` present, per second; 0 with nobody there.
+    /// Returns the completion rate with `count` operations present, per second; 0 when the system is empty.
     pub fn rate_per_s(&self, count: u32) -> f64 {
         if count == 0 { 0.0 } else { self.ln_rate(count).exp() }
     }
 
-    /// Relative weights of 0..=N present, the largest being 1. They end early where they have become negligible and only fall
+    /// Returns the relative weights of 0..=N operations present, the largest being 1. They end early where they have become negligible and only fall
     /// from there on: the steps ln(lambda / mu_k) fall and then rise with k, so between two falling steps all fall.
     fn weights(&self, arrival_rate_per_s: f64) -> Vec<f64> {
         let ln_arrival = arrival_rate_per_s.ln();
@@ -89,7 +89,7 @@ impl LoadDependent {
         weights
     }
 
-    /// The stationary state; `None` when overloaded or without arrivals. Above N the weights are geometric with ratio
+    /// Returns the stationary state; `None` when overloaded or without arrivals. Above N the weights are geometric with ratio
     /// lambda / mu_N, which is summed in closed form.
     pub fn occupancy(&self, arrival_rate_per_s: f64) -> Option<Occupancy> {
         let ratio = self.utilisation(arrival_rate_per_s);
@@ -106,7 +106,7 @@ impl LoadDependent {
         Some(Occupancy { empty: weights[0] / total, wait: all_busy / total, present: at_server + waiting, at_server })
     }
 
-    /// The stationary state when arrivals that find all workers busy are lost; without arrivals nobody is there.
+    /// Returns the stationary state when arrivals that find all workers busy are lost; without arrivals the system is empty.
     pub fn loss(&self, arrival_rate_per_s: f64) -> Loss {
         if arrival_rate_per_s <= 0.0 {
             return Loss { lost: 0.0, present: 0.0, mean_s: self.delta_s + self.service_s };
@@ -119,7 +119,7 @@ impl LoadDependent {
         Loss { lost, present, mean_s: self.delta_s + present / (arrival_rate_per_s * served) }
     }
 
-    /// The number at the server above which completions no longer keep up with the arrivals, were there no bound on the
+    /// Returns the number at the server above which completions no longer keep up with the arrivals, if there were no bound on the
     /// workers: the upper solution of mu_k = lambda. From there the backlog feeds itself. `None` with p = 0, and when
     /// completions keep up at no number.
     pub fn critical_count(&self, arrival_rate_per_s: f64) -> Option<f64> {
@@ -143,7 +143,7 @@ impl LoadDependent {
         Some(last_that_holds(peak, f64::from(self.parallel), |count| ln_surplus(count) >= 0.0))
     }
 
-    /// Mean time from an empty system until `count` are present for the first time, in seconds: how long a metastable system
+    /// Returns the mean time from an empty system until `count` are present for the first time, in seconds: how long a metastable system
     /// looks healthy. Infinite when it cannot be expressed; 0 for a count of 0. First-passage times h_k from k to k + 1 follow
     /// h_k = (1 + mu_k h_(k-1)) / lambda (Keilson 1979).
     pub fn escape_s(&self, arrival_rate_per_s: f64, count: u32) -> f64 {
@@ -158,7 +158,7 @@ impl LoadDependent {
 }
 
 impl Queue for LoadDependent {
-    /// mu_N: what N workers at once get out of the server. With p above 0 fewer of them could get more.
+    /// mu_N: the completion rate with N operations at the server. With p above 0, fewer operations could be completed faster.
     fn capacity_per_s(&self) -> f64 {
         self.rate_per_s(self.workers)
     }
@@ -167,7 +167,7 @@ impl Queue for LoadDependent {
         self.delta_s
     }
 
-    /// Little's law for all that are present, or for those at the server.
+    /// Little's law for all operations present, or for those at the server.
     fn stable_mean_s(&self, arrival_rate_per_s: f64) -> f64 {
         let Some(occupancy) = self.occupancy(arrival_rate_per_s) else { return self.delta_s + self.service_s };
         let count = match self.timer {
@@ -177,7 +177,7 @@ impl Queue for LoadDependent {
         self.delta_s + count / arrival_rate_per_s
     }
 
-    /// Without load dependency and in series it is M/M/1, whose quantiles are known; else there are none.
+    /// Without load dependency and in series the model is M/M/1, whose quantiles are known; otherwise there are none.
     fn stable_quantile_s(&self, arrival_rate_per_s: f64, quantile: f64) -> Option<f64> {
         if self.growth > 0.0 || self.parallel > 1 {
             return None;
@@ -191,7 +191,7 @@ impl Queue for LoadDependent {
         }
     }
 
-    /// Operations in the order in which they came, all from the intended time; one worker's at a time in series, any of them in parallel.
+    /// Simulates operations in the order of their arrival, all timed from the intended time; served one at a time in series, any of them in parallel.
     fn simulated_quantile_s(&self, arrival_rate_per_s: f64, quantile: f64) -> Option<f64> {
         let is_asked = quantile > 0.0 && quantile < 1.0 && self.timer == Timer::Intended;
         (is_asked && self.is_stable(arrival_rate_per_s)).then(|| simulate(self, arrival_rate_per_s.max(1e-9), quantile))
@@ -204,10 +204,10 @@ impl Queue for LoadDependent {
     }
 }
 
-/// Operations that a simulation completes, after the first tenth of as many.
+/// Number of operations that a simulation completes, after a tenth as many for the warm-up.
 const SIMULATED: usize = 60_000;
 
-/// A quantile of the simulated response times: between two events the state does not change, so that each takes an exponential time at the
+/// Returns a quantile of the simulated response times: between two events the state does not change, so that each takes an exponential time at the
 /// sum of both rates (Gillespie 1977).
 fn simulate(queue: &LoadDependent, arrival_rate_per_s: f64, quantile: f64) -> f64 {
     let mut random = Random::new(1);

@@ -1,11 +1,11 @@
-//! One server with other than exponential service: M/G/1 first come first served, M/D/1, and processor sharing.
+//! One server with non-exponential service: M/G/1 first come first served, M/D/1, and processor sharing.
 //!
 //! Main types: [`Mg1`], [`Md1`], [`Sharing`]. Invariant: M/G/1 with cv² = 1 has the mean of M/M/1, with cv² = 0 that of M/D/1.
 
 use super::queue::Queue;
 use super::search::last_that_holds;
 
-/// M/G/1, first come first served, behind a constant delay. There are no quantiles: they depend on more than two moments.
+/// M/G/1, first come first served, behind a constant delay. It gives no quantiles, which depend on more than two moments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mg1 {
     /// Service rate, per second, above 0.
@@ -55,7 +55,7 @@ impl Queue for Md1 {
         Mg1 { mu_per_s: self.mu_per_s, delta_s: self.delta_s, cv2: 0.0 }.stable_mean_s(arrival_rate_per_s)
     }
 
-    /// Waiting, from `DeterministicWait`, and one service.
+    /// The quantile of waiting, from `DeterministicWait`, plus one service.
     fn stable_quantile_s(&self, arrival_rate_per_s: f64, quantile: f64) -> Option<f64> {
         let wait = DeterministicWait::new(arrival_rate_per_s / self.mu_per_s, quantile);
         Some(self.delta_s + (1.0 + wait.quantile(quantile)) / self.mu_per_s)
@@ -67,21 +67,21 @@ struct DeterministicWait {
     utilisation: f64,
     /// P(at most j wait), j = 0, 1, ...
     queue_at_most: Vec<f64>,
-    /// P(j present) / P(j - 1 present) of the last j, where it does not change any more: so does the waiting time's tail from one service
+    /// P(j present) / P(j - 1 present) of the last j, where the ratio is constant from there on: the waiting time's tail falls by this factor from one service
     /// to the next.
     decay: Option<f64>,
 }
 
-/// Longest queue that is computed. The tail is geometric long before, after some 30 even where the server is almost saturated.
+/// Longest queue that is computed. The tail is geometric long before that, after some 30 even where the server is almost saturated.
 const QUEUE_MAX: usize = 100_000;
 
-/// The ratio of two neighbours changes by less than this share where the tail is geometric.
+/// Largest relative change of the ratio of two neighbours where the tail counts as geometric.
 const GEOMETRIC_WITHIN: f64 = 1e-14;
-/// It does so this many times in a row.
+/// Number of consecutive ratios that must change by less than that.
 const GEOMETRIC_RUN: usize = 4;
 
 impl DeterministicWait {
-    /// Queue lengths as far as they are needed for the quantile, or until their tail is geometric. The number present follows
+    /// Computes queue lengths as far as they are needed for the quantile, or until their tail is geometric. The number present follows
     /// p_j (1 - b_0) = b_(j-1) p_0 + sum over 0 < k < j of b_(j-k) p_k with b_n = P(Poisson(rho) > n) (Tijms 2003, chapter
     /// 9): only sums of positive terms, so nothing cancels.
     fn new(utilisation: f64, quantile: f64) -> Self {
@@ -112,7 +112,7 @@ impl DeterministicWait {
         DeterministicWait { utilisation, queue_at_most, decay: None }
     }
 
-    /// P(W <= x), x in services: exp(-rho (k - x)) times the sum over j < k of Q_(k-1-j) (rho (k - x))^j / j!, with
+    /// Returns P(W <= x), x in services: exp(-rho (k - x)) times the sum over j < k of Q_(k-1-j) (rho (k - x))^j / j!, with
     /// k - 1 <= x < k and Q_i = P(at most i wait) (Franx 2001, for one server).
     fn at_most(&self, services: f64) -> f64 {
         let k = services.floor() as usize + 1;
@@ -142,7 +142,7 @@ impl DeterministicWait {
     }
 }
 
-/// P(Poisson(mean) > n) for n = 0, 1, ... until it vanishes; by summing the tail, which keeps its digits.
+/// Returns P(Poisson(mean) > n) for n = 0, 1, ... until it vanishes; by summing the tail, which keeps its digits.
 fn poisson_above(mean: f64) -> Vec<f64> {
     let mut terms = vec![(-mean).exp()];
     while terms.len() < 60 {
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// The tail beyond where it is geometric against the whole recursion.
+    /// Compares the tail where it is geometric with the whole recursion.
     #[test]
     fn the_tail_of_md1_is_that_of_the_whole_recursion() {
         for utilisation in [0.3, 0.7, 0.9, 0.99, 0.999] {

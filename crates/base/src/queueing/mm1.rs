@@ -1,4 +1,4 @@
-//! M/M/1 with a constant delay, and the same seen by the timer of a worker.
+//! M/M/1 with a constant delay, and the same system as the timer of a worker sees it.
 //!
 //! Main types: [`Mm1`] (Kihl et al. 2011, eq. 1 and 3), [`Mm1Scaled`], [`Mm1Workers`]; [`estimate_mu_per_s`] is section 6.1's
 //! estimator. Invariant: with ever more workers [`Mm1Workers`] becomes [`Mm1`].
@@ -37,7 +37,7 @@ impl Queue for Mm1 {
     }
 }
 
-/// T = delta + a / (mu - lambda): the mean of every single server with Poisson arrivals whose variability is summed up in
+/// T = delta + a / (mu - lambda): the mean of every single server with Poisson arrivals whose variability is expressed by
 /// one number. M/M/1 has a = 1, M/D/1 a = 1/2 and M/G/1 a = (1 + cv²) / 2 (each with its delta shifted by (1 - a) / mu);
 /// a server that stalls at random has a = 1 + alpha mu / (alpha + beta)². So means alone cannot tell these apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,15 +64,15 @@ impl Queue for Mm1Scaled {
     }
 }
 
-/// M/M/1 behind N workers, timed from when a worker sends: what Kihl et al. measured. Waiting for a free worker is not seen,
+/// M/M/1 behind N workers, timed from the moment when a worker sends, as Kihl et al. measured. The time does not include waiting for a free worker,
 /// so the naive curve of [`Mm1`] fitted to such times overestimates mu.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Mm1Workers {
     /// Service rate, per second, above 0.
     pub mu_per_s: f64,
-    /// Constant delay in seconds, 0 or more; the worker's being busy through it is neglected.
+    /// Constant delay in seconds, 0 or more; that a worker is busy during the delay is neglected.
     pub delta_s: f64,
-    /// Workers, 1 or more.
+    /// Number of workers, 1 or more.
     pub workers: u32,
 }
 
@@ -85,7 +85,7 @@ impl Queue for Mm1Workers {
         self.delta_s
     }
 
-    /// E(min(n, N)) / lambda = (1 - rho^N) / (mu - lambda), by Little's law for what the workers hold.
+    /// E(min(n, N)) / lambda = (1 - rho^N) / (mu - lambda), by Little's law for the operations that the workers hold.
     fn stable_mean_s(&self, arrival_rate_per_s: f64) -> f64 {
         let idle_per_s = self.mu_per_s - arrival_rate_per_s;
         let ln_utilisation = (-idle_per_s / self.mu_per_s).ln_1p();
@@ -112,8 +112,8 @@ impl Queue for Mm1Workers {
     }
 }
 
-/// The service rate from the mean response time at a low arrival rate and the constant delay, as in Kihl et al. 2011, section
-/// 6.1: mu = 1 / (r0 - delta), which takes that arrival rate for zero. With `low_rate_per_s` above 0 it is corrected for it,
+/// Estimates the service rate from the mean response time at a low arrival rate and the constant delay, as in Kihl et al. 2011, section
+/// 6.1: mu = 1 / (r0 - delta), which takes that arrival rate to be zero. With `low_rate_per_s` above 0 it is corrected for that rate,
 /// from eq. 3: mu = lambda0 + 1 / (r0 - delta). `None` unless r0 is above delta.
 pub fn estimate_mu_per_s(low_mean_s: f64, delta_s: f64, low_rate_per_s: f64) -> Option<f64> {
     (low_mean_s > delta_s).then(|| low_rate_per_s + 1.0 / (low_mean_s - delta_s))

@@ -10,14 +10,14 @@ use super::search::quantile_of_tail;
 pub struct Mmc {
     /// Service rate of one server, per second, above 0.
     pub mu_per_s: f64,
-    /// Servers c, 1 or more.
+    /// Number of servers c, 1 or more.
     pub servers: u32,
     /// Constant delay in seconds, 0 or more.
     pub delta_s: f64,
 }
 
 impl Mmc {
-    /// Probability that an arrival has to wait (Erlang C); 1 when overloaded. From Erlang B by
+    /// Returns the probability that an arrival has to wait (Erlang C); 1 when overloaded. From Erlang B by
     /// 1 / B_k = 1 + k / (a B_(k-1)) and C = B / (1 - rho (1 - B)), with a = lambda / mu (Cooper 1981, chapter 3).
     pub fn wait_probability(&self, arrival_rate_per_s: f64) -> f64 {
         let offered = arrival_rate_per_s / self.mu_per_s;
@@ -49,7 +49,7 @@ impl Queue for Mmc {
         self.delta_s + 1.0 / self.mu_per_s + wait / (self.capacity_per_s() - arrival_rate_per_s)
     }
 
-    /// Waiting exceeds t with C exp(-theta t), theta = c mu - lambda; with the service after it
+    /// The probability that waiting exceeds t is C exp(-theta t), theta = c mu - lambda; with the service after it
     /// P(T > t) = exp(-mu t) + C mu (exp(-mu t) - exp(-theta t)) / (theta - mu), which is exact at theta = mu too.
     fn stable_quantile_s(&self, arrival_rate_per_s: f64, quantile: f64) -> Option<f64> {
         let wait = self.wait_probability(arrival_rate_per_s);

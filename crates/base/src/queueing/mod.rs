@@ -1,12 +1,12 @@
-//! Queueing: how response time grows with load, and what measured points say about it. Pure: values in, values out.
+//! Queueing: the growth of response time with load, and the evaluation of measured points. Pure functions.
 //!
-//! Main types: [`Queue`], what every model of an open system answers; [`Points`], what was measured; [`fit::FitReport`], what
-//! models say about it. Invariant: no input or output, no clock, no hidden random source; what a model cannot say is `None`,
+//! Main types: [`Queue`], the interface of models of open systems; [`Points`], the measurements; [`fit::FitReport`], the result
+//! of fitting models to them. Invariant: no input or output, no clock, no hidden random source; what a model cannot calculate is `None`,
 //! never a guess.
 //!
-//! The models: [`mm1`] (Kihl et al. 2011, eq. 1 and 3, and the same seen by the timer of a worker), [`load_dependent`]
+//! The models: [`mm1`] (Kihl et al. 2011, eq. 1 and 3, and the same as the timer of a worker sees it), [`load_dependent`]
 //! (eq. 2), [`mmc`], [`mg1`] (with M/D/1 and processor sharing), [`flush`] (a server that stalls), and for closed loops
-//! [`repairman`] and [`usl`]. [`family`] is their registry. [`held`] says which rate of a model may be held.
+//! [`repairman`] and [`usl`]. [`family`] is their registry. [`held`] finds the highest rate of a model that measurements support.
 
 pub mod family;
 pub mod fit;

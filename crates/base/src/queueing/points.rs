@@ -1,4 +1,4 @@
-//! Points: what was measured at arrival rates (or with numbers of clients), from a run or from anyone's file.
+//! Points: measurements at arrival rates (or with numbers of clients), from a run or from a user's file.
 //!
 //! Main type: [`Points`]. Invariant: every number in it has been checked; a file is refused with all its errors at once.
 
@@ -11,24 +11,24 @@ use std::fmt;
 pub struct Point {
     /// Arrivals per second, above 0; `None` for a closed loop.
     pub arrival_rate_per_s: Option<f64>,
-    /// Mean time in seconds, above 0; response time or residence time, as the timer says.
+    /// Mean time in seconds, above 0; response time or residence time, depending on the timer.
     pub mean_s: Option<f64>,
     /// Standard error of the mean in seconds, above 0.
     pub se_s: Option<f64>,
-    /// Trials that the standard error comes from, 2 or more; few of them make the errors be pooled over the points.
+    /// Number of trials behind the standard error, 2 or more; with few trials the errors are pooled over the points.
     pub trials: Option<u32>,
-    /// Quantiles, in rising order.
+    /// Quantiles, in ascending order.
     pub quantiles: Vec<QuantilePoint>,
-    /// Workers, or clients of a closed loop.
+    /// Number of workers, or of clients of a closed loop.
     pub workers: Option<u32>,
-    /// Completed per second.
+    /// Operations completed per second.
     pub throughput_per_s: Option<f64>,
 }
 
 /// A measured quantile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuantilePoint {
-    /// Which, in (0, 1).
+    /// The quantile, in (0, 1).
     pub quantile: f64,
     /// Its value in seconds, above 0.
     pub value_s: f64,
@@ -40,7 +40,7 @@ pub struct QuantilePoint {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Points(pub Vec<Point>);
 
-/// Everything that is wrong with a file of points; each sentence names place, value and remedy.
+/// All errors in a file of points; each sentence names place, value and remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct PointsError(pub Vec<String>);
 
@@ -56,15 +56,15 @@ pub const COLUMNS: &[&str] =
 
 const QUANTILES: &[(&str, f64)] = &[("p50_s", 0.5), ("p90_s", 0.9), ("p99_s", 0.99), ("p999_s", 0.999)];
 
-/// Errors of one file that are shown.
+/// Largest number of errors of one file that are shown.
 const ERRORS_MAX: usize = 20;
 
 impl Points {
-    /// Reads comma-separated values with a heading; `name` is the file's name in messages. Columns may stand in any order;
-    /// what is optional may be left out as a column or empty in a row. Lines that begin with `#` are comments.
+    /// Reads comma-separated values with a heading; `name` is the file's name in messages. Columns may be in any order;
+    /// optional values may be left out as a column or empty in a row. Lines that begin with `#` are comments.
     ///
     /// # Errors
-    /// All that is wrong, each with line, column, value and remedy.
+    /// All errors, each with line, column, value and remedy.
     pub fn from_csv(name: &str, text: &str) -> Result<Points, PointsError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut lines = text
@@ -98,7 +98,7 @@ impl Points {
     }
 }
 
-/// The columns in the order of the file.
+/// Returns the columns in the order of the file.
 fn read_heading(line: &str) -> Result<Vec<&'static str>, String> {
     let known = COLUMNS.join(", ");
     let mut columns = Vec::new();
@@ -164,7 +164,7 @@ fn read_row(columns: &[&'static str], line: &str) -> Result<Point, Vec<String>> 
     })
 }
 
-/// The value of a cell; none when it is empty and may be so.
+/// Reads the value of a cell; `None` when it is empty and may be so.
 fn read_value(column: &str, text: &str) -> Result<Option<f64>, String> {
     if text.is_empty() {
         return match column {

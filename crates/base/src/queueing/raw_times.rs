@@ -1,21 +1,21 @@
-//! Raw times: anyone's file of single response times, one a line with its arrival rate, as points.
+//! Raw times: a user's file of single response times, one per line with its arrival rate, turned into points.
 //!
-//! Main type: [`RawTimes`]. Invariant: memory grows with the number of arrival rates, which is bounded, and not with that of
-//! times; standard errors are those of batch means, so that times have to stand in the order in which they were taken.
+//! Main type: [`RawTimes`]. Invariant: memory grows with the number of arrival rates, which is bounded, and not with the number of
+//! times; standard errors are those of batch means, so that times must be in the order in which they were measured.
 
 use super::points::{Point, Points, QuantilePoint};
 use crate::quote::quoted;
 use crate::statistics::batches::Batches;
 use crate::units::NS_PER_S;
 
-/// Arrival rates at most: each takes up to 1.2 MB.
+/// Largest number of arrival rates: each takes up to 1.2 MB.
 const RATES_MOST: usize = 64;
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 
 /// The times of a file so far.
 #[derive(Debug)]
 pub struct RawTimes {
-    /// Places of the arrival rate, the time and the workers in a line.
+    /// Indexes of the arrival rate, the time and the workers in a line.
     columns: (usize, usize, Option<usize>),
     width: usize,
     rates: Vec<Rate>,
@@ -29,7 +29,7 @@ struct Rate {
 }
 
 impl RawTimes {
-    /// Reads a heading; none unless it is one of raw times: `arrival_rate,time_s`, in any order, with `workers` or without.
+    /// Reads a heading; `None` unless it is a heading of raw times: `arrival_rate,time_s`, in any order, with `workers` or without.
     pub fn from_heading(line: &str) -> Option<Self> {
         let names: Vec<&str> = line.trim_start_matches('\u{feff}').trim().split(',').map(str::trim).collect();
         let place = |name| names.iter().position(|column| *column == name);
@@ -38,7 +38,7 @@ impl RawTimes {
         (names.len() == width).then(|| RawTimes { columns: (rate, time, workers), width, rates: Vec::new() })
     }
 
-    /// Takes in a line. Empty lines and comments are left out.
+    /// Reads a line. Empty lines and comments are skipped.
     ///
     /// # Errors
     /// A sentence with file, line, value and remedy.
@@ -67,7 +67,7 @@ impl RawTimes {
         let time_s = positive(self.columns.1, "time_s", "a time above 0 in seconds, as in 0.0066")?;
         let workers = self.columns.2.map(|place| positive(place, "workers", "a number from 1")).transpose()?;
         let workers = workers.map(|workers| workers as u32);
-        // Lines of one rate mostly stand together, so that the last rate is looked at first.
+        // Lines of one rate are mostly adjacent, so that the last rate is checked first.
         let known = self.rates.iter().rposition(|rate| rate.per_s == per_s && rate.workers == workers);
         let place = match known {
             Some(place) => place,
@@ -81,10 +81,10 @@ impl RawTimes {
         Ok(())
     }
 
-    /// The points of all rates, in the order in which they were first met.
+    /// Returns the points of all rates, in the order in which the rates first appeared.
     ///
     /// # Errors
-    /// When there is no time.
+    /// When there are no times.
     pub fn points(&self, name: &str) -> Result<Points, String> {
         if self.rates.is_empty() {
             return Err(format!("{name}:1: there are no times; write a line for each operation"));

@@ -15,25 +15,25 @@ pub struct Repairman {
     pub service_s: f64,
 }
 
-/// What mean-value analysis gives.
+/// The result of mean-value analysis.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClosedState {
-    /// Completed per second.
+    /// Operations completed per second.
     pub throughput_per_s: f64,
     /// Mean response time in seconds.
     pub response_s: f64,
-    /// Mean number at the server.
+    /// Mean number of clients at the server.
     pub at_server: f64,
 }
 
 impl Repairman {
-    /// Throughput and response time by exact mean-value analysis (Reiser and Lavenberg 1980): R_n = D (1 + Q_(n-1)),
+    /// Returns throughput and response time by exact mean-value analysis (Reiser and Lavenberg 1980): R_n = D (1 + Q_(n-1)),
     /// X_n = n / (Z + R_n), Q_n = X_n R_n.
     pub fn state(&self) -> ClosedState {
         self.states().last().unwrap_or(ClosedState { throughput_per_s: 0.0, response_s: 0.0, at_server: 0.0 })
     }
 
-    /// The states with 1, 2, ... N clients.
+    /// Returns the states with 1, 2, ... N clients.
     pub fn states(&self) -> impl Iterator<Item = ClosedState> {
         let Repairman { clients, think_s, service_s } = *self;
         (1..=clients).scan(0.0, move |at_server, n| {
@@ -44,9 +44,9 @@ impl Repairman {
         })
     }
 
-    /// The throughputs with 1, 2, ... N clients per second, as far as the server is ever idle: with more clients than are listed it is that of the last.
+    /// Returns the throughputs with 1, 2, ... N clients per second, as long as the server is ever idle: with more clients than are listed, the throughput is the last.
     pub fn throughputs_per_s(&self) -> Vec<f64> {
-        /// Below this share of idleness no more clients change a throughput.
+        /// Share of idleness below which more clients do not change the throughput.
         const NEVER_IDLE: f64 = 1e-14;
         let mut listed = Vec::new();
         for state in self.states() {
@@ -58,8 +58,8 @@ impl Repairman {
         listed
     }
 
-    /// P(k at the server) for k = 0..=N, from p_k proportional to N! / (N - k)! (D / Z)^k, in logarithms (Kleinrock 1975,
-    /// chapter 3). Without think time all are at the server.
+    /// Returns P(k at the server) for k = 0..=N, from p_k proportional to N! / (N - k)! (D / Z)^k, in logarithms (Kleinrock 1975,
+    /// chapter 3). Without think time all clients are at the server.
     pub fn distribution(&self) -> Vec<f64> {
         let count = self.clients as usize;
         if self.think_s <= 0.0 {
@@ -78,7 +78,7 @@ impl Repairman {
         weights.iter().map(|weight| weight / total).collect()
     }
 
-    /// A quantile in (0, 1) of response time in seconds, first come first served; `None` for another quantile. An arrival
+    /// Returns a quantile in (0, 1) of response time in seconds, first come first served; `None` for another quantile. An arrival
     /// finds the state of the loop without itself (Sevcik and Mitrani 1981) and stays for one service more.
     pub fn quantile_s(&self, quantile: f64) -> Option<f64> {
         if !(quantile > 0.0 && quantile < 1.0 && self.clients > 0) {
@@ -100,7 +100,7 @@ impl Repairman {
         Some(quantile_of_tail(quantile, self.service_s, tail))
     }
 
-    /// Lowest and highest throughput that any system with this think and service time can have, per second: N / (N D + Z) and
+    /// Returns the lowest and the highest throughput that any system with this think and service time can have, per second: N / (N D + Z) and
     /// min(1 / D, N / (D + Z)) (Lazowska et al. 1984, chapter 5).
     pub fn bounds_per_s(&self) -> (f64, f64) {
         let clients = f64::from(self.clients);
@@ -108,12 +108,12 @@ impl Repairman {
         (low, (1.0 / self.service_s).min(clients / (self.service_s + self.think_s)))
     }
 
-    /// The number of clients at which the two upper bounds meet: (D + Z) / D. More than that queue.
+    /// Returns the number of clients at which the two upper bounds meet: (D + Z) / D. More clients have to queue.
     pub fn knee(&self) -> f64 {
         (self.service_s + self.think_s) / self.service_s
     }
 
-    /// The most clients whose mean response time stays at or below a bound in seconds; `None` when one is too many. Ignores
+    /// Returns the largest number of clients whose mean response time stays at or below a bound in seconds; `None` when one client is too many. Ignores
     /// [`Repairman::clients`]; at most 100 million.
     pub fn clients_limit(&self, bound_s: f64) -> Option<u32> {
         let many = Repairman { clients: 100_000_000, ..*self };

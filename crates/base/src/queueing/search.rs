@@ -1,9 +1,9 @@
-//! Searching for the place where a monotone statement stops to hold.
+//! Search for the point at which a monotone condition ceases to hold.
 //!
 //! Main function: [`last_that_holds`]. Invariant: the answers are exact to the resolution of `f64`, and every search ends.
 
-/// The largest value between `low` and `high` for which a statement holds that holds up to some point and not beyond it.
-/// `low` is returned when it holds nowhere, `high` when it holds everywhere.
+/// Returns the largest value between `low` and `high` for which a condition holds that is true up to some point and false beyond it.
+/// Returns `low` when it holds nowhere, `high` when it holds everywhere.
 pub fn last_that_holds(low: f64, high: f64, holds: impl Fn(f64) -> bool) -> f64 {
     if holds(high) {
         return high;
@@ -24,11 +24,11 @@ pub fn last_that_holds(low: f64, high: f64, holds: impl Fn(f64) -> bool) -> f64 
     low
 }
 
-/// The time that is exceeded with probability 1 - `quantile`, from a tail P(T > t) that falls with t; `scale_s` is a time of
+/// Returns the time that is exceeded with probability 1 - `quantile`, from a tail P(T > t) that falls with t; `scale_s` is a time of
 /// the right magnitude. Infinite when the tail does not fall far enough.
 pub fn quantile_of_tail(quantile: f64, scale_s: f64, tail: impl Fn(f64) -> f64) -> f64 {
     let exceeded = 1.0 - quantile;
-    // The tail of a distribution falls about as exp(-t): its logarithm is nearly straight.
+    // The tail of a distribution falls approximately as exp(-t): its logarithm is nearly straight.
     let above = |time_s: f64| (tail(time_s) / exceeded).ln();
     let mut low = (0.0, above(0.0));
     let mut high = (scale_s.max(f64::MIN_POSITIVE), above(scale_s.max(f64::MIN_POSITIVE)));
@@ -43,10 +43,10 @@ pub fn quantile_of_tail(quantile: f64, scale_s: f64, tail: impl Fn(f64) -> f64) 
     last_that_holds(low, high, |time_s| tail(time_s) > exceeded)
 }
 
-/// Steps of the search for a shorter bracket: a dozen suffice mostly, and halving alone would need sixty.
+/// Largest number of steps of the search for a shorter bracket: a dozen mostly suffice, and halving alone would need sixty.
 const NARROWING_MOST: u32 = 40;
 
-/// A bracket of a few numbers from one in which a nearly straight function falls below zero: by the secant with Illinois' rule, and never so near
+/// Returns a bracket of a few numbers within one in which a nearly straight function falls below zero: by the secant with Illinois' rule, and never so near
 /// to an end that this end alone would move.
 fn narrowed(mut low: (f64, f64), mut high: (f64, f64), above: impl Fn(f64) -> f64) -> (f64, f64) {
     let (mut nearest, mut is_low_again, mut is_high_again) = (2.0, false, false);
@@ -56,11 +56,11 @@ fn narrowed(mut low: (f64, f64), mut high: (f64, f64), above: impl Fn(f64) -> f6
             break;
         }
         let chord = low.0 + width * low.1 / (low.1 - high.1);
-        // A tail that is too small to be told from nothing says only on which side of the place it is.
+        // A tail too small to be distinguished from zero only shows on which side of the point it is.
         let middle = if low.1.is_finite() && high.1.is_finite() { chord } else { low.0 + width / 2.0 };
         let middle = middle.clamp(low.0 + least, high.0 - least);
         let at_middle = above(middle);
-        // An end that is that near is known well enough: the other one is looked for farther and farther away.
+        // An end this near is known well enough: the other one is searched for further and further away.
         if (middle - low.0).min(high.0 - middle) <= 1.5 * least {
             nearest *= 4.0;
         }

@@ -15,22 +15,22 @@ pub struct Usl {
 }
 
 impl Usl {
-    /// Throughput with a number of clients, per second.
+    /// Returns the throughput with a number of clients, per second.
     pub fn throughput_per_s(&self, clients: f64) -> f64 {
         self.gamma_per_s * clients / (1.0 + self.alpha * (clients - 1.0) + self.beta * clients * (clients - 1.0))
     }
 
-    /// Mean response time with a number of clients that do not think, in seconds, by Little's law: N / X.
+    /// Returns the mean response time with a number of clients that do not think, in seconds, by Little's law: N / X.
     pub fn response_s(&self, clients: f64) -> f64 {
         clients / self.throughput_per_s(clients)
     }
 
-    /// The number of clients with the highest throughput, sqrt((1 - alpha) / beta); `None` when throughput keeps growing.
+    /// Returns the number of clients with the highest throughput, sqrt((1 - alpha) / beta); `None` when throughput keeps growing.
     pub fn clients_at_peak(&self) -> Option<f64> {
         (self.beta > 0.0 && self.alpha < 1.0).then(|| ((1.0 - self.alpha) / self.beta).sqrt())
     }
 
-    /// The fewest clients that reach a throughput; `None` when none do. The smaller solution of
+    /// Returns the smallest number of clients that reaches a throughput; `None` when none does. The smaller solution of
     /// beta X N² - (gamma - (alpha - beta) X) N + (1 - alpha) X = 0, in the form that does not cancel.
     pub fn clients_for_throughput(&self, throughput_per_s: f64) -> Option<f64> {
         let quadratic = self.beta * throughput_per_s;

@@ -4,7 +4,7 @@
 
 use super::{EmptyReads, Failed, Little, Reason};
 
-/// All reasons in one line.
+/// Shows all reasons in one line.
 pub fn show_reasons(reasons: &[Reason]) -> String {
     reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
@@ -49,7 +49,7 @@ pub(super) fn show_little(between: Little, operations: f64, expected: f64) -> St
     }
 }
 
-/// What a hypervisor took, and what to do about it.
+/// Shows the CPU time that a hypervisor took, and the remedy.
 pub fn show_stolen(share: f64) -> String {
     format!(
         "the hypervisor gave {} % of the CPU time to other machines; take a machine whose CPUs are its own, or another hour",
@@ -57,7 +57,7 @@ pub fn show_stolen(share: f64) -> String {
     )
 }
 
-/// How long a load thread waited for its turn.
+/// Shows how long a load thread waited for its turn.
 pub fn show_turn(connections: u32, ready_share: f64, cpu_share: f64) -> String {
     format!(
         "a load thread with {connections} connections was ready to run for {:.0} % of the time and had a CPU for {:.1} %",

@@ -7,7 +7,7 @@ use super::{Evidence, Measured};
 use crate::csv::cells;
 use crate::quote::quoted;
 
-/// A table as it was read: its columns and its rows with their line numbers.
+/// A table after reading: its columns and its rows with their line numbers.
 struct Table<'a> {
     name: &'a str,
     rows: Vec<(usize, Vec<String>)>,
@@ -103,7 +103,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// A field of a row; empty where the table has no such column.
+    /// Returns a field of a row; empty where the table has no such column.
     fn field<'r>(&self, row: &'r [String], column: &str) -> &'r str {
         self.columns.iter().position(|known| known == column).map_or("", |place| row[place].as_str())
     }

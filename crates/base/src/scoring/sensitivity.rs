@@ -1,12 +1,12 @@
-//! How far a choice depends on the weight of writing, and on which alternatives took part.
+//! Sensitivity of a choice to the weight of writing, and to the set of alternatives.
 //!
-//! Main functions: [`break_even`], [`first_between`], [`spans`], [`reversals`]. Of more than [`LISTED_MAX`] alternatives only what changes the first place is
-//! listed, and as many places: all pairs of a thousand would be half a million. Invariant: weights are 0 or more; totals are straight
+//! Main functions: [`break_even`], [`first_between`], [`spans`], [`reversals`]. For more than [`LISTED_MAX`] alternatives only changes of the first place are
+//! listed, and that many places: all pairs of a thousand would be half a million. Invariant: weights are 0 or more; totals are straight
 //! lines in the weight, so that two alternatives change places at most once.
 
 use super::{Evidence, ScoreError, Scores, Weighting};
 
-/// Alternatives up to which every change of places is listed, and places of a ranking that are.
+/// Largest number of alternatives for which every change of places is listed, and of places that are listed of a ranking.
 pub const LISTED_MAX: usize = 20;
 
 /// The weight at which two alternatives have the same total.
@@ -25,24 +25,24 @@ pub struct BreakEven {
 pub struct Span {
     /// Lower end.
     pub from: f64,
-    /// Upper end; none is no limit.
+    /// Upper end; `None` for no limit.
     pub to: Option<f64>,
-    /// Places of the alternatives, the best first.
+    /// Indexes of the alternatives, the best first.
     pub ranking: Vec<usize>,
 }
 
-/// What removing an alternative does to the order of the others.
+/// A change in the order of the other alternatives when one is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reversal {
     /// The alternative that is removed.
     pub removed: String,
-    /// The others as they are ranked with it.
+    /// The other alternatives in their order with it.
     pub before: Vec<String>,
-    /// The others as they are ranked without it.
+    /// The other alternatives in their order without it.
     pub after: Vec<String>,
 }
 
-/// The weights above 0 at which two alternatives change places, lowest first; of many alternatives those at which the first one changes.
+/// Returns the weights above 0 at which two alternatives change places, lowest first; of many alternatives only the weights at which the first one changes.
 pub fn break_even(scores: &Scores) -> Vec<BreakEven> {
     let count = scores.alternatives.len();
     if count > LISTED_MAX {
@@ -54,7 +54,7 @@ pub fn break_even(scores: &Scores) -> Vec<BreakEven> {
     found
 }
 
-/// The weight at which two alternatives change places; none where they never do.
+/// Returns the weight at which two alternatives change places; `None` where they never do.
 fn change(scores: &Scores, a: usize, b: usize) -> Option<BreakEven> {
     let faster = scores.writing[a] - scores.writing[b];
     let write_weight = (scores.reading[b] - scores.reading[a]) / faster;
@@ -62,10 +62,10 @@ fn change(scores: &Scores, a: usize, b: usize) -> Option<BreakEven> {
     (write_weight.is_finite() && write_weight > 0.0).then_some(BreakEven { above, below, write_weight })
 }
 
-/// The weights at which another alternative becomes the first, lowest first: the corners of the upper envelope of the totals.
+/// Returns the weights at which another alternative becomes the first, lowest first: the corners of the upper envelope of the totals.
 fn first_changes(scores: &Scores) -> Vec<BreakEven> {
     let mut found: Vec<BreakEven> = Vec::new();
-    // Of equal totals the one that writes faster is ahead from there on.
+    // Of equal totals, the alternative that writes faster is ahead at higher weights.
     let ahead = |a: &usize, b: &usize| {
         let (a, b) = (*a, *b);
         scores.reading[a].total_cmp(&scores.reading[b]).then(scores.writing[a].total_cmp(&scores.writing[b]))
@@ -73,7 +73,7 @@ fn first_changes(scores: &Scores) -> Vec<BreakEven> {
     let Some(mut first) = (0..scores.alternatives.len()).max_by(ahead) else { return found };
     loop {
         let changes = (0..scores.alternatives.len()).filter_map(|other| change(scores, first, other));
-        // Of several at one weight the one that writes fastest is ahead behind it.
+        // Of several changes at one weight, the alternative that writes fastest is ahead after it.
         let next = changes.filter(|change| change.below == first).min_by(|a, b| {
             let faster = || scores.writing[b.above].total_cmp(&scores.writing[a.above]);
             a.write_weight.total_cmp(&b.write_weight).then_with(faster)
@@ -84,7 +84,7 @@ fn first_changes(scores: &Scores) -> Vec<BreakEven> {
     }
 }
 
-/// The weights between which the alternative that is first at `write_weight` stays first; no upper end is no limit.
+/// Returns the weights between which the alternative that is first at `write_weight` stays first; no upper end means no limit.
 pub fn first_between(scores: &Scores, write_weight: f64) -> (f64, Option<f64>) {
     let Some(first) = scores.ranking(write_weight).first().copied() else { return (0.0, None) };
     let (mut low, mut high) = (0.0, None);
@@ -99,7 +99,7 @@ pub fn first_between(scores: &Scores, write_weight: f64) -> (f64, Option<f64>) {
     (low, high)
 }
 
-/// The rankings over all weights, from 0 up; of many alternatives the first places wherever the first one changes.
+/// Returns the rankings over all weights, from 0 up; of many alternatives only the first places, wherever the first one changes.
 pub fn spans(scores: &Scores) -> Vec<Span> {
     let mut ends: Vec<f64> = break_even(scores).iter().map(|change| change.write_weight).collect();
     ends.dedup();
@@ -118,8 +118,8 @@ pub fn spans(scores: &Scores) -> Vec<Span> {
     spans
 }
 
-/// The alternatives without which the others change their order: points are relative to the best and the worst that took part.
-/// Empty below three alternatives. Places behind the first [`LISTED_MAX`] are not compared.
+/// Returns the alternatives whose removal changes the order of the others: points are relative to the best and the worst alternative.
+/// Empty below three alternatives. Places after the first [`LISTED_MAX`] are not compared.
 ///
 /// # Errors
 /// As [`Evidence::check`].
@@ -207,7 +207,7 @@ mod tests {
             case: String::new(),
             values: times.iter().map(|time| vec![*time]).collect(),
         };
-        // c is so slow in the first query that the others look alike there; without it a's lead in it decides.
+        // c is so slow in the first query that the others look alike there; without c, a's lead in that query decides.
         let evidence = Evidence {
             alternatives: ["a", "b", "c"].map(str::to_owned).to_vec(),
             writing: vec![Measured { values: vec![vec![1.0]; 3], ..Measured::default() }],

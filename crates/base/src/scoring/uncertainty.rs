@@ -1,38 +1,38 @@
-//! How certain totals are, from repeated trials.
+//! The uncertainty of totals, from repeated trials.
 //!
-//! Main function: [`uncertainty`]. What decides is the difference of two totals: a total itself is made of shares of a maximum, which any
-//! noise raises, so that near a tie all totals are found too low. Invariant: no interval where a value rests on a single trial.
+//! Main function: [`uncertainty`]. The difference of two totals decides: a total itself is made of shares of a maximum, which any
+//! noise raises, so that near a tie all totals are estimated too low. Invariant: no interval where a value rests on a single trial.
 
 use super::{Evidence, Measured, Scores, Weighting};
 use crate::statistics::student::t_quantile;
 use crate::statistics::{mean, sample_sd};
 
-/// Certainty of each interval.
+/// Confidence of each interval.
 const CONFIDENCE: f64 = 0.95;
 
-/// What repeated trials say about totals.
+/// The intervals of totals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Uncertainty {
-    /// 95 % interval of each alternative's total, at least: every value at the worst and at the best end of its own interval.
+    /// Interval of each alternative's total, at 95 % confidence or more: every value at the worst and at the best end of its own interval.
     pub totals_ci95: Vec<[f64; 2]>,
-    /// Each alternative's total less the highest total of the others, for all alternatives together at 95 %: above 0 it is certainly the
+    /// Interval of each alternative's total less the highest total of the others, at 95 % for all alternatives together: above 0 it is certainly the
     /// first, below 0 certainly not.
     pub from_best_ci95: Vec<[f64; 2]>,
 }
 
-/// A mean of some trials.
+/// The mean of an alternative's trials in a case.
 struct Cell {
     is_write: bool,
     case: usize,
     alternative: usize,
-    /// Standard error in proportion to the mean.
+    /// Relative standard error of the mean.
     error: f64,
     df: f64,
-    /// Half of its own interval.
+    /// Half-width of the mean's own interval.
     half: f64,
 }
 
-/// Intervals at a weight of writing. None when a case has a single trial of an alternative, or evidence is lacking.
+/// Returns the intervals at a weight of writing. `None` when a case has a single trial of an alternative, or evidence is lacking.
 pub fn uncertainty(evidence: &Evidence, weighting: Weighting, write_weight: f64) -> Option<Uncertainty> {
     evidence.check().ok()?;
     let mut cells = Vec::new();
@@ -53,7 +53,7 @@ pub fn uncertainty(evidence: &Evidence, weighting: Weighting, write_weight: f64)
     })
 }
 
-/// The scores when the logarithm of each mean is changed.
+/// Returns the scores when the logarithm of each mean is changed.
 fn shifted(evidence: &Evidence, weighting: Weighting, cells: &[Cell], changed: &dyn Fn(&Cell) -> f64) -> Scores {
     let means = |cases: &[Measured]| cases.iter().map(Measured::means).collect::<Vec<_>>();
     let (mut writing, mut reading) = (means(&evidence.writing), means(&evidence.reading));
@@ -67,10 +67,10 @@ fn shifted(evidence: &Evidence, weighting: Weighting, cells: &[Cell], changed: &
     evidence.scores_of(&writing, &reading, weighting)
 }
 
-/// The totals where the logarithm of each mean is changed by as much as a function says.
+/// A function that returns the totals when the logarithm of each mean is changed by the amount that another function gives.
 type Totals<'a> = dyn Fn(&dyn Fn(&Cell) -> f64) -> Vec<f64> + 'a;
 
-/// From where everything speaks against an alternative to where everything speaks for it: points rise with its own throughput and with the
+/// Returns the interval from the case in which everything is against an alternative to the one in which everything is for it: points rise with its own throughput and with the
 /// times of the others.
 fn total_interval(own: usize, totals: &Totals<'_>) -> [f64; 2] {
     let end = |favour: f64| {
@@ -83,8 +83,8 @@ fn total_interval(own: usize, totals: &Totals<'_>) -> [f64; 2] {
     [end(-1.0), end(1.0)]
 }
 
-/// The difference of two totals with its standard error and the degrees of freedom of that (Welch and Satterthwaite): each mean's part is
-/// what a change by one standard error does. An alternative is the best of k when it is above k - 1 others, hence the quantile.
+/// Returns the intervals of the difference of two totals, with standard errors and degrees of freedom by Welch and Satterthwaite: each mean's part is
+/// the effect of a change by one standard error. An alternative is the best of k when it is above k - 1 others, hence the quantile.
 fn from_best(count: usize, cells: &[Cell], totals: &Totals<'_>) -> Vec<[f64; 2]> {
     let found = totals(&|_| 0.0);
     let effects: Vec<Vec<f64>> = cells
@@ -94,7 +94,7 @@ fn from_best(count: usize, cells: &[Cell], totals: &Totals<'_>) -> Vec<[f64; 2]>
             at(1.0).iter().zip(at(-1.0)).map(|(up, down)| (up - down) / 2.0).collect()
         })
         .collect();
-    // Most means change the total of their own alternative alone: only those that others are measured against change more.
+    // Most means change only the total of their own alternative: only the means that others are measured against change more.
     let (mut of_all, mut of_own) = (Vec::new(), vec![Vec::new(); count]);
     for (effect, cell) in effects.iter().zip(cells) {
         let is_own = effect.iter().enumerate().all(|(place, effect)| place == cell.alternative || *effect == 0.0);
@@ -136,14 +136,14 @@ impl Difference {
     }
 }
 
-/// The least exact value: they are asked for in the order of a bound below them, until that is above the least of them. An exact one costs a quantile of
-/// Student's distribution.
+/// Returns the least exact value: exact values are computed in the order of a lower bound, until the bound is above the least value found. An exact one
+/// costs a quantile of Student's distribution.
 fn least(all: &[Difference], bound: impl Fn(&Difference) -> f64, exact: impl Fn(&Difference) -> f64) -> f64 {
     let mut bounded: Vec<(f64, &Difference)> = all.iter().map(|one| (bound(one), one)).collect();
     bounded.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut found = f64::INFINITY;
     for (bound, one) in bounded {
-        // Bounds and exact values are rounded each in their own way.
+        // Bounds and exact values are rounded differently.
         if bound > found + 1e-9 * found.abs() {
             break;
         }
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(uncertainty(&single, Weighting::ByQuery, 2.0), None);
     }
 
-    /// Two measured cases of writing and five queries, of alternatives with these speeds; every value varies by 10 %.
+    /// Simulates two measured cases of writing and five queries, for alternatives with these speeds; every value varies by 10 %.
     fn simulated(speeds: &[f64], trials: usize, random: &mut Random) -> Evidence {
         let mut noisy = |mean: f64| -> Vec<f64> {
             let mut normal = || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
@@ -242,7 +242,7 @@ mod tests {
                 totals += usize::from(holds(found.totals_ci95[0], truth[0]));
                 wrong += usize::from((0..3).any(|o| found.from_best_ci95[o][0] > 0.0 && truth[o] <= rival(o)));
             }
-            // 95 % of 150 less three standard deviations; of the best, no more than 5 % and three.
+            // 95 % of 150 less three standard deviations; for the best, no more than 5 % and three.
             assert!(differences >= 135 && totals >= 135 && wrong <= 15, "{speeds:?}: {differences} {totals} {wrong}");
         }
     }

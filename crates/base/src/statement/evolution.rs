@@ -1,23 +1,23 @@
-//! Changes of tables that are in use: how a layout gets one more field and loses it again. Main type: [`Evolution`].
+//! Changes of tables in use: how a layout gets one more field and loses it again. Main type: [`Evolution`].
 //!
-//! Invariant: an addition that was begun can be taken back, and the tables are then as they were.
+//! Invariant: an addition that was begun can be reverted, and the tables are then as they were.
 
 use super::{Program, Request, TableColumn};
 use crate::record::Generator;
 
-/// Appends the steps that concern the field of one record to a request.
+/// A function that appends to a request the steps for the added field of one record.
 pub type Bind = Box<dyn Fn(u64, &dyn Generator, &mut Request) + Send + Sync>;
 
 /// A change of a table's columns.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SchemaChange {
-    /// Add a column, which has its default in the rows that are there.
+    /// Add a column, which has its default in the existing rows.
     AddColumn {
         /// Table name.
         table: String,
         /// The column.
         column: TableColumn,
-        /// Its default, a text; none is null.
+        /// Its default, a text; `None` for null.
         default: Option<String>,
     },
     /// Remove a column with its values.
@@ -46,7 +46,7 @@ pub enum SchemaChange {
 }
 
 impl SchemaChange {
-    /// Name of the table that is changed.
+    /// Returns the name of the table that is changed.
     pub fn table(&self) -> &str {
         match self {
             SchemaChange::AddColumn { table, .. }
@@ -57,21 +57,21 @@ impl SchemaChange {
     }
 }
 
-/// How records get one more field, and lose it again, while others use the tables.
+/// The statements with which records get one more field, and lose it again, while others use the tables.
 #[derive(Default)]
 pub struct Evolution {
-    /// What is done to a table before the field can be written; none where records simply get it.
+    /// The change of a table before the field can be written; `None` where records get the field without one.
     pub add: Option<SchemaChange>,
     /// Statements of the requests below; they can be prepared once the table is changed.
     pub program: Program,
-    /// What gives the field its name, before it is written; no steps where nothing does.
+    /// The request that declares the field's name before it is written; no steps where none is needed.
     pub begin: Request,
-    /// Gives the field to a record.
+    /// Writes the field to a record.
     pub write: Option<Bind>,
-    /// Takes it from a record; none where [`Evolution::remove`] does it for all.
+    /// Removes the field from a record; `None` where [`Evolution::remove`] does it for all.
     pub erase: Option<Bind>,
-    /// What takes the name back, after the last record has lost the field; no steps where nothing does.
+    /// The request that removes the field's name after the last record has lost the field; no steps where none is needed.
     pub end: Request,
-    /// What is done to the table at the end.
+    /// The change of the table at the end.
     pub remove: Option<SchemaChange>,
 }

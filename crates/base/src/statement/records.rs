@@ -1,4 +1,4 @@
-//! Queries over records that are no rows of typed columns: members of documents, rows of attributes, columns of text.
+//! Queries over records that are not rows of typed columns: members of documents, rows of attributes, columns of text.
 
 use super::{ColumnKind, Comparison, Hints, TableColumn};
 
@@ -9,28 +9,28 @@ pub struct SelectRecords {
     pub table: String,
     /// The column that holds the record's key as it is.
     pub key: TableColumn,
-    /// Where all other columns are.
+    /// The form of all other columns.
     pub form: Form,
-    /// Columns of the answer, which has a row for each record; empty for the record whole: its key and, of a document, that.
+    /// Columns of the answer, which has a row for each record; empty for the whole record: its key and, of a document, the document.
     pub columns: Vec<TableColumn>,
     /// Comparisons with bound values, all of which must hold.
     pub conditions: Vec<(TableColumn, Comparison)>,
     /// Order of the answer; `true` is descending.
     pub order: Vec<(TableColumn, bool)>,
-    /// How many records at most.
+    /// Largest number of records; `None` for no limit.
     pub limit: Option<u64>,
-    /// How many records, those with the highest keys, are looked at; all where there is none.
+    /// Number of records with the highest keys to which the query is restricted; `None` for all records.
     pub window: Option<u64>,
-    /// What the database is told besides.
+    /// Hints to the database on how to execute the query.
     pub hints: Hints,
 }
 
-/// How a table holds a record's columns besides its key.
+/// The form in which a table holds a record's columns other than its key.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Form {
-    /// As members of the JSON document in this column.
+    /// As members of the JSON document in the named column.
     Document(String),
-    /// As rows with the column's name in the one column and its value, as text, in the other.
+    /// As rows with the column's name in one column and its value, as text, in the other.
     Rows {
         /// Column with the names.
         attribute: String,
@@ -42,7 +42,7 @@ pub enum Form {
 }
 
 impl SelectRecords {
-    /// The kinds of the bound values.
+    /// Returns the kinds of the bound values.
     pub fn kinds(&self) -> Vec<Option<ColumnKind>> {
         self.conditions.iter().map(|(column, _)| Some(column.kind)).collect()
     }

@@ -7,16 +7,16 @@
 use crate::histogram::Histogram;
 use crate::statistics::summary::sample_sd;
 
-/// Batches at most.
+/// Largest number of batches.
 pub const BATCHES_MOST: usize = 32;
-/// Batches from which on their spread tells something.
+/// Smallest number of batches whose spread is meaningful.
 const BATCHES_LEAST: usize = 10;
-/// Times beyond a quantile that each batch should have, for its own quantile to mean something.
+/// Number of times beyond a quantile that each batch should have, for its own quantile to be meaningful.
 const BEYOND_LEAST: f64 = 5.0;
-/// Times of a batch at first.
+/// Initial number of times in a batch.
 const LENGTH: u64 = 32;
 
-/// Times in the order in which they were taken.
+/// Times in the order in which they were measured.
 #[derive(Debug, Clone)]
 pub struct Batches {
     length: u64,
@@ -45,24 +45,24 @@ impl Batches {
         }
     }
 
-    /// Number of times.
+    /// Returns the number of times.
     pub fn count(&self) -> u64 {
         self.batches.iter().map(Histogram::count).sum()
     }
 
-    /// All times together.
+    /// Returns all times together.
     pub fn all(&self) -> Histogram {
         let mut all = Histogram::new();
         self.batches.iter().for_each(|batch| all.merge(batch));
         all
     }
 
-    /// Standard error of the mean, in nanoseconds; none with fewer than ten whole batches.
+    /// Returns the standard error of the mean, in nanoseconds; `None` with fewer than ten whole batches.
     pub fn mean_error_ns(&self) -> Option<f64> {
         self.error_of(Histogram::mean_ns)
     }
 
-    /// Standard error of a quantile (0..1), in nanoseconds; none with fewer than ten whole batches, or where too few times of a
+    /// Returns the standard error of a quantile (0..1), in nanoseconds; `None` with fewer than ten whole batches, or where too few times of a
     /// batch lie beyond the quantile.
     pub fn quantile_error_ns(&self, quantile: f64) -> Option<f64> {
         let beyond = self.length as f64 * quantile.min(1.0 - quantile);
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(batches.quantile_error_ns(0.999), None);
     }
 
-    /// The response time of an M/M/1 server at 50 % (Lindley's recursion), whose times depend on each other.
+    /// Returns the response times of an M/M/1 server at 50 % (Lindley's recursion), which depend on each other.
     fn response_times(random: &mut Random, count: usize) -> Batches {
         let (mut batches, mut waiting) = (Batches::default(), 0.0_f64);
         let mut draw = |mean: f64| -mean * (1.0 - random.unit()).ln();

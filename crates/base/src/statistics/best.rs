@@ -1,13 +1,13 @@
-//! The best of several: which of them a comparison does not tell apart from the best one, and how two are compared, each at its best.
+//! The best of several: which of them a comparison does not distinguish from the best one, and the comparison of two, each at its best.
 //!
 //! Main function: [`not_told_apart`], the multiple comparisons with the best of Hsu (1996, chapter 4). Main type: [`BestRatio`]. Invariant:
-//! what is said holds in 95 of 100 cases at least, however many there are to choose from and whether or not they differ.
+//! conclusions hold in at least 95 of 100 cases, however many there are to choose from and whether or not they differ.
 
 use super::ratio::{RatioEstimate, TrialValue, matched_ratio};
 use super::student::{normal_probability, t_quantile};
 use super::summary::Interval;
 
-/// How one is larger than another, on a scale on which errors are about normal: the logarithm of their ratio.
+/// The difference of two quantities on a scale on which errors are about normal: the logarithm of their ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Difference {
     /// The estimate.
@@ -18,19 +18,19 @@ pub struct Difference {
     pub df: f64,
 }
 
-/// Cases of an alternative that may be its best one, at most: what is far from the best changes nothing but the time that it takes.
+/// Largest number of cases of an alternative that may be its best one: cases far from the best change nothing but the computing time.
 const CASES_MOST: usize = 12;
-/// Steps over the normal part and over the spread's part of the probability of a maximum: both integrands fall off so fast at
+/// Numbers of steps over the normal part and over the spread's part of the probability of a maximum: both integrands fall off so fast at
 /// both ends that the plain sum is good to four digits.
 const NORMAL_STEPS: i32 = 24;
 const SPREAD_STEPS: i32 = 24;
-/// How far the normal part reaches.
+/// Range of the normal part, in standard deviations.
 const NORMAL_REACH: f64 = 6.0;
-/// Steps of the search for a quantile, which ends earlier where it is exact.
+/// Largest number of steps of the search for a quantile, which ends earlier where it is exact.
 const SEARCH_STEPS: u32 = 40;
-/// Quantiles that are kept for members with the same trials and degrees of freedom.
+/// Number of quantiles that are kept for members with the same trials and degrees of freedom.
 const QUANTILES_KEPT: usize = 64;
-/// A probability that is this close is exact.
+/// Largest error of a probability that counts as exact.
 const EXACT: f64 = 1e-5;
 
 impl From<RatioEstimate> for Difference {
@@ -39,26 +39,26 @@ impl From<RatioEstimate> for Difference {
     }
 }
 
-/// Two alternatives, each at whichever of its cases is the best.
+/// The ratio of two alternatives, each at its best case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BestRatio {
-    /// The case of each that has the best geometric mean, one over the other.
+    /// The ratio of the cases with the best geometric means.
     pub chosen: RatioEstimate,
     more_is_better: bool,
-    /// Every case of the first (rows) over every case of the second.
+    /// The ratios of every case of the first alternative (rows) to every case of the second.
     all: Vec<Vec<RatioEstimate>>,
 }
 
 impl From<RatioEstimate> for BestRatio {
-    /// Two alternatives that have one case each.
+    /// Compares two alternatives that have one case each.
     fn from(only: RatioEstimate) -> Self {
         BestRatio { chosen: only, more_is_better: true, all: vec![vec![only]] }
     }
 }
 
 impl BestRatio {
-    /// From the trials of the cases of each, the one with the best geometric mean first. None where those have no ratio; other cases that have none
-    /// are left out, and so are those beyond the best `CASES_MOST` of a side.
+    /// Compares two alternatives by the trials of their cases. `None` where the cases with the best geometric means have no ratio; other cases without
+    /// a ratio are left out, and so are those beyond the best `CASES_MOST` of a side.
     pub fn of(of: &[&[TrialValue]], to: &[&[TrialValue]], more_is_better: bool) -> Option<Self> {
         let (of, to) = (&of[..of.len().min(CASES_MOST)], &to[..to.len().min(CASES_MOST)]);
         let chosen = matched_ratio(&[(of.first()?, to.first()?)])?;
@@ -72,9 +72,9 @@ impl BestRatio {
         Some(BestRatio { chosen, more_is_better, all })
     }
 
-    /// The interval of the ratio of the best to the best at a confidence in (0, 1). That the first is above a value is certain where some case
-    /// of it is certainly above that value times every case of the second. Which case that is the trials choose, and so each of k cases has to be
-    /// as certain as one of k comparisons (Bonferroni); the cases of the second are not chosen from and cost nothing.
+    /// Returns the interval of the ratio of the best to the best at a confidence in (0, 1). The first is certainly above a value where some case of
+    /// it is certainly above that value times every case of the second. The trials choose which case that is, so each of k cases has to be
+    /// as certain as one of k comparisons (Bonferroni); no choice is made among the cases of the second, so they cost nothing.
     pub fn interval_at(&self, confidence: f64) -> Interval {
         let columns = self.all.first().map_or(0, Vec::len);
         let at = |choices: usize| 1.0 - (1.0 - confidence) / choices.max(1) as f64;
@@ -95,20 +95,20 @@ impl BestRatio {
             let low = by_column(&|one| one.interval_at(of_columns).low, f64::min, f64::max);
             (low, by_row(&|one| one.interval_at(of_rows).high, f64::max, f64::min))
         };
-        // A case that was not chosen may be the one that is certain, with an end on the far side of the chosen ones' ratio.
+        // Another case than the chosen one may be certain, with an end on the far side of the chosen cases' ratio.
         Interval { low: low.min(self.chosen.ratio), high: high.max(self.chosen.ratio) }
     }
 }
 
-/// For each of `trials.len()` members, whether it may be the largest at this confidence in (0, 1): no other is certainly larger. `trials`
-/// are the numbers of trials of each; `difference(a, b)` is how a is larger than b, none where that is not known, and then neither is
-/// told apart from the other.
+/// Returns for each of `trials.len()` members whether it may be the largest at this confidence in (0, 1): no other is certainly larger. `trials`
+/// has the number of trials of each; `difference(a, b)` is how much larger a is than b, `None` where that is not known, and then neither is
+/// distinguished from the other.
 pub fn not_told_apart(
     trials: &[usize],
     confidence: f64,
     difference: impl Fn(usize, usize) -> Option<Difference>,
 ) -> Vec<bool> {
-    // What was found of shares and degrees of freedom: as many trials of every member make it the same for all.
+    // Quantiles found so far, by shares and degrees of freedom: where all members have equally many trials, they are the same for all.
     let mut quantiles: Vec<(Vec<Share>, f64, f64)> = Vec::new();
     let mut may_be = |member: usize| {
         let rivals: Vec<(usize, Difference)> = (0..trials.len())
@@ -118,11 +118,11 @@ pub fn not_told_apart(
         let is_within = |quantile: f64| rivals.iter().all(|(_, found)| found.value <= quantile * found.error);
         let df = rivals.iter().map(|(_, found)| found.df).fold(f64::INFINITY, f64::min);
         let (one, bonferroni) = bracket(rivals.len(), df, confidence);
-        // Most members need no more than the ends of what the quantile lies between.
+        // Most members need only the ends of the bracket of the quantile.
         if is_within(one) || !is_within(bonferroni) {
             return is_within(one);
         }
-        // Every comparison has the member's own error in it, the more of it the fewer its trials are.
+        // Every comparison contains the member's own error; its part is the larger, the fewer trials the member has.
         let share = |rival: usize| (trials[rival] as f64 / (trials[rival] + trials[member]).max(1) as f64).sqrt();
         let shares = counted(rivals.iter().map(|(rival, _)| share(*rival)).collect());
         let known = quantiles.iter().find(|(of, at, _)| *of == shares && *at == df).map(|(.., quantile)| *quantile);
@@ -137,12 +137,12 @@ pub fn not_told_apart(
     (0..trials.len()).map(&mut may_be).collect()
 }
 
-/// What the quantile of the largest of several t statistics lies between: that of one comparison, and Bonferroni's.
+/// Returns the bracket of the quantile of the largest of several t statistics: the quantile of one comparison, and Bonferroni's.
 fn bracket(rivals: usize, df: f64, probability: f64) -> (f64, f64) {
     (t_quantile(probability, df), t_quantile(1.0 - (1.0 - probability) / rivals.max(1) as f64, df))
 }
 
-/// What the largest of several t statistics stays below with a probability (Dunnett 1955, one-sided), where each compares another member with
+/// Returns the quantile of the largest of several t statistics (Dunnett 1955, one-sided), each of which compares another member with
 /// the same one: the statistics a and b correlate by `shares[a] * shares[b]`, each share in [0, 1). It lies between the t quantile of
 /// one comparison and that of Bonferroni.
 pub fn dunnett_quantile(shares: &[f64], df: f64, probability: f64) -> f64 {
@@ -158,7 +158,7 @@ fn counted(mut shares: Vec<f64>) -> Vec<Share> {
     shares.chunk_by(|a, b| a == b).map(|equal| (equal[0], equal.len() as i32)).collect()
 }
 
-/// [`dunnett_quantile`] of shares with how many statistics have each.
+/// Returns [`dunnett_quantile`] for shares with the number of statistics that have each.
 fn quantile_of(shares: &[Share], df: f64, probability: f64) -> f64 {
     let rivals = shares.iter().map(|(_, count)| *count as usize).sum();
     let (mut low, mut high) = bracket(rivals, df, probability);
@@ -168,7 +168,7 @@ fn quantile_of(shares: &[Share], df: f64, probability: f64) -> f64 {
     let spread = spreads(df);
     let above = |at: f64| probability_below(at, shares, &spread) - probability;
     let (mut at_low, mut at_high) = (above(low), above(high));
-    // The secant within the bracket; an end that stays is given half its weight (the Illinois rule), so that both move.
+    // The secant method within the bracket; an end that stays gets half its weight (the Illinois rule), so that both move.
     for _ in 0..SEARCH_STEPS {
         let middle = high - at_high * (high - low) / (at_high - at_low);
         if !middle.is_finite() || high - low < EXACT {
@@ -189,7 +189,7 @@ fn quantile_of(shares: &[Share], df: f64, probability: f64) -> f64 {
     high
 }
 
-/// The probability that all statistics stay below a value: over what the spread is found to be, and over the error that all share.
+/// Returns the probability that all statistics stay below a value: integrated over the estimated spread, and over the error that all share.
 fn probability_below(at: f64, shares: &[Share], spreads: &[(f64, f64)]) -> f64 {
     let step = 2.0 * NORMAL_REACH / f64::from(NORMAL_STEPS);
     let shared: Vec<(f64, f64)> = (0..=NORMAL_STEPS)
@@ -206,11 +206,11 @@ fn probability_below(at: f64, shares: &[Share], spreads: &[(f64, f64)]) -> f64 {
     spreads.iter().map(|(spread, weight)| weight * over_shared(*spread)).sum()
 }
 
-/// What a standard deviation with these degrees of freedom is found to be, as a multiple of the true one, with weights that sum to 1.
+/// Returns the values of a standard deviation estimated with these degrees of freedom, as multiples of the true one, with weights that sum to 1.
 /// The steps are even in its logarithm x, whose density goes with exp(df (x - exp(2 x) / 2)).
 fn spreads(df: f64) -> Vec<(f64, f64)> {
     let deviation = 1.0 / (2.0 * df).sqrt();
-    // Below, the density falls off as exp(df x), which for few degrees of freedom reaches far.
+    // Below the centre the density falls off as exp(df x), which for few degrees of freedom reaches far.
     let (from, to) = (-(8.0 * deviation).max(20.0 / df), 8.0 * deviation.min(0.6));
     let step = (to - from) / f64::from(SPREAD_STEPS);
     let at = |place: i32| from + f64::from(place) * step;
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use crate::statistics::random::Random;
 
-    /// Roughly normal, mean 0 and standard deviation 1.
+    /// Returns a roughly normal number with mean 0 and standard deviation 1.
     fn normal(random: &mut Random) -> f64 {
         (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
     }
@@ -289,7 +289,7 @@ mod tests {
         }
     }
 
-    /// How often alternatives whose best cases are equally fast are told apart, in `count` runs of so many rounds.
+    /// Returns how often alternatives whose best cases are equally fast are distinguished, in `count` runs of `rounds` rounds.
     fn told_apart(of: &[f64], to: &[f64], noise: f64, rounds: u32, count: u32, random: &mut Random) -> u32 {
         let told = (0..count).filter(|_| {
             let shared: Vec<f64> = (0..rounds).map(|_| 0.1 * normal(random)).collect();

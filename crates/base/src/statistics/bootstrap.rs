@@ -1,6 +1,6 @@
 //! The bias-corrected and accelerated bootstrap interval (Efron 1987; Efron and Tibshirani 1993, chapter 14).
 //!
-//! Resampling is the caller's: it knows what a trial is. Invariant: the interval depends on the order of replicates in no way.
+//! Resampling is left to the caller, who knows what a trial is. Invariant: the interval does not depend on the order of replicates.
 
 use super::student::{normal_probability, normal_quantile};
 use super::summary::Interval;
@@ -18,14 +18,14 @@ pub struct Bca {
     pub shares: [f64; 2],
 }
 
-/// Differences below this share of the estimate are rounding, not differences.
+/// Share of the estimate below which differences are rounding.
 const ROUNDING: f64 = 1e-12;
 
-/// The interval of an estimate from replicates of it.
+/// Returns the interval of an estimate from replicates of it.
 ///
-/// `influences` says how the estimate answers to each single value: (mean of the jackknife - the estimate without the
+/// `influences` is the influence of each single value on the estimate: (mean of the jackknife - the estimate without the
 /// value) for one sample; with several samples each divided by its own sample's size times (size - 1). Only their
-/// proportions matter. None without replicates or when one is not finite.
+/// proportions matter. `None` without replicates or when one is not finite.
 pub fn bca(replicates: &[f64], estimate: f64, influences: &[f64], confidence: f64) -> Option<Bca> {
     if replicates.is_empty() || replicates.iter().any(|value| !value.is_finite()) {
         return None;
@@ -51,7 +51,7 @@ pub fn bca(replicates: &[f64], estimate: f64, influences: &[f64], confidence: f6
     Some(Bca { interval, bias, acceleration, shares })
 }
 
-/// The quantile of ascending values by linear interpolation (Hyndman and Fan 1996, type 7); not a number when empty.
+/// Returns the quantile of ascending values by linear interpolation (Hyndman and Fan 1996, type 7); not a number when empty.
 pub fn sorted_quantile(sorted: &[f64], quantile: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return f64::NAN };
     let place = quantile.clamp(0.0, 1.0) * last as f64;

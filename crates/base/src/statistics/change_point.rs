@@ -1,4 +1,4 @@
-//! Whether the level of a series changes on the way: the largest cumulated sum of its distances from its mean, against the same series in
+//! Tests whether the level of a series changes: the largest cumulated sum of its distances from its mean, against the same series in
 //! random orders.
 //!
 //! Main function: [`change_point`]. Invariants: its p counts the series itself among the shuffled ones, so that it is never 0; and its
@@ -9,22 +9,22 @@ use super::random::Random;
 /// The split of a series whose two sides differ most in level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Split {
-    /// Values before the change.
+    /// Number of values before the change.
     pub before: usize,
-    /// How far the sum of the values before it is from what their mean gives, in standard deviations of a random order.
+    /// Distance of the sum of the values before the change from its expectation by the mean, in standard deviations of a random order.
     pub distance: f64,
 }
 
-/// Each side of a split has at least two values.
+/// Smallest number of values on each side of a split.
 const SIDE_LEAST: usize = 2;
 
-/// The split with the largest cumulated sum of distances from the mean, each over its standard deviation in a random order, so that a
-/// change near an end is seen too; none below four values.
+/// Returns the split with the largest cumulated sum of distances from the mean, each over its standard deviation in a random order, so that a
+/// change near an end is seen too; `None` below four values.
 pub fn best_split(values: &[f64]) -> Option<Split> {
     best_of(&distances(values))
 }
 
-/// Values less their mean. Their ranks would find the same changes and place them nearer to the middle than they are.
+/// Returns the values less their mean. Ranks would find the same changes and place them nearer to the middle than they are.
 fn distances(values: &[f64]) -> Vec<f64> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     values.iter().map(|value| value - mean).collect()
@@ -48,8 +48,8 @@ fn best_of(distances: &[f64]) -> Option<Split> {
     best
 }
 
-/// The best split with its p from `shuffles` random orders of the series: how likely so large a distance is when the order means
-/// nothing. None below four values.
+/// Returns the best split with its p from `shuffles` random orders of the series: the probability of so large a distance if the order has no
+/// meaning. `None` below four values.
 pub fn change_point(values: &[f64], shuffles: u32, seed: u64) -> Option<(Split, f64)> {
     let mut shuffled = distances(values);
     let found = best_of(&shuffled)?;
@@ -59,7 +59,7 @@ pub fn change_point(values: &[f64], shuffles: u32, seed: u64) -> Option<(Split, 
         for last in (1..shuffled.len()).rev() {
             shuffled.swap(last, random.below(last + 1));
         }
-        // Sums in another order differ by rounding.
+        // Sums in different orders differ by rounding.
         as_large += u32::from(best_of(&shuffled).is_some_and(|split| split.distance >= found.distance * (1.0 - 1e-12)));
     }
     Some((found, f64::from(as_large) / f64::from(shuffles + 1)))
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn twenty_thousand_values_are_no_more_work_than_they_are_long() {
-        // With work of the third power, 19 orders of it would take days.
+        // With work of the third power, 19 random orders of this series would take days.
         let values: Vec<f64> =
             (0..20_000).map(|place| f64::from(place % 97) + if place < 9_000 { 0.0 } else { 20.0 }).collect();
         let (split, p) = change_point(&values, 19, 3).unwrap();

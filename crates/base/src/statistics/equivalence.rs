@@ -1,13 +1,13 @@
 //! Practical equivalence from summaries: two one-sided tests (Schuirmann 1987) of a ratio of means against a margin.
 //!
-//! Main function: [`equivalence_p`]. Invariant: being not different is never taken for being equal; that needs evidence of its own.
+//! Main function: [`equivalence_p`]. Invariant: the absence of a difference is never taken for equality, which needs evidence of its own.
 
 use super::student::two_sided_p;
 use super::t_test::Summary;
 
-/// The p of "the ratio of a's mean to b's lies outside 1 ± `margin`": the larger of the two one-sided p of Welch's test of
+/// Returns the p of "the ratio of a's mean to b's lies outside 1 ± `margin`": the larger of the two one-sided p of Welch's test of
 /// mean(a) - ratio × mean(b) at both ends of the margin. Below half the level, the interval of the ratio at confidence
-/// 1 - level lies within the margin. None below two values a side, when neither varies, or when b's mean is not above 0.
+/// 1 - level lies within the margin. `None` below two values a side, when neither varies, or when b's mean is not above 0.
 pub fn equivalence_p(a: Summary, b: Summary, margin: f64) -> Option<f64> {
     if a.n < 2 || b.n < 2 || b.mean <= 0.0 {
         return None;
@@ -37,7 +37,7 @@ mod tests {
     fn equal_means_are_equal_only_when_they_are_known_well_enough() {
         let close = |sd| equivalence_p(summary(100.0, sd, 10), summary(100.0, sd, 10), 0.05).unwrap();
         assert!(close(1.0) < 1e-6 && close(20.0) > 0.2, "{} {}", close(1.0), close(20.0));
-        // 104 of 100 is within 5 % by a hair, and known badly; 110 is not.
+        // 104 of 100 is barely within 5 %, and uncertain; 110 is not within it.
         assert!(equivalence_p(summary(104.0, 3.0, 10), summary(100.0, 3.0, 10), 0.05).unwrap() > 0.05);
         assert!(equivalence_p(summary(110.0, 1.0, 10), summary(100.0, 1.0, 10), 0.05).unwrap() > 0.999);
     }

@@ -2,7 +2,7 @@
 //!
 //! Invariant: adjusted values are in the order of the given ones, at most 1, and never below them.
 
-/// Bonferroni's adjustment: keeps the probability of any false finding in the family below the level, and so do intervals that are each
+/// Bonferroni's adjustment: keeps the probability of any false finding in the family below the level, as do intervals that are each
 /// at the level over the size of the family.
 pub fn bonferroni(p: &[f64]) -> Vec<f64> {
     p.iter().map(|one| (one * p.len() as f64).min(1.0)).collect()
@@ -32,7 +32,7 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// Places of the values, smallest value first.
+/// Returns the indexes of the values, smallest value first.
 fn ascending(p: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));

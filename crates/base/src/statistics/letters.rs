@@ -1,9 +1,9 @@
-//! Letter groups: alternatives that share a letter were not told apart (the insert-and-absorb algorithm of Piepho 2004).
+//! Letter groups: alternatives that share a letter are not distinguished (the insert-and-absorb algorithm of Piepho 2004).
 //!
 //! Main function: [`letters`]. Invariant: two alternatives share no letter exactly where they differ.
 
-/// The letters of `count` alternatives, best first, from whether each pair differs: `a`, `ab`, `b`. After `z` come `za`, `zb`.
-/// Alternatives that nothing tells apart all get `a`; empty without alternatives.
+/// Returns the letters of `count` alternatives, best first, from whether each pair differs: `a`, `ab`, `b`. After `z` come `za`, `zb`.
+/// Alternatives without any difference all get `a`; empty without alternatives.
 pub fn letters(count: usize, differs: impl Fn(usize, usize) -> bool) -> Vec<String> {
     let mut groups: Vec<Vec<bool>> = vec![vec![true; count]];
     for a in 0..count {
@@ -26,14 +26,14 @@ pub fn letters(count: usize, differs: impl Fn(usize, usize) -> bool) -> Vec<Stri
             groups = without_parts_of_others(split);
         }
     }
-    // The group with the best alternatives is the first.
+    // The group with the best alternatives comes first.
     groups.sort_by(|x, y| y.cmp(x));
     (0..count)
         .map(|member| (0..groups.len()).filter(|group| groups[*group][member]).map(name).collect::<String>())
         .collect()
 }
 
-/// The groups that no other one contains; of equal ones the first.
+/// Returns the groups that no other group contains; of equal ones the first.
 fn without_parts_of_others(groups: Vec<Vec<bool>>) -> Vec<Vec<bool>> {
     let is_part = |small: &[bool], large: &[bool]| small.iter().zip(large).all(|(inside, whole)| !inside || *whole);
     let keep = |place: usize| {

@@ -1,20 +1,20 @@
-//! The ratio of two medians with a bootstrap interval: for values with outliers, which a mean follows and a median does not.
+//! The ratio of two medians with a bootstrap interval: for values with outliers, which affect a mean and not a median.
 //!
-//! Main function: [`median_ratio`]. Invariants: no interval is given from so few values that resampling could not know their
-//! spread; and the values are put in order once, so that a resample takes time in proportion to its length.
+//! Main function: [`median_ratio`]. Invariants: no interval is given for so few values that resampling could not determine their
+//! spread; and the values are sorted once, so that a resample takes time in proportion to its length.
 
 use super::bootstrap::bca;
 use super::random::Random;
 use super::summary::Interval;
 
-/// Below this many values too few different resamples exist for the tails of a bootstrap.
+/// Smallest number of values for a bootstrap: with fewer, there are too few different resamples for its tails.
 const VALUES_LEAST: usize = 10;
-/// Resamples of a bootstrap.
+/// Number of resamples of a bootstrap.
 const RESAMPLES: usize = 2000;
 
-/// The median of the first values over that of the second ones, and its interval at a confidence in (0, 1): BCa over values,
-/// or over pairs when they come in pairs (then both sides are equally long). The interval is none below ten values a side.
-/// None without values or when a median is not above 0.
+/// Returns the median of the first values over that of the second ones, and its interval at a confidence in (0, 1): BCa over values,
+/// or over pairs when they come in pairs (then both sides are equally long). The interval is `None` below ten values a side.
+/// `None` without values or when a median is not above 0.
 pub fn median_ratio(
     of: &[f64],
     to: &[f64],
@@ -51,13 +51,13 @@ pub fn median_ratio(
     Some((estimate.exp(), interval))
 }
 
-/// The logarithm of the ratio of two medians; none where one is missing or not above 0.
+/// Returns the logarithm of the ratio of two medians; `None` where one is missing or not above 0.
 fn log(of: Option<f64>, to: Option<f64>) -> Option<f64> {
     let above_zero = |median: Option<f64>| median.filter(|centre| *centre > 0.0);
     Some((above_zero(of)? / above_zero(to)?).ln())
 }
 
-/// Values in order, and the place there of each of them.
+/// Sorted values, and the index of each value in their order.
 struct Ranked {
     sorted: Vec<f64>,
     place: Vec<u32>,
@@ -80,18 +80,18 @@ impl Ranked {
         middle(self.len(), |place| self.sorted[place])
     }
 
-    /// The median without one of the values.
+    /// Returns the median without one of the values.
     fn median_without(&self, number: usize) -> Option<f64> {
         let left_out = self.place[number] as usize;
         middle(self.len().checked_sub(1)?, |place| self.sorted[place + usize::from(place >= left_out)])
     }
 
-    /// How often each value was drawn, by its place: never yet.
+    /// Returns zeros to count how often each value was drawn, by its index in the order.
     fn nothing_drawn(&self) -> Vec<u32> {
         vec![0; self.len()]
     }
 
-    /// The median of as many values as there are, drawn so often by their places. Forgets the draws.
+    /// Returns the median of a resample from how often each value was drawn, and resets these numbers.
     fn median_of(&self, drawn: &mut [u32]) -> Option<f64> {
         let median = middle(self.len(), |place| {
             let mut seen = 0;
@@ -106,7 +106,7 @@ impl Ranked {
     }
 }
 
-/// The median of so many values, of which each is known by its place in their order; none without values.
+/// Returns the median of `count` values in ascending order, given by their index; `None` without values.
 fn middle(count: usize, at: impl Fn(usize) -> f64) -> Option<f64> {
     let middle = count / 2;
     match count {
@@ -116,7 +116,7 @@ fn middle(count: usize, at: impl Fn(usize) -> f64) -> Option<f64> {
     }
 }
 
-/// The jackknife's influence of each value, or of each pair.
+/// Returns the jackknife's influence of each value, or of each pair.
 fn influences(of: &Ranked, to: &Ranked, are_pairs: bool) -> Option<Vec<f64>> {
     let centred = |left: Vec<f64>| {
         let centre = left.iter().sum::<f64>() / left.len() as f64;
@@ -129,7 +129,7 @@ fn influences(of: &Ranked, to: &Ranked, are_pairs: bool) -> Option<Vec<f64>> {
     let (all_of, all_to) = (of.median(), to.median());
     let left_of: Option<Vec<f64>> = (0..of.len()).map(|number| log(of.median_without(number), all_to)).collect();
     let left_to: Option<Vec<f64>> = (0..to.len()).map(|number| log(all_of, to.median_without(number))).collect();
-    // As `bca` asks for with several samples: divided by size times (size - 1), up to a factor that both sides share.
+    // As `bca` requires for several samples: divided by size times (size - 1), up to a factor that both sides share.
     let scaled = |left: Vec<f64>| {
         let size = left.len() as f64;
         centred(left).into_iter().map(move |value| value / (size * (size - 1.0))).collect::<Vec<f64>>()

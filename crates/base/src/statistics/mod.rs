@@ -1,6 +1,6 @@
 //! Statistics: pure functions over trial values. The unit of analysis is the trial, never the operation.
 //!
-//! Main type: [`ratio::RatioEstimate`], what is said about two alternatives. Invariant: no input or output, no clock, no
+//! Main type: [`ratio::RatioEstimate`], the comparison of two alternatives. Invariant: no input or output, no clock, no
 //! hidden random source; equal values and equal seed give equal answers. Too few values give `None`, never a guess.
 
 pub mod batches;

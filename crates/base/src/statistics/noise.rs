@@ -1,9 +1,9 @@
-//! How noisy a study's cases are, and the intervals of their means that follow: one model for the rule that stops a case and for the
+//! The noise of a study's cases, and the resulting intervals of their means: one model for the rule that stops a case and for the
 //! interval that is shown.
 //!
 //! Main function: [`means`]. Each case's own variance is drawn towards that of all cases, by as much as its scatter is explained by the
-//! number of trials (empirical Bayes, after Smyth 2004); what the trials of a round share makes the cases' variances less than independent,
-//! and trials that follow each other alike make the trials so. Invariant: with a single case and nothing chosen it is the t-interval.
+//! number of trials (empirical Bayes, after Smyth 2004); a part of the noise that all trials of a round share makes the cases' variances dependent,
+//! and similarity of successive trials makes the trials dependent. Invariant: with a single case and nothing chosen it is the t-interval.
 
 use std::collections::BTreeMap;
 
@@ -18,20 +18,20 @@ pub type Series = Vec<(u32, f64)>;
 /// Whether the number of trials was decided by their values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopping {
-    /// No: as many as were asked for.
+    /// No: the number was fixed in advance.
     Fixed,
-    /// Yes: cases whose trials happened to agree ended first, so that their spread is not to be believed as it is.
+    /// Yes: cases whose trials happened to agree ended first, so that their observed spread is too small.
     Chosen,
 }
 
-/// A case whose trials agree by chance ends early. So the variance that is believed is one that is smaller than the true one with this
-/// probability only, where the number of trials was chosen.
+/// Where the number of trials was chosen: probability with which the assumed variance is below the true one. A case whose trials agree by
+/// chance ends early, so that its observed variance would be too small.
 const BELIEVED: f64 = 0.1;
-/// Degrees of freedom from which a correlation of successive trials can be told at all.
+/// Degrees of freedom from which a correlation of successive trials can be estimated.
 const CORRELATION_DF_LEAST: f64 = 9.0;
-/// A correlation is believed up to here: beyond, the trials say nothing about the mean.
+/// Largest correlation that is assumed: beyond it, the trials say nothing about the mean.
 const CORRELATION_MOST: f64 = 0.9;
-/// Degrees of freedom that stand for certain knowledge.
+/// Degrees of freedom that represent certain knowledge.
 const CERTAIN_DF: f64 = 1e4;
 
 /// The mean of a case and its interval.
@@ -45,10 +45,10 @@ pub struct CaseMean {
     pub half_width: f64,
 }
 
-/// The standard error of a case's mean, relative to it, with what is known of that.
+/// The relative standard error of a case's mean, with its degrees of freedom.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CaseError {
-    /// The standard error as a share of the mean; of the mean logarithm as it is.
+    /// The standard error as a share of the mean; for a mean logarithm, the standard error itself.
     pub share: f64,
     /// Degrees of freedom.
     pub df: f64,
@@ -82,7 +82,7 @@ impl Deviations {
     }
 }
 
-/// The means of a study's cases with 95 % intervals; none for a case with fewer than two trials or a mean that is not above 0.
+/// Returns the means of a study's cases with 95 % intervals; `None` for a case with fewer than two trials or a mean that is not above 0.
 pub fn means(cases: &[Series], stopping: Stopping) -> Vec<Option<CaseMean>> {
     let errors = pooled(cases.iter().map(Deviations::from_mean).collect(), stopping);
     let of_case = |(series, error): (&Series, Option<CaseError>)| {
@@ -94,15 +94,15 @@ pub fn means(cases: &[Series], stopping: Stopping) -> Vec<Option<CaseMean>> {
     cases.iter().zip(errors).map(of_case).collect()
 }
 
-/// The 95 % intervals of the means of figures that may be 0: those of [`means`], and of a case that was never above 0 that of its own trials
-/// alone, because it has no noise in proportion to its mean. None below two trials.
+/// Returns the 95 % intervals of the means of figures that may be 0: those of [`means`], but for a case that was never above 0 the interval of its
+/// own trials alone, because it has no noise in proportion to its mean. `None` below two trials.
 pub fn intervals(cases: &[Series], stopping: Stopping) -> Vec<Option<Interval>> {
     let own = |series: &Series| t_interval(&series.iter().map(|(_, value)| *value).collect::<Vec<_>>(), 0.95);
     let found = means(cases, stopping);
     cases.iter().zip(found).map(|(series, found)| found.map(|found| found.interval).or_else(|| own(series))).collect()
 }
 
-/// The standard errors of the mean logarithms of a study's cases; none for a case with fewer than two trials or one that is not above 0.
+/// Returns the standard errors of the mean logarithms of a study's cases; `None` for a case with fewer than two trials or one that is not above 0.
 pub fn log_errors(cases: &[Series], stopping: Stopping) -> Vec<Option<CaseError>> {
     pooled(cases.iter().map(Deviations::of_logarithms).collect(), stopping)
 }
@@ -121,14 +121,14 @@ fn centre(series: &Series) -> Option<f64> {
     mean(&series.iter().map(|(_, value)| *value).collect::<Vec<_>>())
 }
 
-/// What all cases say about the noise of each.
+/// The noise of all cases together, as knowledge about each.
 struct Pool {
     variance: f64,
-    /// How much that is worth beside a case's own degrees of freedom.
+    /// Weight of that knowledge, in degrees of freedom beside a case's own.
     prior_df: f64,
     /// Degrees of freedom of the pooled variance.
     df: f64,
-    /// How much more the mean of trials varies because successive ones are alike.
+    /// Factor by which the variance of a mean is larger because successive trials are alike.
     inflation: f64,
 }
 
@@ -142,13 +142,13 @@ impl Pool {
         }
         let count = cases.len() as f64;
         let shared = shared(cases, squares, df_all, stopping);
-        // Two cases' variances correlate by the square of what their trials share.
+        // The variances of two cases correlate by the square of the share that their trials have in common.
         let df = df_all / count / (1.0 / count + (1.0 - 1.0 / count) * shared.powi(2));
         let prior = Prior::of(cases, variance, shared);
         Pool { variance: prior.variance, prior_df: prior.df.min(df), df, inflation: inflation(cases, squares, df) }
     }
 
-    /// The variance of a case's relative deviations, and its degrees of freedom.
+    /// Returns the variance of a case's relative deviations, and its degrees of freedom.
     fn variance(&self, case: &Deviations) -> (f64, f64) {
         let own = case.df();
         if self.prior_df == 0.0 {
@@ -159,8 +159,8 @@ impl Pool {
     }
 }
 
-/// The share of the variance that the trials of a round have in common: the excess of the rounds' mean squares over the rest. Where trials
-/// were chosen, the most that it may well be: rounds that happened to be alike make all cases end early.
+/// Returns the share of the variance that the trials of a round have in common: the excess of the rounds' mean squares over the rest. Where the
+/// number of trials was chosen, an upper bound of it: rounds that happened to be alike make all cases end early.
 fn shared(cases: &[&Deviations], squares: f64, df_all: f64, stopping: Stopping) -> f64 {
     let mut rounds: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
     for (round, deviation) in cases.iter().flat_map(|case| &case.all) {
@@ -181,18 +181,18 @@ fn shared(cases: &[&Deviations], squares: f64, df_all: f64, stopping: Stopping) 
     if between > 0.0 { between / (between + rest) } else { 0.0 }
 }
 
-/// What is known of a case's variance before its own trials.
+/// Knowledge about a case's variance before its own trials.
 struct Prior {
     variance: f64,
     df: f64,
 }
 
 impl Prior {
-    /// By the moments of ln s² (Smyth 2004, section 6.2). Where cases differ in noise, his variance is that of a usual case, and the mean of
-    /// all is that of the noisiest; but cases that have not met a slow trial yet look calm too. So it lies half way between them.
+    /// Estimates the prior by the moments of ln s² (Smyth 2004, section 6.2). Where cases differ in noise, Smyth's variance is that of a usual case, and the
+    /// mean over all cases is that of the noisiest; but cases without a slow trial so far look calm too. So the prior lies half way between them.
     fn of(cases: &[&Deviations], variance: f64, shared: f64) -> Prior {
         let half = |case: &Deviations| case.df() / 2.0;
-        // A case that never varied has no logarithm; it is taken for one of very little noise.
+        // A case that never varied has no logarithm; it counts as a case of very little noise.
         let logs: Vec<f64> = cases
             .iter()
             .map(|case| (case.squares / case.df()).max(1e-12).ln() + half(case).ln() - digamma(half(case)))
@@ -201,7 +201,7 @@ impl Prior {
         let scatter = logs.iter().map(|log| (log - centre).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0);
         let expected = cases.iter().map(|case| trigamma(half(case))).sum::<f64>() / cases.len() as f64;
         let excess = scatter - expected * (1.0 - shared.powi(2));
-        // trigamma falls from infinity to 0: the place where it is the excess, by halving.
+        // trigamma falls from infinity to 0: bisection finds where it equals the excess.
         let (mut low, mut high) = (1e-3_f64, CERTAIN_DF / 2.0);
         if excess <= trigamma(high) {
             return Prior { variance, df: CERTAIN_DF };
@@ -215,7 +215,7 @@ impl Prior {
     }
 }
 
-/// The second derivative of ln Γ: by its asymptotic series (Abramowitz and Stegun 6.4.12), after stepping up to where it holds.
+/// Returns the second derivative of ln Γ: by its asymptotic series (Abramowitz and Stegun 6.4.12), after stepping up to where the series holds.
 fn trigamma(mut x: f64) -> f64 {
     let mut sum = 0.0;
     while x < 8.0 {
@@ -226,14 +226,14 @@ fn trigamma(mut x: f64) -> f64 {
     sum + 1.0 / x + y / 2.0 + y / x * (1.0 / 6.0 - y * (1.0 / 30.0 - y / 42.0))
 }
 
-/// The factor from a variance to the one that is believed: df over the [`BELIEVED`] quantile of χ² (Wilson and Hilferty 1931, which
+/// Returns the factor from a variance to its upper bound: df over the [`BELIEVED`] quantile of χ² (Wilson and Hilferty 1931, which
 /// errs to the careful side below four degrees of freedom).
 fn believed(df: f64) -> f64 {
     let ninth = 2.0 / (9.0 * df);
     (1.0 - ninth + normal_quantile(BELIEVED) * ninth.sqrt()).max(0.05).powi(-3)
 }
 
-/// From the correlation of a case's successive trials, pooled over the cases and corrected for what taking the mean out does to it
+/// Returns the variance inflation by the correlation r of a case's successive trials, pooled over the cases and corrected for removing the mean
 /// (Kendall 1954): (1 + r) / (1 - r), as for a process that remembers its last value. Never below 1.
 fn inflation(cases: &[&Deviations], squares: f64, df: f64) -> f64 {
     let trials = cases.iter().map(|case| case.all.len()).sum::<usize>() as f64 / cases.len().max(1) as f64;
@@ -316,7 +316,7 @@ mod tests {
         let series = cases(&mut Random::new(5), &[0.001, 0.002, 0.2, 0.4, 0.001, 0.3], 30);
         for (case, found) in series.iter().zip(means(&series, Stopping::Fixed)) {
             let alone = means(std::slice::from_ref(case), Stopping::Fixed)[0].unwrap().half_width;
-            // The calmest is one of a thousandth beside one of two fifths.
+            // The calmest case has a noise of a thousandth beside one of two fifths.
             let found = found.unwrap().half_width;
             assert!((0.75..3.0).contains(&(found / alone)), "{found} {alone}");
         }

@@ -1,25 +1,25 @@
 //! Intervals of quantiles from order statistics: free of any assumption about the distribution.
 //!
-//! Invariant: the ranks stay within 1..=n; an interval that would need more values than there are is refused.
+//! Invariant: the ranks stay within 1..=n; an interval that would need more values than there are is `None`.
 
 use statrs::function::beta::beta_reg;
 use statrs::function::gamma::ln_gamma;
 
 use super::summary::Interval;
 
-/// The 1-based ranks whose values enclose a quantile, and the probability with which they do.
+/// The 1-based ranks whose values enclose a quantile, and the probability that they do.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct QuantileRanks {
     /// Rank of the lower end.
     pub low: usize,
     /// Rank of the upper end.
     pub high: usize,
-    /// Probability that the quantile lies between them, at least the confidence asked for up to rounding of ranks.
+    /// Probability that the quantile lies between them, at least the requested confidence up to rounding of ranks.
     pub coverage: f64,
 }
 
-/// Ranks of a distribution-free interval of the `quantile` (0..1) of `n` independent values: the number of values below
-/// the quantile is binomial. None when n is too small for the confidence.
+/// Returns the ranks of a distribution-free interval of the `quantile` (0..1) of `n` independent values: the number of values below
+/// the quantile is binomial. `None` when n is too small for the confidence.
 pub fn quantile_ranks(n: usize, quantile: f64, confidence: f64) -> Option<QuantileRanks> {
     if n == 0 || !(quantile > 0.0 && quantile < 1.0) {
         return None;
@@ -45,7 +45,7 @@ pub fn quantile_ranks(n: usize, quantile: f64, confidence: f64) -> Option<Quanti
     Some(QuantileRanks { low, high, coverage: cumulative[high - 1] - cumulative[low - 1] })
 }
 
-/// The interval itself; none when there are too few values for the confidence.
+/// Returns the interval itself; `None` when there are too few values for the confidence.
 pub fn quantile_interval(values: &[f64], quantile: f64, confidence: f64) -> Option<Interval> {
     let ranks = quantile_ranks(values.len(), quantile, confidence)?;
     let mut sorted = values.to_vec();
@@ -53,14 +53,14 @@ pub fn quantile_interval(values: &[f64], quantile: f64, confidence: f64) -> Opti
     Some(Interval { low: sorted[ranks.low - 1], high: sorted[ranks.high - 1] })
 }
 
-/// The upper end of the one-sided interval of a probability: what happened `count` times of `n` has at most this share, with that confidence (Clopper and Pearson
-/// 1934). Where it never happened this is 1 - (1 - confidence)^(1/n), about 3/n at 95 %: the rule of three. 1 without any try.
+/// Returns the upper end of the one-sided interval of a probability: an event seen `count` times in `n` has at most this probability, with that confidence (Clopper and Pearson
+/// 1934). For a count of 0 this is 1 - (1 - confidence)^(1/n), about 3/n at 95 %: the rule of three. 1 where `n` is 0.
 pub fn share_at_most(n: u64, count: u64, confidence: f64) -> f64 {
     if count >= n {
         return 1.0;
     }
     let (a, b) = (count as f64 + 1.0, (n - count) as f64);
-    // The share of which so few would happen with a probability of 1 - confidence; found by halving.
+    // The probability at which so few events have a probability of 1 - confidence; found by bisection.
     let (mut low, mut high) = (0.0_f64, 1.0_f64);
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(low, high);
@@ -73,7 +73,7 @@ pub fn share_at_most(n: u64, count: u64, confidence: f64) -> f64 {
     high
 }
 
-/// Steps until nothing is left between two numbers.
+/// Number of bisections after which no number is left between the two ends.
 const HALVINGS: u32 = 60;
 
 fn binomial_probability(n: usize, count: usize, probability: f64) -> f64 {
@@ -93,7 +93,7 @@ mod tests {
             assert!((share_at_most(n, 0, 0.95) - exact).abs() < 1e-9, "{n}");
         }
         assert!((share_at_most(300, 0, 0.95) - 0.01).abs() < 1e-4);
-        // By summing the binomial in exact integers, and halving.
+        // Computed with exact integers for the binomial sum, and bisection.
         assert!((share_at_most(50, 3, 0.95) - 0.147_837_176).abs() < 1e-8, "{}", share_at_most(50, 3, 0.95));
         assert_eq!((share_at_most(5, 5, 0.95), share_at_most(0, 0, 0.95)), (1.0, 1.0));
     }

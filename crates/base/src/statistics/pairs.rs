@@ -1,24 +1,24 @@
-//! Many cases, each of which is compared with each other: what a comparison needs of a case is found once, and not once for each of its pairs.
+//! Comparison of many cases, each with each other: the figures of a case are computed once, rather than once for each of its pairs.
 //!
-//! Main type: [`Case`]. Invariant: a comparison is that of [`matched_ratio`], but for rounding.
+//! Main type: [`Case`]. Invariant: a comparison equals that of [`matched_ratio`], except for rounding.
 
 use super::best::Difference;
 use super::ratio::{TrialValue, is_comparable, matched_ratio};
 use super::rounds::ROUNDS_LEAST;
 use super::summary::{mean, sample_sd};
 
-/// The trials of a case with what comparisons need of them.
+/// The trials of a case with the figures that comparisons need.
 #[derive(Debug, Clone)]
 pub struct Case<'a> {
     trials: &'a [TrialValue],
-    /// Round, place in the order of execution, and logarithm, by round; none where a trial has no place or a round several.
+    /// Round, position in the order of execution, and logarithm, by round; `None` where a trial has no position or a round has several trials.
     by_round: Option<Vec<(u32, u64, f64)>>,
-    /// Mean of the logarithms and the variance of that; none where the case has no part in ratios.
+    /// Mean of the logarithms and the variance of that mean; `None` where the case cannot be part of a ratio.
     alone: Option<(f64, f64)>,
 }
 
 impl<'a> Case<'a> {
-    /// What is to be known of a case.
+    /// Computes the figures of a case.
     pub fn new(trials: &'a [TrialValue]) -> Self {
         let placed = |trial: &TrialValue| trial.place.map(|(round, at)| (round, at, trial.value.ln()));
         let mut by_round: Option<Vec<(u32, u64, f64)>> = trials.iter().map(placed).collect();
@@ -29,7 +29,7 @@ impl<'a> Case<'a> {
         Case { trials, by_round, alone: is_comparable(trials).then(alone).flatten() }
     }
 
-    /// How this case is larger than another; none where one of them has no part in ratios.
+    /// Returns by how much this case is larger than another; `None` where one of them cannot be part of a ratio.
     pub fn over(&self, other: &Case<'_>) -> Option<Difference> {
         let ((of, of_part), (to, to_part)) = (self.alone?, other.alone?);
         if let (Some(own), Some(others)) = (&self.by_round, &other.by_round) {
@@ -50,13 +50,13 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Whether each round that two cases share ended before the next one began.
+/// Returns whether each round that two cases share ended before the next one began.
 fn are_in_order(of: &[(u32, u64, f64)], to: &[(u32, u64, f64)]) -> bool {
     let (ends, begins) = (of.iter().zip(to), of.iter().zip(to).skip(1));
     ends.zip(begins).all(|((a, b), (c, d))| a.1.max(b.1) < c.1.min(d.1))
 }
 
-/// The paired t-test, which the model of case and round is where both cases have a trial in every round.
+/// Computes the paired t-test, to which the model of case and round reduces where both cases have a trial in every round.
 fn by_round(of: &[(u32, u64, f64)], to: &[(u32, u64, f64)]) -> Difference {
     let differences = || of.iter().zip(to).map(|(a, b)| a.2 - b.2);
     let count = of.len() as f64;
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn a_pair_is_compared_as_every_ratio_is() {
         let mut random = Random::new(9);
-        // Interleaved rounds; fewer of them; one after the other; rounds of which one case lacks some; without rounds.
+        // Interleaved rounds; fewer of them; one after the other; rounds that one case partly lacks; without rounds.
         type Place = fn(u32, u64) -> Option<(u32, u64)>;
         let places: [Place; 4] = [
             |round, case| Some((round, 2 * u64::from(round) + case)),

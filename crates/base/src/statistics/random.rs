@@ -11,13 +11,13 @@ pub struct Random {
 }
 
 impl Random {
-    /// A source whose sequence is decided by the seed; every seed is as good as any other.
+    /// Creates a source whose sequence is decided by the seed; every seed is as good as any other.
     pub fn new(seed: u64) -> Self {
         let mut seeding = Stream::seeded(seed);
         Random { state: std::array::from_fn(|_| seeding.word()) }
     }
 
-    /// The next 64 random bits.
+    /// Returns the next 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = self.state;
         let result = a.wrapping_add(d).rotate_left(23).wrapping_add(a);
@@ -26,12 +26,12 @@ impl Random {
         result
     }
 
-    /// A number in `0..bound`, each as likely up to a bias below `bound` / 2^64; 0 for a bound of 0.
+    /// Returns a number in `0..bound`, each equally likely up to a bias below `bound` / 2^64; 0 for a bound of 0.
     pub fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.next_u64()) * bound as u128) >> 64) as usize
     }
 
-    /// A number in `[0, 1)`, with 53 random bits.
+    /// Returns a number in `[0, 1)`, with 53 random bits.
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }

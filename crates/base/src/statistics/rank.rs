@@ -1,4 +1,4 @@
-//! Rank statistics: comparisons that do not care how values are distributed, and robust sizes of a difference.
+//! Rank statistics: comparisons that do not depend on the distribution of values, and sizes of a difference that outliers hardly affect.
 //!
 //! Invariant: only the order of values decides U, p and delta; ties count half.
 
@@ -11,16 +11,16 @@ use super::summary::median;
 pub struct MannWhitney {
     /// Number of pairs in which a's value is the larger, ties counted half.
     pub u: f64,
-    /// Two-sided p.
+    /// Two-sided p of the test.
     pub p: f64,
     /// Whether p was counted exactly; otherwise it is the normal approximation with corrections for ties and continuity.
     pub exact: bool,
 }
 
-/// Up to this many pairs p is counted exactly.
+/// Largest number of pairs for which p is counted exactly.
 const PAIRS_EXACT: usize = 2500;
 
-/// Mann-Whitney test of two groups; none when one is empty.
+/// Computes the Mann-Whitney test of two groups; `None` when one is empty.
 pub fn mann_whitney(a: &[f64], b: &[f64]) -> Option<MannWhitney> {
     if a.is_empty() || b.is_empty() {
         return None;
@@ -38,18 +38,18 @@ pub fn mann_whitney(a: &[f64], b: &[f64]) -> Option<MannWhitney> {
     Some(MannWhitney { u, p, exact: false })
 }
 
-/// Cliff's delta: the share of pairs in which a's value is larger less the share in which it is smaller, -1..1; none when
+/// Returns Cliff's delta: the share of pairs in which a's value is larger less the share in which it is smaller, -1..1; `None` when
 /// a group is empty.
 pub fn cliffs_delta(a: &[f64], b: &[f64]) -> Option<f64> {
     if a.is_empty() || b.is_empty() { None } else { Some(2.0 * pairs_won(a, b) / (a.len() * b.len()) as f64 - 1.0) }
 }
 
-/// Hodges-Lehmann shift: the median of all differences a - b; none when a group is empty.
+/// Returns the Hodges-Lehmann shift: the median of all differences a - b; `None` when a group is empty.
 pub fn hodges_lehmann(a: &[f64], b: &[f64]) -> Option<f64> {
     median_difference(a, b)
 }
 
-/// Median of a over the median of b; none when a group is empty or b's median is zero.
+/// Returns the median of a over the median of b; `None` when a group is empty or b's median is zero.
 pub fn ratio_of_medians(a: &[f64], b: &[f64]) -> Option<f64> {
     Some(median(a)? / median(b).filter(|centre| *centre != 0.0)?)
 }
@@ -66,7 +66,7 @@ fn pairs_won(a: &[f64], b: &[f64]) -> f64 {
     a.iter().map(won).sum()
 }
 
-/// Twice the mid-rank of every value, a's first: whole numbers even with ties.
+/// Returns twice the mid-rank of every value, a's first: whole numbers even with ties.
 fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     let mut sorted: Vec<f64> = a.iter().chain(b).copied().collect();
     sorted.sort_by(f64::total_cmp);
@@ -78,7 +78,7 @@ fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
     a.iter().chain(b).map(|value| rank_of(*value)).collect()
 }
 
-/// Counts, over all ways to draw `size` of the ranks, how many sums are at least as far from the expected sum as the one
+/// Returns the exact p: counts, over all ways to draw `size` of the ranks, the sums that are at least as far from the expected sum as the one
 /// observed. Counts are kept as shares, so they do not overflow.
 fn exact_p(doubled: &[usize], size: usize) -> f64 {
     let total: usize = doubled.iter().sum();

@@ -11,29 +11,29 @@ use super::student::{t_quantile, two_sided_p};
 use super::summary::{Interval, mean, sample_sd};
 use super::t_test::Summary;
 
-/// A ratio with what is known about it.
+/// A ratio with its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RatioEstimate {
     /// The ratio.
     pub ratio: f64,
     /// Standard error of its logarithm.
     pub log_se: f64,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of that standard error.
     pub df: f64,
-    /// Its 95 % interval.
+    /// 95 % interval of the ratio.
     pub interval: Interval,
-    /// Two-sided p of the ratio being 1.
+    /// Two-sided p of the hypothesis that the ratio is 1.
     pub p: f64,
-    /// Rounds in which both sides were measured, where what the trials of a round share was taken out.
+    /// Number of rounds in which both sides were measured, where the effect that a round's trials share was removed; `None` otherwise.
     pub rounds: Option<usize>,
-    /// Trials in the numerator.
+    /// Number of trials in the numerator.
     pub n_of: usize,
-    /// Trials in the denominator.
+    /// Number of trials in the denominator.
     pub n_to: usize,
 }
 
 impl RatioEstimate {
-    /// The estimate from a logarithm, its standard error and the degrees of freedom of that.
+    /// Creates the estimate from a logarithm, its standard error and the degrees of freedom of that error.
     pub fn of_log(log: f64, log_se: f64, df: f64, (n_of, n_to): (usize, usize)) -> Self {
         let p = if log_se > 0.0 { two_sided_p(log / log_se, df) } else { f64::from(u8::from(log == 0.0)) };
         let (ratio, rounds) = (log.exp(), None);
@@ -42,14 +42,14 @@ impl RatioEstimate {
         RatioEstimate { interval: unbounded.interval_at(0.95), ..unbounded }
     }
 
-    /// The t-interval of the logarithm at a confidence in (0, 1): 1 - 0.05 / m, as for m comparisons that are judged together.
+    /// Returns the t-interval of the ratio at a confidence in (0, 1), such as 1 - 0.05 / m for m comparisons that are judged together.
     pub fn interval_at(&self, confidence: f64) -> Interval {
         let half = if self.log_se > 0.0 { t_quantile(0.5 + confidence / 2.0, self.df) * self.log_se } else { 0.0 };
         Interval { low: self.ratio * (-half).exp(), high: self.ratio * half.exp() }
     }
 }
 
-/// The ratio of two cases whose trials had nothing to do with each other, as those of two runs, each with the error that the noise of its
+/// Returns the ratio of two cases whose trials are independent, such as those of two runs, each with the error that the noise of its
 /// own study gives ([`super::noise::log_errors`]).
 pub fn apart_ratio(
     (of, of_error): (&[TrialValue], CaseError),
@@ -63,13 +63,13 @@ pub fn apart_ratio(
     Some(RatioEstimate::of_log(log(of)? - log(to)?, variance.sqrt(), df, (of.len(), to.len())))
 }
 
-/// Whether the trials of a case have a part in ratios: two of them at least, and all above 0.
+/// Returns whether the trials of a case can be part of a ratio: at least two of them, and all above 0.
 pub fn is_comparable(trials: &[TrialValue]) -> bool {
     trials.len() >= 2 && trials.iter().all(|trial| trial.value > 0.0 && trial.value.is_finite())
 }
 
-/// The weighted ratio of cases. Where trials were interleaved by rounds, what a round's trials share is taken out ([`rounds`]); else the
-/// cases are independent samples, as in Welch's test. None when a case has fewer than two trials or a trial that is not above 0.
+/// Returns the weighted ratio of cases. Where trials were interleaved by rounds, the effect that a round's trials share is removed ([`rounds`]); otherwise
+/// the cases are independent samples, as in Welch's test. `None` when a case has fewer than two trials or a trial that is not above 0.
 pub fn weighted_ratio(cells: &[Cell<'_>]) -> Option<RatioEstimate> {
     if cells.is_empty() || !cells.iter().all(|cell| is_comparable(cell.trials)) {
         return None;
@@ -84,8 +84,8 @@ pub fn weighted_ratio(cells: &[Cell<'_>]) -> Option<RatioEstimate> {
     Some(RatioEstimate::of_log(log, log_se, df, counts))
 }
 
-/// The geometric mean of the ratios of matched cases, each pair (numerator, denominator) weighing the same. None without
-/// pairs, and as [`weighted_ratio`].
+/// Returns the geometric mean of the ratios of matched cases, with equal weights for all pairs (numerator, denominator). `None` without
+/// pairs, and where [`weighted_ratio`] is `None`.
 pub fn matched_ratio(pairs: &[(&[TrialValue], &[TrialValue])]) -> Option<RatioEstimate> {
     let weight = 1.0 / pairs.len() as f64;
     let cells: Vec<Cell<'_>> =
@@ -93,7 +93,7 @@ pub fn matched_ratio(pairs: &[(&[TrialValue], &[TrialValue])]) -> Option<RatioEs
     weighted_ratio(&cells)
 }
 
-/// The geometric mean of ratios of which each is one trial's own. None below two ratios or when one is not above 0.
+/// Returns the geometric mean of ratios, each of which comes from one trial. `None` below two ratios or when one is not above 0.
 pub fn geometric_ratio(ratios: &[f64]) -> Option<RatioEstimate> {
     if !ratios.iter().all(|ratio| *ratio > 0.0) {
         return None;
@@ -103,13 +103,13 @@ pub fn geometric_ratio(ratios: &[f64]) -> Option<RatioEstimate> {
     Some(RatioEstimate::of_log(centre, sample_sd(&logs)? / (count as f64).sqrt(), count as f64 - 1.0, (count, count)))
 }
 
-/// [`fieller_of`] the two samples' summaries.
+/// Returns [`fieller_of`] the two samples' summaries.
 pub fn fieller(of: &[f64], to: &[f64]) -> Option<(f64, Interval)> {
     fieller_of(Summary::of(of)?, Summary::of(to)?)
 }
 
-/// The ratio of two means with Fieller's 95 % interval, in the form of Kalibera and Jones (2013, section 7): from the
-/// half-widths of the two means' own intervals. None below two values a side, or when the denominator's interval
+/// Returns the ratio of two means with Fieller's 95 % interval, in the form of Kalibera and Jones (2013, section 7): from the
+/// half-widths of the two means' own intervals. `None` below two values a side, or when the denominator's interval
 /// reaches 0, because the ratio then has no bounded interval.
 pub fn fieller_of(of: Summary, to: Summary) -> Option<(f64, Interval)> {
     if of.n < 2 || to.n < 2 {
@@ -126,7 +126,7 @@ pub fn fieller_of(of: Summary, to: Summary) -> Option<(f64, Interval)> {
     Some((of.mean / to.mean, Interval { low: (product - root) / below, high: (product + root) / below }))
 }
 
-/// The logarithm, its standard error, and the degrees of freedom after Welch and Satterthwaite.
+/// Returns the logarithm, its standard error, and the degrees of freedom after Welch and Satterthwaite.
 fn welch(cells: &[Cell<'_>]) -> Option<(f64, f64, f64)> {
     let (mut log, mut variance, mut fourth, mut df_all) = (0.0, 0.0, 0.0, 0.0);
     for cell in cells {
@@ -151,7 +151,7 @@ mod tests {
         values.into_iter().map(|value| TrialValue { place: None, value }).collect()
     }
 
-    /// Roughly normal values: sums of twelve uniform ones.
+    /// Returns roughly normal values: sums of twelve uniform ones.
     fn normal(random: &mut Random, mean: f64, sd: f64, n: usize) -> Vec<TrialValue> {
         values((0..n).map(|_| mean + sd * ((0..12).map(|_| random.unit()).sum::<f64>() - 6.0)))
     }

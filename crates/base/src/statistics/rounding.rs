@@ -1,12 +1,12 @@
-//! What rounding leaves open: a printed mean or standard deviation is known to half a unit of its last digit, and a p-value
-//! calculated from them no better.
+//! The uncertainty left by rounding: a printed mean or standard deviation is known to half a unit of its last digit, and a p-value
+//! calculated from them is no more certain.
 //!
 //! Main function: [`p_range`]. Invariant: the p of the figures as printed lies in the range.
 
 use super::summary::Interval;
 use super::t_test::{Summary, TTest};
 
-/// A summary as printed: the true figures lie within half a unit of the last digit.
+/// A printed summary: the true figures lie within half a unit of the last digit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Printed {
     /// The figures.
@@ -18,12 +18,12 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// Figures that were not rounded.
+    /// Creates a summary of figures that were not rounded.
     pub fn exact(summary: Summary) -> Self {
         Printed { summary, mean_unit: 0.0, sd_unit: 0.0 }
     }
 
-    /// How far the mean may be from the printed one.
+    /// Returns how far the mean may be from the printed one.
     fn mean_half(&self) -> f64 {
         self.mean_unit / 2.0
     }
@@ -34,8 +34,8 @@ impl Printed {
     }
 }
 
-/// The unit of the last digit of a number as written, as in 1 for `1010`, 0.1 for `12.0`, 1e-5 for `1.2e-4`. Trailing zeros of
-/// a whole number count as digits. None when it is no number.
+/// Returns the unit of the last digit of a number as written: 1 for `1010`, 0.1 for `12.0`, 1e-5 for `1.2e-4`. Trailing zeros of
+/// a whole number count as digits. `None` when it is not a number.
 pub fn unit_of(written: &str) -> Option<f64> {
     written.parse::<f64>().ok()?;
     let (digits, power) = match written.split_once(['e', 'E']) {
@@ -46,9 +46,9 @@ pub fn unit_of(written: &str) -> Option<f64> {
     Some(10_f64.powi(power - decimals))
 }
 
-/// The smallest and the largest p that a test gives for figures that round to the printed ones. p falls with the distance of
-/// the means and grows with the standard deviations, but for their part in the degrees of freedom; so ends and middle are
-/// tried of the distance and of both standard deviations. None when the printed figures have no p.
+/// Returns the smallest and the largest p that a test gives for figures that round to the printed ones. p falls with the distance of
+/// the means and grows with the standard deviations, apart from their part in the degrees of freedom; so ends and middle of the
+/// distance and of both standard deviations are tried. `None` when the printed figures have no p.
 pub fn p_range(a: Printed, b: Printed, test: impl Fn(Summary, Summary) -> Option<TTest>) -> Option<Interval> {
     let printed = test(a.summary, b.summary)?.p;
     let distance = (a.summary.mean - b.summary.mean).abs();
@@ -59,7 +59,7 @@ pub fn p_range(a: Printed, b: Printed, test: impl Fn(Summary, Summary) -> Option
             for sd_b in b.sds() {
                 let first = Summary { mean: distance, sd: sd_a, ..a.summary };
                 let second = Summary { mean: 0.0, sd: sd_b, ..b.summary };
-                // Without any spread there is no test; the p beside it has the same limit.
+                // Without any spread there is no test; the p of a tiny spread has the same limit.
                 if let Some(found) = test(first, second).filter(|found| found.p.is_finite()) {
                     range = Interval { low: range.low.min(found.p), high: range.high.max(found.p) };
                 }
@@ -69,7 +69,7 @@ pub fn p_range(a: Printed, b: Printed, test: impl Fn(Summary, Summary) -> Option
     Some(range)
 }
 
-/// Whether the means' order is certain in spite of rounding.
+/// Returns whether the order of the means is certain in spite of rounding.
 pub fn is_order_certain(a: Printed, b: Printed) -> bool {
     (a.summary.mean - b.summary.mean).abs() > a.mean_half() + b.mean_half()
 }

@@ -1,6 +1,6 @@
-//! The model of case + round: trials of a round share what the machine did at that time, and a ratio of cases need not answer for it.
+//! The model of case + round: trials of a round share the state of the machine at that time, and a ratio of cases should not depend on it.
 //!
-//! Main function: [`contrast`]. The logarithm of a value is its case's level, plus what its round shares, plus noise. What rounds share is
+//! Main function: [`contrast`]. The logarithm of a value is its case's level, plus the effect of its round, plus noise. The effects of rounds are
 //! taken as random with a variance estimated from the trials, so that a trial counts also where its round has no partner for it:
 //! little where rounds differ, fully where they do not. Invariant: with a trial of every case in every round it is the paired t-test.
 
@@ -11,7 +11,7 @@ use super::summary::mean;
 /// The value of one trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrialValue {
-    /// The trial's round and its place in the order of execution; none where rounds mean nothing.
+    /// The trial's round and its position in the order of execution; `None` where rounds have no meaning.
     pub place: Option<(u32, u64)>,
     /// The value.
     pub value: f64,
@@ -26,9 +26,9 @@ pub struct Cell<'a> {
     pub trials: &'a [TrialValue],
 }
 
-/// Below this many rounds that both sides have, a paired interval is wider than an unpaired one for want of degrees of freedom.
+/// Smallest number of rounds with both sides: with fewer, a paired interval is wider than an unpaired one for want of degrees of freedom.
 pub const ROUNDS_LEAST: usize = 5;
-/// Rounds differ at most this much more than trials of a round: beyond, a round without partners counts nothing to any digit shown.
+/// Largest ratio of the variance of rounds to that of trials within a round: beyond, a round without partners counts nothing to any digit shown.
 const SHARED_MOST: f64 = 1e4;
 
 /// A weighted sum of the cases' mean logarithms.
@@ -36,18 +36,18 @@ const SHARED_MOST: f64 = 1e4;
 pub struct Contrast {
     /// The sum.
     pub log: f64,
-    /// Its standard error: rounds are the unit.
+    /// Standard error of the sum, with rounds as the unit.
     pub log_se: f64,
-    /// Degrees of freedom of that.
+    /// Degrees of freedom of that standard error.
     pub df: f64,
     /// Rounds in which both sides have a trial.
     pub rounds: usize,
 }
 
-/// The logarithms of one round, each with the number of its cell.
+/// The logarithms of one round, each with the index of its cell.
 type Round = Vec<(usize, f64)>;
 
-/// The weighted sum; none where trials were not interleaved by rounds, or fewer than [`ROUNDS_LEAST`] rounds have both sides. The
+/// Returns the weighted sum; `None` where trials were not interleaved by rounds, or fewer than [`ROUNDS_LEAST`] rounds have both sides. The
 /// decision depends on when trials were executed and never on their values, so that it cannot favour a result.
 pub fn contrast(cells: &[Cell<'_>]) -> Option<Contrast> {
     let rounds = interleaved(cells)?;
@@ -75,13 +75,13 @@ pub fn contrast(cells: &[Cell<'_>]) -> Option<Contrast> {
         expected += variance;
         expected_squares += variance * variance;
     }
-    // Rounds that say little count little; with all alike this is their number.
+    // Rounds with little information count little; where all rounds are alike, this is their number.
     let effective = expected * expected / expected_squares;
     let variance = squares * effective / (effective - 1.0);
     Some(Contrast { log, log_se: variance.sqrt(), df: effective - 1.0, rounds: shared })
 }
 
-/// The values of two cases in the rounds that both have; none where [`contrast`] gives none for them.
+/// Returns the values of two cases in the rounds that both have; `None` where [`contrast`] returns `None` for them.
 pub fn shared_values(of: &[TrialValue], to: &[TrialValue]) -> Option<Vec<(f64, f64)>> {
     let rounds = interleaved(&[Cell { weight: 1.0, trials: of }, Cell { weight: -1.0, trials: to }])?;
     let both: Vec<(f64, f64)> = rounds
@@ -95,15 +95,15 @@ pub fn shared_values(of: &[TrialValue], to: &[TrialValue]) -> Option<Vec<(f64, f
     (both.len() >= ROUNDS_LEAST).then_some(both)
 }
 
-/// The trials by round; none where a trial has no place, a case has two in a round, or rounds were not executed one after the
-/// other: then a round is no moment that its trials share.
+/// Groups the trials by round; `None` where a trial has no position, a case has two trials in a round, or rounds were not executed one after the
+/// other: a round is then not a moment that its trials share.
 fn interleaved(cells: &[Cell<'_>]) -> Option<Vec<Round>> {
     let mut rounds: BTreeMap<u32, (Round, u64, u64)> = BTreeMap::new();
     for (number, cell) in cells.iter().enumerate() {
         for trial in cell.trials {
             let (round, at) = trial.place?;
             let (trials, first, last) = rounds.entry(round).or_insert((Round::new(), at, at));
-            // Cells come one after the other: a second trial of this one would be the last of the round.
+            // Cells are processed one after the other: a second trial of this cell would be the last of the round.
             if trials.last().is_some_and(|(other, _)| *other == number) {
                 return None;
             }
@@ -116,7 +116,7 @@ fn interleaved(cells: &[Cell<'_>]) -> Option<Vec<Round>> {
     in_order.then(|| rounds.into_iter().map(|(round, ..)| round).collect())
 }
 
-/// How much rounds differ in proportion to the noise within them, as variances: what the spread of the cases' trials exceeds the
+/// Returns the variance of rounds in proportion to that of the noise within them: the excess of the spread of the cases' trials over the
 /// residuals of case + round.
 fn shared_variance(rounds: &[Round], cells: usize) -> f64 {
     let fixed = Model { shared: SHARED_MOST, rounds: rounds.to_vec() };
@@ -148,19 +148,19 @@ fn shared_variance(rounds: &[Round], cells: usize) -> f64 {
     }
 }
 
-/// Generalised least squares with a variance of `shared` that the trials of a round share, in units of the noise's.
+/// Generalised least squares with a variance of `shared` that the trials of a round have in common, in units of the noise's variance.
 struct Model {
     shared: f64,
     rounds: Vec<Round>,
 }
 
 impl Model {
-    /// The part of a round's sum that is taken from each of its trials.
+    /// Returns the part of a round's sum that is subtracted from each of its trials.
     fn taken(&self, trials: usize) -> f64 {
         self.shared / (1.0 + self.shared * trials as f64)
     }
 
-    /// The right side of the normal equations of the cases' levels.
+    /// Returns the right side of the normal equations for the cases' levels.
     fn right(&self) -> Vec<f64> {
         let cells = self.rounds.iter().flatten().map(|(cell, _)| cell + 1).max().unwrap_or(0);
         let mut out = vec![0.0; cells];
@@ -171,7 +171,7 @@ impl Model {
         out
     }
 
-    /// The matrix of the normal equations times a vector.
+    /// Returns the matrix of the normal equations times a vector.
     fn times(&self, vector: &[f64]) -> Vec<f64> {
         let mut out = vec![0.0; vector.len()];
         for round in &self.rounds {
@@ -181,7 +181,7 @@ impl Model {
         out
     }
 
-    /// Solves the normal equations by conjugate gradients, which end after as many steps as there are cases, but for rounding.
+    /// Solves the normal equations by conjugate gradients, which end after as many steps as there are cases, except for rounding.
     fn solve(&self, right: &[f64]) -> Vec<f64> {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
         let mut found = vec![0.0; right.len()];
@@ -218,7 +218,7 @@ mod tests {
         (0..12).map(|_| random.unit()).sum::<f64>() - 6.0
     }
 
-    /// Trials of these rounds; `offset` is the place within the round.
+    /// Creates trials of these rounds; `offset` is the position within the round.
     fn trials(
         rounds: impl IntoIterator<Item = u32>,
         offset: u64,
@@ -229,7 +229,7 @@ mod tests {
         rounds.into_iter().map(trial).collect()
     }
 
-    /// Two cases of a true ratio of 1.25, the first of which ended earlier, on a machine that drifts.
+    /// Creates two cases with a true ratio of 1.25, the first of which ended earlier, on a machine that drifts.
     fn drifting(random: &mut Random, (first, second): (u32, u32), drift: f64, noise: f64) -> [Vec<TrialValue>; 2] {
         let shared: Vec<f64> = (0..second).map(|_| drift * normal(random)).collect();
         let mut value = |level: f64, round: u32| (level + shared[round as usize] + noise * normal(random)).exp();
@@ -266,7 +266,7 @@ mod tests {
             with += found.interval.half_width();
             without += of_pairs.interval.half_width();
         }
-        // Seven more trials of one side leave 0.71 of the variance, if it were known that rounds do not differ.
+        // Seven more trials of one side reduce the variance to 0.71, if it were known that rounds do not differ.
         assert!(with < 0.92 * without, "{with} {without}");
         let drifting = drifting(&mut Random::new(8), (6, 12), 0.5, 0.001);
         let of_pairs = estimate(&[drifting[0].clone(), drifting[1][..6].to_vec()]);
@@ -294,7 +294,7 @@ mod tests {
     #[test]
     fn equal_alternatives_are_told_apart_as_seldom_when_values_are_skewed() {
         let mut random = Random::new(9);
-        // The exponential of a normal value: a few are many times the usual one.
+        // The exponential of a normal value: a few values are many times the usual one.
         let told = (0..1000).filter(|_| {
             let [of, to] = [0, 1].map(|offset| trials(0..12, offset, |_| normal(&mut random).exp()));
             estimate(&[of, to]).p < 0.05
@@ -315,7 +315,7 @@ mod tests {
     fn matched_cases_share_the_drift_of_their_rounds() {
         let mut random = Random::new(12);
         let pairs: Vec<[Vec<TrialValue>; 2]> = (0..4).map(|_| drifting(&mut random, (6, 9), 0.0, 0.05)).collect();
-        // Places of the four pairs in one order of execution.
+        // Positions of the four pairs in one order of execution.
         let placed = |trials: &[TrialValue], pair: usize| -> Vec<TrialValue> {
             let place = |(round, at): (u32, u64)| (round, u64::from(round) * 8 + pair as u64 * 2 + at % 2);
             trials.iter().map(|trial| TrialValue { place: trial.place.map(place), ..*trial }).collect()

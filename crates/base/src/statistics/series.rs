@@ -1,21 +1,21 @@
-//! Series of values in time: where a warm-up ends, and how much independent information a series holds.
+//! Series of values in time: the end of a warm-up, and the amount of independent information in a series.
 //!
 //! Invariant: values that depend on their predecessors are never counted as independent ones.
 
 use super::student::t_quantile;
 use super::summary::{mean, sample_sd};
 
-/// Where MSER-5 ends the warm-up.
+/// The end of the warm-up by MSER-5.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Truncation {
-    /// Values to leave out.
+    /// Number of values to leave out.
     pub values: usize,
     /// The statistic at that place: squared standard error of the mean of the rest.
     pub statistic: f64,
 }
 
-/// MSER-`batch` (White 1997; batch 5 is the usual one): leaves out that many first values for which the standard error of
-/// the mean of the rest is smallest, looking at the first half only. None below two batches.
+/// Applies MSER-`batch` (White 1997; batch 5 is the usual one): leaves out as many first values as make the standard error of
+/// the mean of the rest smallest, within the first half only. `None` below two batches.
 pub fn mser(values: &[f64], batch: usize) -> Option<Truncation> {
     let means: Vec<f64> = values.chunks_exact(batch.max(1)).filter_map(mean).collect();
     if means.len() < 2 {
@@ -31,7 +31,7 @@ pub fn mser(values: &[f64], batch: usize) -> Option<Truncation> {
         .min_by(|a, b| a.statistic.total_cmp(&b.statistic))
 }
 
-/// The autocorrelation at a lag, with the divisor n; none when the series does not vary or is shorter than the lag.
+/// Returns the autocorrelation at a lag, with the divisor n; `None` when the series does not vary or is shorter than the lag.
 pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
     let centre = mean(values)?;
     let squares: f64 = values.iter().map(|value| (value - centre).powi(2)).sum();
@@ -42,18 +42,18 @@ pub fn autocorrelation(values: &[f64], lag: usize) -> Option<f64> {
     Some(products / squares)
 }
 
-/// How many values of a series one independent value is worth, and what remains.
+/// The number of values of a series that are worth one independent value, and the resulting size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EffectiveSize {
-    /// Integrated autocorrelation time, at least a value's own.
+    /// Integrated autocorrelation time in values, at least 1.
     pub correlation_time: f64,
-    /// Number of independent values that say as much.
+    /// Number of independent values with the same information.
     pub size: f64,
-    /// Pairs of autocorrelations that were summed.
+    /// Number of pairs of autocorrelations that were summed.
     pub pairs: usize,
 }
 
-/// The effective size of a series by Geyer's initial monotone positive sequence (Geyer 1992). None when the series does
+/// Returns the effective size of a series by Geyer's initial monotone positive sequence (Geyer 1992). `None` when the series does
 /// not vary.
 pub fn effective_size(values: &[f64]) -> Option<EffectiveSize> {
     autocorrelation(values, 0)?;
@@ -71,7 +71,7 @@ pub fn effective_size(values: &[f64]) -> Option<EffectiveSize> {
     Some(EffectiveSize { correlation_time, size: values.len() as f64 / correlation_time, pairs })
 }
 
-/// Standard error and half-width of the 95 % interval of a series' mean from `batches` equal batches; none below two
+/// Returns the standard error and the half-width of the 95 % interval of a series' mean from `batches` equal batches; `None` below two
 /// batches or with less than one value each.
 pub fn batch_means(values: &[f64], batches: usize) -> Option<(f64, f64)> {
     let length = values.len().checked_div(batches).filter(|length| *length > 0)?;

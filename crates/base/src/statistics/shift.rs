@@ -1,18 +1,18 @@
 //! The shift between two groups of values, with an interval that needs no distribution: Hodges and Lehmann (1963).
 //!
 //! Main function: [`shift`]. Invariants: the interval's ends are differences of two values, and it holds 0 exactly where the
-//! Mann-Whitney test at the same level does not tell the groups apart (without ties); and the differences, which are as many as there are
-//! pairs, are never written down, so that memory and work grow with the number of values.
+//! Mann-Whitney test at the same level does not distinguish the groups (without ties); and the differences, which are as many as there are
+//! pairs, are never stored, so that memory and work grow with the number of values.
 
 use super::student::normal_quantile;
 use super::summary::Interval;
 
-/// Up to this many pairs the ranks of the interval's ends are counted exactly; above, the normal approximation is good to a
+/// Largest number of pairs for which the ranks of the interval's ends are counted exactly; above, the normal approximation is good to a
 /// fraction of a rank.
 const PAIRS_EXACT: usize = 400;
 
-/// The median of all differences a - b, and the interval of the shift at a confidence in (0, 1). The interval is none when
-/// there are too few values for the confidence; the whole is none when a group is empty.
+/// Returns the median of all differences a - b, and the interval of the shift at a confidence in (0, 1). The interval is `None` when
+/// there are too few values for the confidence; the whole is `None` when a group is empty.
 pub fn shift(a: &[f64], b: &[f64], confidence: f64) -> Option<(f64, Option<Interval>)> {
     let differences = Differences::of(a, b)?;
     let interval = rank_of_end(a.len(), b.len(), (1.0 - confidence) / 2.0)
@@ -20,12 +20,12 @@ pub fn shift(a: &[f64], b: &[f64], confidence: f64) -> Option<(f64, Option<Inter
     Some((differences.median(), interval))
 }
 
-/// The median of all differences a - b; none when a group is empty.
+/// Returns the median of all differences a - b; `None` when a group is empty.
 pub fn median_difference(a: &[f64], b: &[f64]) -> Option<f64> {
     Differences::of(a, b).map(|differences| differences.median())
 }
 
-/// All differences of a value of the one group and a value of the other, at least one, of which each can be asked for by its place.
+/// All differences of a value of one group and a value of the other, at least one, by their index in ascending order.
 struct Differences {
     a: Vec<f64>,
     b: Vec<f64>,
@@ -50,8 +50,8 @@ impl Differences {
         if self.count() % 2 == 1 { self.at(middle) } else { (self.at(middle - 1) + self.at(middle)) / 2.0 }
     }
 
-    /// The difference at a place of their order, from 0. Floating-point numbers in their order are whole numbers, and halving those finds the
-    /// smallest number that enough differences do not exceed: a difference itself, to the last bit.
+    /// Returns the difference at an index of the ascending order, from 0. Floating-point numbers in their order are whole numbers, and bisecting those finds the
+    /// smallest number that enough differences do not exceed: itself a difference, to the last bit.
     fn at(&self, place: usize) -> f64 {
         let (mut low, mut high) =
             (ordinal(self.a[0] - self.b[self.b.len() - 1]), ordinal(self.a[self.a.len() - 1] - self.b[0]));
@@ -62,7 +62,7 @@ impl Differences {
         number(low)
     }
 
-    /// How many differences are at most so large. Rounding keeps their order: a larger a never gives a smaller difference, so that one pass
+    /// Returns the number of differences that are at most `most`. Rounding keeps their order: a larger a never gives a smaller difference, so that one pass
     /// over both groups counts them.
     fn at_most(&self, most: f64) -> usize {
         let (mut first, mut count) = (0, 0);
@@ -76,19 +76,19 @@ impl Differences {
     }
 }
 
-/// The place of a number among all floating-point numbers, as [`f64::total_cmp`] orders them.
+/// Returns the index of a number among all floating-point numbers, as [`f64::total_cmp`] orders them.
 fn ordinal(number: f64) -> u64 {
     let bits = number.to_bits();
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
-/// The number at a place.
+/// Returns the number at an index.
 fn number(ordinal: u64) -> f64 {
     f64::from_bits(if ordinal >> 63 == 1 { ordinal & !(1 << 63) } else { !ordinal })
 }
 
-/// The 1-based rank, from either end of the ordered differences, of the interval's end: the largest k for which U < k has a
-/// probability of at most `tail`. None when even the outermost differences are not certain enough.
+/// Returns the 1-based rank, from either end of the ordered differences, of the interval's end: the largest k for which U < k has a
+/// probability of at most `tail`. `None` when even the outermost differences are not certain enough.
 fn rank_of_end(a: usize, b: usize, tail: f64) -> Option<usize> {
     let pairs = a * b;
     if pairs > PAIRS_EXACT {
@@ -110,7 +110,7 @@ fn rank_of_end(a: usize, b: usize, tail: f64) -> Option<usize> {
     (rank > 0).then_some(rank)
 }
 
-/// The probabilities of U = 0, 1, ... when both groups come from the same distribution without ties: of the orders of a + b
+/// Returns the probabilities of U = 0, 1, ... when both groups come from the same distribution without ties: of the orders of a + b
 /// values, U counts the pairs in which a's value is the larger. The largest value is a's (it wins b pairs) or b's.
 fn null_distribution(a: usize, b: usize) -> Vec<f64> {
     // ways[n][u] for the current number of a's; shares instead of counts, so that nothing overflows.

@@ -1,6 +1,6 @@
 //! Student's t and the normal distribution: probabilities and quantiles.
 //!
-//! Probabilities come from `statrs`; quantiles are polished against them, because its inverse is good to few digits.
+//! Probabilities come from `statrs`; quantiles are refined with them, because its inverse has few correct digits.
 //! Invariant: above [`DF_NORMAL`] degrees of freedom t is the normal distribution, where `statrs`' beta function fails.
 
 use std::f64::consts::SQRT_2;
@@ -8,15 +8,15 @@ use std::f64::consts::SQRT_2;
 use statrs::distribution::{Continuous, ContinuousCDF, StudentsT};
 use statrs::function::erf::{erfc, erfc_inv};
 
-/// From here on t is indistinguishable from the normal distribution: the quantiles differ by less than 1e-6.
+/// Degrees of freedom from which t is indistinguishable from the normal distribution: the quantiles differ by less than 1e-6.
 pub const DF_NORMAL: f64 = 1e6;
 
-/// The probability that a standard normal value is at most `z`.
+/// Returns the probability that a standard normal value is at most `z`.
 pub fn normal_probability(z: f64) -> f64 {
     0.5 * erfc(-z / SQRT_2)
 }
 
-/// The standard normal quantile of a probability in (0, 1); infinite at 0 and 1.
+/// Returns the standard normal quantile of a probability in (0, 1); infinite at 0 and 1.
 pub fn normal_quantile(probability: f64) -> f64 {
     let mut z = -SQRT_2 * erfc_inv(2.0 * probability);
     if z.is_finite() {
@@ -26,7 +26,7 @@ pub fn normal_quantile(probability: f64) -> f64 {
     z
 }
 
-/// The two-sided p of a t statistic: the probability of one at least as far from 0. Not a number without degrees of
+/// Returns the two-sided p of a t statistic: the probability of a value at least as far from 0. Not a number without degrees of
 /// freedom.
 pub fn two_sided_p(t: f64, df: f64) -> f64 {
     if df >= DF_NORMAL {
@@ -38,7 +38,7 @@ pub fn two_sided_p(t: f64, df: f64) -> f64 {
     }
 }
 
-/// The t quantile of a probability in (0, 1) with `df` > 0 degrees of freedom; not a number otherwise.
+/// Returns the t quantile of a probability in (0, 1) with `df` > 0 degrees of freedom; not a number otherwise.
 pub fn t_quantile(probability: f64, df: f64) -> f64 {
     if !(probability > 0.0 && probability < 1.0) {
         return f64::NAN;

@@ -1,6 +1,6 @@
-//! Mean, spread, and the two figures by which a case counts as settled.
+//! Mean, spread, and the two criteria by which a case counts as settled.
 //!
-//! Invariant: nothing is said about spread from fewer than two values.
+//! Invariant: fewer than two values never give a spread.
 
 use super::student::t_quantile;
 
@@ -14,40 +14,40 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Half the distance between the ends.
+    /// Returns half the distance between the ends.
     pub fn half_width(&self) -> f64 {
         (self.high - self.low) / 2.0
     }
 }
 
-/// Arithmetic mean (Ruottinen 2015, eq. 1); none without values.
+/// Returns the arithmetic mean (Ruottinen 2015, eq. 1); `None` without values.
 pub fn mean(values: &[f64]) -> Option<f64> {
     if values.is_empty() { None } else { Some(values.iter().sum::<f64>() / values.len() as f64) }
 }
 
-/// Geometric mean: the exponential of the mean logarithm, which is what ratios of alternatives are estimated from. None without values; one
+/// Returns the geometric mean: the exponential of the mean logarithm, from which ratios of alternatives are estimated. `None` without values; a value
 /// that is not above 0 counts as the smallest number.
 pub fn geometric_mean(values: &[f64]) -> Option<f64> {
     mean(&values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect::<Vec<_>>()).map(f64::exp)
 }
 
-/// Standard deviation of a sample, divisor n - 1; none below two values.
+/// Returns the standard deviation of a sample, divisor n - 1; `None` below two values.
 pub fn sample_sd(values: &[f64]) -> Option<f64> {
     if values.len() < 2 { None } else { Some((squares(values)? / (values.len() - 1) as f64).sqrt()) }
 }
 
-/// Standard deviation of a population, divisor n (Ruottinen 2015, eq. 2); none without values.
+/// Returns the standard deviation of a population, divisor n (Ruottinen 2015, eq. 2); `None` without values.
 pub fn population_sd(values: &[f64]) -> Option<f64> {
     Some((squares(values)? / values.len() as f64).sqrt())
 }
 
-/// Sum of squared distances from the mean; none without values.
+/// Returns the sum of squared distances from the mean; `None` without values.
 fn squares(values: &[f64]) -> Option<f64> {
     let centre = mean(values)?;
     Some(values.iter().map(|value| (value - centre).powi(2)).sum())
 }
 
-/// The t-interval of the mean at a confidence in (0, 1); none below two values.
+/// Returns the t-interval of the mean at a confidence in (0, 1); `None` below two values.
 pub fn t_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     let centre = mean(values)?;
     let n = values.len() as f64;
@@ -55,20 +55,20 @@ pub fn t_interval(values: &[f64], confidence: f64) -> Option<Interval> {
     Some(Interval { low: centre - half, high: centre + half })
 }
 
-/// Half-width of the 95 % t-interval over the mean; none below two values or with a mean of zero.
+/// Returns the half-width of the 95 % t-interval over the mean; `None` below two values or with a mean of zero.
 pub fn relative_half_width(values: &[f64]) -> Option<f64> {
     let centre = mean(values).filter(|centre| *centre != 0.0)?;
     Some(t_interval(values, 0.95)?.half_width() / centre.abs())
 }
 
-/// Standard error over the mean, from the population formula, as the Oulu rule has it (Ruottinen 2015, section 4.4,
-/// eq. 1-3). None without values or with a mean of zero; 0 for a single value, which is why the rule has a minimum n.
+/// Returns the standard error over the mean, from the population formula, as in the Oulu rule (Ruottinen 2015, section 4.4,
+/// eq. 1-3). `None` without values or with a mean of zero; 0 for a single value, which is why the rule has a minimum n.
 pub fn standard_error_share(values: &[f64]) -> Option<f64> {
     let centre = mean(values).filter(|centre| *centre != 0.0)?;
     Some(population_sd(values)? / (values.len() as f64).sqrt() / centre.abs())
 }
 
-/// The median; none without values.
+/// Returns the median; `None` without values.
 pub fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

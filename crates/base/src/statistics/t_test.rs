@@ -5,7 +5,7 @@
 use super::student::two_sided_p;
 use super::summary::{mean, sample_sd};
 
-/// What a paper's table says about one group.
+/// The summary of a group of values, as in a paper's table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
     /// Mean.
@@ -17,12 +17,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// The summary of values; none below two.
+    /// Summarises values; `None` below two.
     pub fn of(values: &[f64]) -> Option<Self> {
         Some(Summary { mean: mean(values)?, sd: sample_sd(values)?, n: values.len() as u64 })
     }
 
-    /// Squared standard error of the mean.
+    /// Returns the squared standard error of the mean.
     fn variance_of_mean(&self) -> f64 {
         self.sd.powi(2) / self.n as f64
     }
@@ -39,7 +39,7 @@ pub struct TTest {
     pub p: f64,
 }
 
-/// Welch's test: variances may differ; degrees of freedom after Welch and Satterthwaite. None below two values a group or
+/// Computes Welch's test: variances may differ; degrees of freedom after Welch and Satterthwaite. `None` below two values a group or
 /// when neither group varies.
 pub fn welch(a: Summary, b: Summary) -> Option<TTest> {
     let (va, vb) = (a.variance_of_mean(), b.variance_of_mean());
@@ -51,7 +51,7 @@ pub fn welch(a: Summary, b: Summary) -> Option<TTest> {
     Some(TTest { t, df, p: two_sided_p(t, df) })
 }
 
-/// The pooled test: variances are taken to be equal. None below two values a group or when neither group varies.
+/// Computes the pooled test: variances are taken to be equal. `None` below two values a group or when neither group varies.
 pub fn pooled(a: Summary, b: Summary) -> Option<TTest> {
     if a.n < 2 || b.n < 2 {
         return None;

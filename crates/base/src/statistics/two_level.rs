@@ -1,5 +1,5 @@
 //! Repetition at two levels, after Kalibera and Jones (2013), "Rigorous benchmarking in reasonable time": iterations
-//! within executions. It says where the variation comes from and how many iterations an execution is worth.
+//! within executions. It shows where the variation comes from and how many iterations an execution is worth.
 //!
 //! Invariant: the interval rests on the means of executions, never on single iterations.
 
@@ -15,13 +15,13 @@ pub struct TwoLevel {
     pub within_variance: f64,
     /// S2²: variance of the executions' means.
     pub between_variance: f64,
-    /// T2²: what executions add to the variance; below 0 when they add nothing.
+    /// T2²: the variance added by executions; below 0 when they add nothing.
     pub added_variance: f64,
     /// The 95 % interval of the mean.
     pub interval: Interval,
 }
 
-/// Analyses executions with the same number of iterations each. None below two executions or two iterations, or when
+/// Analyses executions with the same number of iterations each. `None` below two executions or two iterations, or when
 /// their numbers differ.
 pub fn two_level(executions: &[Vec<f64>]) -> Option<TwoLevel> {
     let iterations = executions.first()?.len();
@@ -45,8 +45,8 @@ pub fn two_level(executions: &[Vec<f64>]) -> Option<TwoLevel> {
 }
 
 impl TwoLevel {
-    /// Iterations per execution that give the narrowest interval for the time spent, before rounding up: an iteration
-    /// costs `iteration_s`, starting an execution `execution_s`. None when executions add no variance: then one
+    /// Returns the iterations per execution that give the narrowest interval for the time spent, before rounding up: an iteration
+    /// costs `iteration_s`, starting an execution `execution_s`. `None` when executions add no variance: then one
     /// execution with all iterations is best.
     pub fn best_iterations(&self, iteration_s: f64, execution_s: f64) -> Option<f64> {
         if self.added_variance <= 0.0 || iteration_s <= 0.0 {

@@ -1,10 +1,10 @@
 //! The verdict on two alternatives, in words.
 //!
-//! Invariant: the verdict is read off the interval that is shown, and off nothing else.
+//! Invariant: the verdict follows from the interval that is shown, and from nothing else.
 
 use super::summary::Interval;
 
-/// What the evidence says about a against b.
+/// The verdict on a against b.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// a's figure is the larger; for a rate, a is faster.
@@ -13,12 +13,12 @@ pub enum Verdict {
     Slower,
     /// The whole interval lies within the margin around 1.
     Equal,
-    /// The evidence is not enough.
+    /// The evidence is not sufficient.
     Undecided,
 }
 
 impl Verdict {
-    /// The verdict on the same evidence where less is better, as for times.
+    /// Returns the verdict on the same evidence where less is better, as for times.
     pub fn reversed(self) -> Self {
         match self {
             Verdict::Faster => Verdict::Slower,
@@ -39,11 +39,11 @@ impl std::fmt::Display for Verdict {
     }
 }
 
-/// Level of verdicts: how often any of the comparisons that are judged together may be found different by chance.
+/// Level of verdicts: the largest probability that any of the comparisons judged together is found different by chance.
 pub const SIGNIFICANCE: f64 = 0.05;
 
-/// Judges the interval of a ratio a / b, which is as wide as the number of comparisons asks for; `margin` is the relative difference that
-/// counts as none, as 0.05. A difference that is certain and smaller than the margin counts as equal.
+/// Judges the interval of a ratio a / b, which is as wide as the number of comparisons requires; `margin` is the relative difference that
+/// counts as none, for example 0.05. A difference that is certain and smaller than the margin counts as equal.
 pub fn judge(interval: Interval, margin: f64) -> Verdict {
     if interval.low >= 1.0 - margin && interval.high <= 1.0 + margin {
         Verdict::Equal

@@ -1,7 +1,7 @@
-//! The form of a trace: lines of JSON. First what it is, then each statement before it is first used, then what ran, in the order of time, as
-//! `[microseconds, session, statement, [values]]`, and last how many of them there are, with a sum over all lines before.
+//! The form of a trace: lines of JSON. First the head, then each statement before its first use, then the events in the order of time, as
+//! `[microseconds, session, statement, [values]]`, and last the number of events, with a checksum over all lines before.
 //!
-//! Main function: [`Trace::read`]. Invariant: a trace that was cut off or changed is not read.
+//! Main function: [`Trace::read`]. Invariant: a trace that was cut off or changed is refused.
 
 use std::io::{BufRead, Read, Write};
 
@@ -23,10 +23,10 @@ pub const VERSION: u32 = 1;
 pub struct Head {
     /// [`VERSION`].
     pub loadline_trace: u32,
-    /// The files that it comes from, and when it was made; for people.
+    /// The files that the trace was made from; for people.
     #[serde(default)]
     pub from: Vec<String>,
-    /// See `from`.
+    /// When the trace was made; for people.
     #[serde(default)]
     pub written: String,
 }
@@ -47,17 +47,17 @@ pub struct Named {
 /// The last line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// How many statements ran.
+    /// Number of events.
     pub events: u64,
-    /// The sum over all lines before.
+    /// Checksum over all lines before.
     pub sum: String,
 }
 
 impl Event {
-    /// Appends its line, without the end; the values are a list as JSON has it.
+    /// Appends the line of the event, without its end; the values are a JSON list.
     ///
     /// # Errors
-    /// Never: a vector takes what it is given.
+    /// Never: writing to a vector does not fail.
     pub fn write(&self, values: &[u8], to: &mut Vec<u8>) -> std::io::Result<()> {
         write!(to, "[{},{},{},", self.at_us, self.session, self.statement)?;
         to.extend_from_slice(values);
@@ -66,7 +66,7 @@ impl Event {
     }
 }
 
-/// A sum over lines: FNV-1a of 64 bits over their bytes, each with a line feed.
+/// A checksum over lines: FNV-1a of 64 bits over their bytes, each with a line feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum(u64);
 
@@ -77,27 +77,27 @@ impl Default for Sum {
 }
 
 impl Sum {
-    /// Takes in a line.
+    /// Adds a line.
     pub fn add(&mut self, line: &[u8]) {
         for byte in line.iter().chain(b"\n") {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 
-    /// The sum so far, as 16 hexadecimal digits.
+    /// Returns the checksum so far, as 16 hexadecimal digits.
     pub fn shown(self) -> String {
         format!("{:016x}", self.0)
     }
 }
 
-/// What a line of an event is read as.
+/// The form in which a line of an event is read.
 type EventLine = (u64, u32, u32, Vec<Value>);
 
 impl Trace {
     /// Reads a trace.
     ///
     /// # Errors
-    /// What is wrong with it, with the line.
+    /// The first error in the trace, with its line.
     pub fn read(file: &mut dyn BufRead) -> Result<Self, Fault> {
         let mut reading = Reading { trace: Trace::default(), sum: Sum::default(), end: None, number: 0 };
         let mut line = Vec::new();
@@ -124,12 +124,12 @@ impl Trace {
     }
 }
 
-/// A trace as far as it was read.
+/// A trace in the course of being read.
 struct Reading {
     trace: Trace,
     sum: Sum,
     end: Option<End>,
-    /// The number of the line, from 1.
+    /// Number of the current line, from 1.
     number: u64,
 }
 
@@ -228,7 +228,7 @@ impl Reading {
     }
 }
 
-/// 30 days.
+/// 30 days: the largest time that is accepted.
 const TIME_US_MOST: u64 = 30 * 86_400 * 1_000_000;
 
 fn not_understood(error: serde_json::Error) -> Fault {
@@ -239,7 +239,7 @@ fn not_understood(error: serde_json::Error) -> Fault {
 mod tests {
     use super::*;
 
-    /// A trace of these lines, with its end.
+    /// Creates a trace of these lines, with its end.
     fn trace_of(lines: &[&str]) -> String {
         let mut sum = Sum::default();
         lines.iter().for_each(|line| sum.add(line.as_bytes()));

@@ -1,4 +1,4 @@
-//! What of a trace is sent, and over which connection.
+//! Selection of the part of a trace that is sent, and its distribution over connections.
 //!
 //! Main type: [`Replay`].
 
@@ -7,46 +7,46 @@ use std::sync::Arc;
 
 use super::{Does, Event, Trace};
 
-/// Kinds that results tell apart, at most: the most frequent statements; those about transactions and the others are one each.
+/// Largest number of kinds in results: the most frequent statements have one kind each, those that control transactions share one, and the rest share one.
 pub const KINDS_MOST: usize = 60;
 
-/// Statements that each connection prepares, at most: the most frequent. Rarer ones travel as text.
+/// Largest number of statements that each connection prepares: the most frequent ones. Rarer ones are sent as text.
 pub const PREPARED_MOST: usize = 100;
 
-/// A statement that is sent over a connection.
+/// A statement as it is sent over a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent {
-    /// Place in [`Trace::events`].
+    /// Index in [`Trace::events`].
     pub event: u32,
-    /// Whether it stands within a transaction that began before it.
+    /// Whether the statement is within a transaction that began before it.
     pub is_inside: bool,
 }
 
-/// What of a trace is sent.
+/// The part of a trace that is sent, by connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
     /// The trace.
     pub trace: Arc<Trace>,
-    /// What each connection sends, in order; each sends something.
+    /// The statements of each connection, in order; no connection is without any.
     pub connections: Vec<Vec<Sent>>,
-    /// Statements that are sent, at least 1.
+    /// Number of statements that are sent, at least 1.
     pub statements: u64,
-    /// Statements that are left out because they change something.
+    /// Number of statements that are left out because they change something.
     pub left_out: u64,
-    /// Whether any that is sent does.
+    /// Whether any statement that is sent changes something.
     pub changes: bool,
-    /// The time that they take in the trace, in microseconds, above the last one's.
+    /// Duration of the sent statements in the trace, in microseconds, longer than the time of the last one.
     pub span_us: u64,
-    /// Of each statement of the trace its kind, as results tell them apart.
+    /// Kind in results of each statement of the trace.
     pub kinds: Vec<u16>,
-    /// Of each whether connections prepare it.
+    /// Whether connections prepare each statement of the trace.
     pub is_prepared: Vec<bool>,
-    /// Names of the kinds, and what stands behind them.
+    /// Name of each kind, and the statement or description that it stands for.
     pub names: Vec<(String, String)>,
 }
 
 impl Replay {
-    /// Chooses what is sent: up to a time of the trace, in microseconds, and what changes something only where it may. None where that is nothing.
+    /// Selects the statements before `until_us` of the trace, and those that change something only if `writes`. `None` where none is left to send.
     pub fn of(trace: Arc<Trace>, until_us: Option<u64>, writes: bool) -> Option<Self> {
         let until_us = until_us.unwrap_or(u64::MAX);
         let (mut chosen, mut left_out): (Vec<u32>, u64) = (Vec::new(), 0);
@@ -66,7 +66,7 @@ impl Replay {
         let changes = chosen.iter().any(|place| trace.does(&trace.events[*place as usize]) == Does::Writes);
         let connections = connections(&trace, &chosen, &lasts);
         let statements = chosen.len() as u64;
-        // The last one has as much time to itself as the others have on average.
+        // The last statement gets as much time as the others have on average.
         let span_us = match statements {
             1 => last_us.max(999_999) + 1,
             _ => last_us + last_us / (statements - 1) + 1,
@@ -75,19 +75,19 @@ impl Replay {
         Some(Replay { trace, connections, statements, left_out, changes, span_us, kinds, is_prepared, names })
     }
 
-    /// Statements a second in the trace.
+    /// Returns the statements per second in the trace.
     pub fn rate_per_s(&self) -> f64 {
         self.statements as f64 / (self.span_us as f64 / 1e6)
     }
 
-    /// What a connection sends at a place; none behind its last.
+    /// Returns the statement that a connection sends at a position; `None` after its last one.
     #[inline]
     pub fn sent(&self, connection: usize, place: usize) -> Option<(&Event, Sent)> {
         let sent = *self.connections.get(connection)?.get(place)?;
         Some((self.trace.events.get(sent.event as usize)?, sent))
     }
 
-    /// Whether a statement only reads, and is no part of what a transaction is made of.
+    /// Returns whether a statement only reads data, and neither changes something nor controls a transaction.
     #[inline]
     pub fn only_reads(&self, event: &Event) -> bool {
         self.trace.does(event) == Does::Reads
@@ -95,19 +95,19 @@ impl Replay {
 }
 
 impl Trace {
-    /// What the statement of an event does.
+    /// Returns the effect of the statement of an event.
     fn does(&self, event: &Event) -> Does {
         self.statements.get(usize::from(event.statement)).map_or(Does::Reads, |statement| statement.does)
     }
 }
 
-/// A session that is open.
+/// The connection of a session that is open.
 struct Open {
     connection: usize,
     is_inside: bool,
 }
 
-/// Gives each session a connection: the one that has been free longest, or a new one.
+/// Assigns a connection to each session: the one that has been free for the longest time, or a new one.
 fn connections(trace: &Trace, chosen: &[u32], lasts: &HashMap<u32, u32>) -> Vec<Vec<Sent>> {
     let mut connections: Vec<Vec<Sent>> = Vec::new();
     let mut free: VecDeque<usize> = VecDeque::new();
@@ -129,7 +129,7 @@ fn connections(trace: &Trace, chosen: &[u32], lasts: &HashMap<u32, u32>) -> Vec<
         }
         if lasts.get(&event.session) == Some(place)
             && let Some(ended) = open.remove(&event.session)
-            // Nobody else may go on in a transaction that was not ended.
+            // No other session may go on in a transaction that was not ended.
             && !ended.is_inside
         {
             free.push_back(ended.connection);
@@ -138,7 +138,7 @@ fn connections(trace: &Trace, chosen: &[u32], lasts: &HashMap<u32, u32>) -> Vec<
     connections
 }
 
-/// What results tell apart, and what is prepared.
+/// The kinds in results, and the statements that are prepared.
 struct Kinds {
     kinds: Vec<u16>,
     is_prepared: Vec<bool>,
@@ -174,7 +174,7 @@ impl Kinds {
         found
     }
 
-    /// Makes statements a kind.
+    /// Gives statements a common kind.
     fn put(&mut self, places: &[usize], name: &str, sql: &str) {
         places.iter().for_each(|place| self.kinds[*place] = self.names.len() as u16);
         self.names.push((name.to_owned(), sql.to_owned()));
@@ -186,7 +186,7 @@ mod tests {
     use super::super::TracedStatement;
     use super::*;
 
-    /// A trace of reads (r), writes (w), begins (b) and ends (e) at these times in these sessions.
+    /// Creates a trace of reads (r), writes (w), begins (b) and ends (e) with the given times and sessions.
     fn trace(events: &[(u64, u32, char)]) -> Arc<Trace> {
         let does = [Does::Reads, Does::Writes, Does::Begins, Does::Ends];
         let statements =

@@ -1,4 +1,4 @@
-//! The values of statements in a trace: in its lines as JSON, in memory as bytes one behind the other.
+//! The values of statements in a trace: as JSON in its lines, and as consecutive bytes in memory.
 //!
 //! Main functions: [`append_value`] and [`read`].
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::Cells;
 
-/// A value as a line has it.
+/// A value in the form of a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -20,7 +20,7 @@ pub enum Value {
     Text(String),
     /// Bytes, as hexadecimal digits.
     Bytes {
-        /// Two digits a byte.
+        /// Hexadecimal digits, two per byte.
         hex: String,
     },
 }
@@ -31,10 +31,10 @@ const FLOAT: u8 = 2;
 const TEXT: u8 = 3;
 const BYTES: u8 = 4;
 
-/// Appends a value to those in memory.
+/// Appends a value to the bytes in memory.
 ///
 /// # Errors
-/// What it is, where it is no value.
+/// A description of the value, where it is invalid.
 pub fn append_value(value: &Value, to: &mut Vec<u8>) -> Result<(), String> {
     match value {
         Value::Null(()) => to.push(NULL),
@@ -57,19 +57,19 @@ pub fn append_value(value: &Value, to: &mut Vec<u8>) -> Result<(), String> {
 
 fn append_counted(tag: u8, bytes: &[u8], to: &mut Vec<u8>) {
     to.push(tag);
-    // A line, and with it a value, has at most a few MiB.
+    // A line, and so a value, has at most a few MiB.
     to.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
     to.extend_from_slice(bytes);
 }
 
-/// The bytes that hexadecimal digits are.
+/// Returns the bytes of hexadecimal digits.
 fn bytes_of(hex: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| (byte as char).to_digit(16);
     let pairs = hex.as_bytes().chunks(2);
     pairs.map(|pair| Some((digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?) as u8)).collect()
 }
 
-/// Reads so many values, and appends them to cells. What is not there is null.
+/// Reads `count` values, and appends them to cells. Missing values become null.
 #[inline]
 pub fn read(mut from: &[u8], count: u32, to: &mut Cells) {
     for _ in 0..count {
@@ -95,7 +95,7 @@ pub fn read(mut from: &[u8], count: u32, to: &mut Cells) {
     }
 }
 
-/// The next bytes; zeros where there are none.
+/// Takes the next bytes; zeros where there are none.
 #[inline]
 fn take<const N: usize>(from: &mut &[u8]) -> [u8; N] {
     let Some((bytes, rest)) = from.split_first_chunk::<N>() else { return [0; N] };

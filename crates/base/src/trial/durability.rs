@@ -1,63 +1,63 @@
-//! What a database is made to suffer to find out what survives. Main types: [`FaultKind`] and [`DurabilityPlan`].
+//! Failures that a database is exposed to, to find out which writes survive. Main types: [`FaultKind`] and [`DurabilityPlan`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What fails.
+/// A kind of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
-    /// The power of the disk: what was not synced is gone, or a part of it.
+    /// The power of the disk is cut: unsynced data are gone, or a part of them.
     #[default]
     Power,
-    /// The processes are killed; the machine goes on.
+    /// The processes are killed; the machine continues.
     Kill,
-    /// Reads, writes or syncs fail, once or from then on; then the power goes.
+    /// Reads, writes or syncs fail, once or from then on; then the power is cut.
     Eio,
-    /// The disk is full for a while; then the power goes.
+    /// The disk is full for a while; then the power is cut.
     Enospc,
     /// Reads from the disk give flipped bits, after the database was stopped in order.
     Bits,
 }
 
 impl FaultKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [FaultKind; 5] =
         [FaultKind::Power, FaultKind::Kill, FaultKind::Eio, FaultKind::Enospc, FaultKind::Bits];
 
-    /// Their names on the command line, in studies and in results.
+    /// Names on the command line, in studies and in results.
     pub const NAMES: [&'static str; 5] = ["power", "kill", "eio", "enospc", "bits"];
 
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         FaultKind::NAMES[self as usize]
     }
 
-    /// What a name says; none where nothing does.
+    /// Returns the kind with a name; `None` where no kind has it.
     pub fn of_name(name: &str) -> Option<Self> {
         FaultKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Whether it ends with a cut of the power.
+    /// Returns whether the failure ends with a power cut.
     pub fn takes_power(self) -> bool {
         matches!(self, FaultKind::Power | FaultKind::Eio | FaultKind::Enospc)
     }
 }
 
-/// `[durability]` of a study: how often each case is made to fail, and by what.
+/// `[durability]` of a study: the number and the kinds of failures for each case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DurabilityPlan {
-    /// Failures of each kind for each case.
+    /// Number of failures of each kind for each case.
     pub cuts: u32,
-    /// The kinds. Where there are none: the power, and the processes alone where cuts of it lose something.
+    /// The kinds of failure. Where empty: power cuts, and kills of the processes where power cuts lose something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultKind>,
 }
 
 impl DurabilityPlan {
-    /// Failures of each kind for each case where nobody says.
+    /// Default of [`DurabilityPlan::cuts`].
     pub const CUTS: u32 = 100;
-    /// At most.
+    /// Largest value of [`DurabilityPlan::cuts`].
     pub const CUTS_MOST: u32 = 1_000_000;
 }
 

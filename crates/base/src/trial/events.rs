@@ -1,41 +1,41 @@
-//! `[[events]]`: what happens to the server while it is measured. Main type: [`EventSettings`].
+//! `[[events]]`: events of the server while it is measured. Main type: [`EventSettings`].
 
 use serde::{Deserialize, Serialize};
 
 /// One of `[[events]]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EventSettings {
-    /// When it happens, in seconds after the measured phase begins.
+    /// Time of the event, in seconds after the measured phase begins.
     pub at_s: f64,
-    /// What happens.
+    /// Kind of event.
     pub what: EventKind,
-    /// How long the server stays away, in seconds: until it goes on, or is started again.
+    /// Time for which the server stays away, in seconds, until it continues or is started again.
     pub lasts_s: f64,
-    /// What a cut of the power keeps of what was not synced.
+    /// The unsynced data that survive a power cut.
     #[serde(default, skip_serializing_if = "CutKeeps::is_default")]
     pub keeps: CutKeeps,
 }
 
-/// What a cut of the power keeps of what was written and not synced.
+/// The written but unsynced data that survive a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CutKeeps {
     /// Nothing.
     #[default]
     Nothing,
-    /// Sectors of 512 bytes by chance.
+    /// A random selection of sectors of 512 bytes.
     Sectors,
-    /// Blocks of 4,096 bytes by chance.
+    /// A random selection of blocks of 4,096 bytes.
     Blocks,
-    /// What was written first, up to a moment by chance.
+    /// Everything written before a random moment.
     InOrder,
 }
 
 impl CutKeeps {
-    /// Their names in studies.
+    /// Names of all variants in studies.
     pub const NAMES: [&'static str; 4] = ["nothing", "sectors", "blocks", "in-order"];
 
-    /// What a name says; none where nothing does.
+    /// Returns the variant with a name; `None` where no variant has it.
     pub fn of_name(name: &str) -> Option<Self> {
         let all = [CutKeeps::Nothing, CutKeeps::Sectors, CutKeeps::Blocks, CutKeeps::InOrder];
         CutKeeps::NAMES.iter().position(|known| *known == name).map(|place| all[place])
@@ -46,22 +46,22 @@ impl CutKeeps {
     }
 }
 
-/// What happens to a server.
+/// A kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventKind {
-    /// All of its processes are killed, and it is started again on what is there.
+    /// All processes of the server are killed, and it is started again on the data that are left.
     Kill,
-    /// It is stopped in order, and started again.
+    /// The server is stopped in order, and started again.
     Stop,
-    /// All of its processes stand still, and go on.
+    /// All processes of the server are suspended, and later continue.
     Pause,
-    /// The power of its disk goes, its processes are killed, and it is started again on what the disk has kept.
+    /// The power of the server's disk is cut, its processes are killed, and it is started again on the data that the disk has kept.
     CutPower,
 }
 
 impl EventKind {
-    /// Its name in studies.
+    /// Returns the name in studies.
     pub fn name(self) -> &'static str {
         match self {
             EventKind::Kill => "kill",

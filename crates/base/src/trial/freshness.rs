@@ -1,46 +1,46 @@
-//! `[freshness]`: who reads the events that the workload `freshness` writes, and how.
+//! `[freshness]`: the readers of the events that the workload `freshness` writes.
 
 use serde::{Deserialize, Serialize};
 
-/// Readers of events, and the way that events take to them.
+/// Readers of events, and the path of the events to them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FreshnessSettings {
-    /// The way of an event from its writer to its readers.
+    /// The path of an event from its writer to its readers.
     pub path: EventPath,
-    /// Tables that events are written into; none is one for each writer.
+    /// Number of tables that events are written into; `None` for one per writer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tables: Option<u32>,
-    /// Groups of readers, which are reported apart; at least 1. On the path `both` as many poll as subscribe.
+    /// Groups of readers that are reported separately; at least 1. On the path `both` there are as many that poll as that subscribe.
     pub groups: u32,
-    /// Readers of a group, each with a connection of its own; at least 1.
+    /// Readers per group, each with its own connection; at least 1.
     pub readers: u32,
-    /// Whether a group is threads of this process or a process of its own.
+    /// Whether a group consists of threads of this process or is a process of its own.
     pub run_as: RunAs,
-    /// How readers find what is new in a table.
+    /// The way in which readers find new rows of a table.
     pub poll: Poll,
     /// Time from one poll of a reader to its next, in seconds; not used by [`Poll::Notify`].
     pub every_s: f64,
-    /// For how long keys that were passed over are asked for again, in seconds.
+    /// Time for which keys that were passed over are asked for again, in seconds.
     pub look_back_s: f64,
-    /// Rows of [`Poll::Window`].
+    /// Number of rows for [`Poll::Window`].
     pub window: u32,
-    /// Whether readers write what they found into result tables, as those of the slides do.
+    /// Whether readers write what they find into result tables, as the readers in the slides do.
     pub results: bool,
-    /// Share of sightings that may be missing or double before a trial is invalid, 0..1.
+    /// Share of sightings that may be missing or duplicated before a trial is invalid, 0..1.
     pub tolerated: f64,
-    /// How connections to the NATS server are protected: `verify`, by TLS with a certificate that all know; none without.
+    /// Protection of the connections to the NATS server: `verify` is TLS with a certificate that all of them know; `None` for no protection.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tls: Option<String>,
 }
 
-/// The way of an event from its writer to its readers.
+/// The path of an event from its writer to its readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EventPath {
     /// Writers write into the database, readers poll it.
     #[default]
     Database,
-    /// Writers write into the database, which tells readers that there is something new: [`Poll::Notify`].
+    /// Writers write into the database, which notifies readers of new rows: [`Poll::Notify`].
     Notify,
     /// Writers publish, a historian subscribes and stores, readers subscribe too.
     Subscribe,
@@ -48,18 +48,18 @@ pub enum EventPath {
     Both,
 }
 
-/// What the readers of a group are.
+/// The form of a group of readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunAs {
     /// Threads of the process that writes.
     #[default]
     Threads,
-    /// Threads of a process of the group's own.
+    /// Threads of a separate process for each group.
     Processes,
 }
 
-/// How a reader finds what is new in a table.
+/// The way in which a reader finds new rows of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Poll {
@@ -68,7 +68,7 @@ pub enum Poll {
     Key,
     /// The latest rows, a stated number of them.
     Window,
-    /// As `key`, whenever the database says that there is something.
+    /// As `key`, whenever the database notifies the reader.
     Notify,
 }
 
@@ -92,12 +92,12 @@ impl Default for FreshnessSettings {
 }
 
 impl EventPath {
-    /// Whether writers publish what a historian stores.
+    /// Returns whether writers publish events, which a historian stores.
     pub fn publishes(self) -> bool {
         matches!(self, EventPath::Subscribe | EventPath::Both)
     }
 
-    /// Whether a group of readers, by its number from 0, subscribes; else it polls the database.
+    /// Returns whether a group of readers, by its number from 0, subscribes; if not, it polls the database.
     pub fn subscribes(self, group: u32, groups: u32) -> bool {
         match self {
             EventPath::Database | EventPath::Notify => false,
@@ -108,17 +108,17 @@ impl EventPath {
 }
 
 impl FreshnessSettings {
-    /// Tables of this many writers.
+    /// Returns the number of tables for a number of writers.
     pub fn tables_of(&self, writers: u32) -> u32 {
         self.tables.unwrap_or(writers).min(writers).max(1)
     }
 
-    /// Groups of readers on all ways together.
+    /// Returns the number of groups of readers on all paths together.
     pub fn groups_in_all(&self) -> u32 {
         if self.path == EventPath::Both { 2 * self.groups } else { self.groups }
     }
 
-    /// The tables that a reader of a group reads, by its number. Where there are more readers than tables several read the same.
+    /// Returns the tables that a reader of a group reads, by their numbers. Where there are more readers than tables, several readers read the same table.
     pub fn tables_read(&self, reader: u32, writers: u32) -> Vec<u32> {
         let (tables, readers) = (self.tables_of(writers), self.readers.max(1));
         if readers >= tables { vec![reader % tables] } else { (reader..tables).step_by(readers as usize).collect() }

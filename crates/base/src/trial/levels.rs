@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Levels;
 
-/// The value of a level as a study states it: text without its quotes.
+/// Returns the value of a level as a study states it: text without its quotes.
 pub fn level_text(level: &Value) -> String {
     match level {
         Value::String(text) => text.clone(),
@@ -12,12 +12,12 @@ pub fn level_text(level: &Value) -> String {
     }
 }
 
-/// The value of a level for people: as [`level_text`], with a word for text that is empty.
+/// Shows the value of a level for people: as [`level_text`], with a word for empty text.
 pub fn show_level(level: &Value) -> String {
     Some(level_text(level)).filter(|text| !text.is_empty()).unwrap_or_else(|| "none".to_owned())
 }
 
-/// Levels for people: `layout.name = star, load.clients = 4`; `the only case` when nothing varies.
+/// Shows levels for people: `layout.name = star, load.clients = 4`; `the only case` when nothing varies.
 pub fn show_levels(levels: &Levels) -> String {
     if levels.is_empty() {
         return "the only case".to_owned();

@@ -1,27 +1,27 @@
-//! What records look like where a study says it: those of YCSB, and columns of one's own.
+//! Settings of records: those of YCSB, and a study's own columns.
 //!
-//! Main types: [`UsertableSettings`], [`CustomColumn`]. Invariant: they stand as they are in what is stored, and in the ids of trials.
+//! Main types: [`UsertableSettings`], [`CustomColumn`]. Invariant: they are part of the stored form, and of the ids of trials.
 
 use serde::{Deserialize, Serialize};
 
 use super::Fill;
 
-/// What `usertable` looks like; the defaults are those of YCSB.
+/// Settings of the record type `usertable`; the defaults are those of YCSB.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UsertableSettings {
     /// Fields of a record.
     pub fields: u16,
-    /// Length of a field in characters, or the largest one.
+    /// Length of a field in characters, or the largest length where lengths differ.
     pub field_length: u32,
     /// Smallest length of a field, where lengths differ.
     pub field_length_least: u32,
-    /// How lengths are spread: `constant`, `uniform` or `zipfian`.
+    /// Distribution of the lengths: `constant`, `uniform` or `zipfian`.
     pub field_lengths: String,
-    /// What the names of the fields begin with, before their number.
+    /// Prefix of the fields' names, before their number.
     pub field_prefix: String,
     /// Whether keys are `hashed` or `ordered`.
     pub keys: String,
-    /// Digits of a key at least.
+    /// Smallest number of digits of a key.
     pub key_digits: u32,
 }
 
@@ -46,7 +46,7 @@ pub struct CustomColumn {
     pub name: String,
     /// `smallint`, `int`, `bigint`, `float`, `text` or `blob`.
     pub kind: String,
-    /// How it is filled.
+    /// The fill of the column.
     pub fill: Fill,
     /// Whether the layout `star-hot` keeps it in the main table.
     pub hot: bool,

@@ -1,4 +1,4 @@
-//! What the workload `replay` sends: statements of a trace, each at its time.
+//! The statements that the workload `replay` sends: those of a trace, each at its time.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::trace::Replay;
 
-/// A replay, as it is stored with its trials.
+/// A replay in the form that is stored with its trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplaySettings {
     /// The file of the trace, as the study names it.
     pub trace: String,
-    /// The sum over what it has: another trace is another case.
+    /// The checksum of the trace's content: another trace makes another case.
     pub sum: String,
-    /// Where the trace is left, in seconds of its time; none for its end.
+    /// Time of the trace at which the replay ends, in seconds; `None` for the end of the trace.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub until_s: Option<f64>,
-    /// How many times as fast as in the trace, where the study says so.
+    /// Speed as a multiple of that in the trace, where the study sets one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub speed: Option<f64>,
     /// Statements that are left out because they change something.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub left_out: u64,
-    /// Names of the kinds of statements, and what stands behind them.
+    /// Name of each kind of statement, and the statement or description that it stands for.
     pub kinds: Vec<(String, String)>,
 }
 
@@ -30,49 +30,49 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// The load that a replay is.
+/// The load of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ReplayLoad {
-    /// Statements.
+    /// Number of statements.
     pub statements: u64,
-    /// The time that they take in the trace, in seconds, above 0.
+    /// The time that the statements take in the trace, in seconds, above 0.
     pub seconds: f64,
-    /// How long a trial of a search lasts at least, in seconds: the trace is sent as often as that takes. None where a trial sends it once, as where it
+    /// Shortest length of a trial of a search, in seconds: the trace is sent as many times as that takes. `None` where a trial sends it once, as where it
     /// changes something.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub least_s: Option<f64>,
-    /// How often it is sent; none for once.
+    /// Number of times that the trace is sent; `None` for once.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub passes: Option<u32>,
 }
 
 impl ReplayLoad {
-    /// Statements a second in the trace.
+    /// Returns the statements per second in the trace.
     pub fn own_rate_per_s(&self) -> f64 {
         self.statements as f64 / self.seconds
     }
 
-    /// How long it takes to send all, as often as that is to be, in seconds.
+    /// Returns the time to send all passes at a rate, in seconds.
     pub fn lasts_s(&self, rate_per_s: Option<f64>) -> f64 {
         f64::from(self.passes.unwrap_or(1)) * self.seconds / self.speed(rate_per_s)
     }
 
-    /// The same, sent as often as it takes to last so long, or as its trials last at least.
+    /// Returns the load with as many passes as it takes to last for `seconds`, or for the shortest length of a trial where that is `None`.
     pub fn lasting(self, seconds: Option<f64>, rate_per_s: Option<f64>) -> Self {
         let Some(least_s) = self.least_s else { return self };
         let one_s = self.seconds / self.speed(rate_per_s);
-        // A number that is too large becomes the largest.
+        // The conversion turns a number that is too large into the largest.
         let passes = (seconds.unwrap_or(least_s) / one_s).ceil() as u32;
         ReplayLoad { passes: Some(passes).filter(|passes| *passes > 1), ..self }
     }
 
-    /// How many times as fast as in the trace they are sent at this rate.
+    /// Returns the speed at this rate, as a multiple of that in the trace.
     pub fn speed(&self, rate_per_s: Option<f64>) -> f64 {
         rate_per_s.map_or(1.0, |rate| rate / self.own_rate_per_s())
     }
 }
 
-/// All that is sent, in memory. It is no part of what is stored: the sum tells traces apart.
+/// The replay in memory, with all that is sent. It is not stored: the checksum distinguishes traces.
 #[derive(Clone, Default)]
 pub struct Replayed(pub Option<Arc<Replay>>);
 

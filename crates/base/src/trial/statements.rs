@@ -1,4 +1,4 @@
-//! The statements of a study of its own, and what their parameters are filled with.
+//! The study's own statements, and the values of their parameters.
 //!
 //! Main types: [`SqlStatement`] and [`Fill`].
 
@@ -11,27 +11,27 @@ use serde::{Deserialize, Serialize};
 /// A statement of the workload `sql`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SqlStatement {
-    /// What it is called in results; none for its number.
+    /// Name in results; `None` for the statement's number.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
     /// Text with `?` for each parameter.
     pub sql: String,
     /// Relative frequency, above 0.
     pub weight: f64,
-    /// How each parameter is filled.
+    /// Fill of each parameter.
     pub params: Vec<Fill>,
     /// Whether a query may find no row.
     pub allow_empty: bool,
-    /// How many rows it must find, or change.
+    /// The number of rows that the statement must find or change.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rows: Option<u64>,
-    /// What follows in the same transaction; empty for a statement that stands for itself.
+    /// Further statements of the same transaction; empty for a single statement.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub then: Vec<SqlPart>,
 }
 
 impl SqlStatement {
-    /// The fills of all parameters, in their order, with those of the statements that follow in the transaction.
+    /// Returns the fills of all parameters, in their order, including those of the further statements of the transaction.
     pub fn fills(&self) -> impl Iterator<Item = &Fill> {
         self.params.iter().chain(self.then.iter().flat_map(|part| &part.params))
     }
@@ -42,16 +42,16 @@ impl SqlStatement {
 pub struct SqlPart {
     /// Text with `?` for each parameter.
     pub sql: String,
-    /// How each parameter is filled.
+    /// Fill of each parameter.
     pub params: Vec<Fill>,
     /// Whether a query may find no row.
     pub allow_empty: bool,
-    /// How many rows it must find, or change.
+    /// The number of rows that the statement must find or change.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rows: Option<u64>,
 }
 
-/// How a column or a parameter gets its values.
+/// The source of the values of a column or a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fill {
@@ -61,81 +61,81 @@ pub enum Fill {
     Zipf(i64, i64, f64),
     /// Normally distributed numbers: mean and standard deviation.
     Normal(f64, f64),
-    /// Counts up from the first number by the second.
+    /// Numbers that count up from the first number in steps of the second.
     Sequence(i64, i64),
     /// Random letters and digits of this length.
     RandomText(u32),
     /// Random bytes of this length.
     RandomBytes(u32),
-    /// Always the same text.
+    /// A constant text.
     Text(String),
-    /// Always the same number.
+    /// A constant number.
     Number(f64),
-    /// One of these texts, each as likely.
+    /// One of the texts, all equally likely.
     OneOf(Vec<String>),
-    /// Numbers between bounds that ascend: each stretch from one to the next is as likely, and evenly spread within.
+    /// Numbers between ascending bounds: each interval between neighbouring bounds is equally likely, and values are uniform within it.
     Quantiles(Vec<f64>),
-    /// The same of times, which are written as text.
+    /// Times between ascending bounds, distributed as in `Quantiles` and written as text.
     Times(Times),
-    /// A time around the present one: seconds from it, from the first to the second, written in the zone that the third says; in UTC, and with no zone
-    /// behind it, where that is empty.
+    /// A time around the present, offset by seconds between the first and the second number, written in the time zone of the third; where that is empty,
+    /// written in UTC without a time zone.
     Now(f64, f64, String),
-    /// One of these, as often as its weight says.
+    /// One of the fills, with a probability proportional to its weight.
     Weighted(Vec<(Fill, f64)>),
-    /// No value.
+    /// Null.
     Null,
-    /// The value of an earlier parameter of the operation, by its number from 1.
+    /// The value of an earlier parameter of the operation, by that parameter's number from 1.
     Same(u32),
-    /// That value and a number more; seconds, where it is a time.
+    /// The value of an earlier parameter plus a number; plus seconds, where the value is a time.
     Plus(u32, Box<Fill>),
-    /// One of the rows that a query answered before the trial: its first value.
+    /// The first value of a random row of those that a query returned before the trial.
     From(String),
-    /// Another value of the row that an earlier parameter has its value from: that parameter's number, and the value's, from 1.
+    /// Another value of the row from which an earlier parameter has its value: the number of that parameter, and of the value in the row, both from 1.
     RowOf(u32, u32),
-    /// Counts up from the number that a query answered before the trial, by the second.
+    /// Numbers that count up, in steps of the second, from the number that a query returned before the trial.
     SequenceFrom(String, i64),
-    /// So many values as one, as PostgreSQL writes an array: `{4,1,9}`.
+    /// This many values as one, in the form of a PostgreSQL array: `{4,1,9}`.
     Array(u32, Box<Fill>),
-    /// Counts up as a sequence does, from the first number by the second, and stays at each for so many.
+    /// Numbers that count up from the first number in steps of the second, each repeated the third number of times.
     Blocks(i64, i64, u64),
-    /// The same of times.
+    /// Times that count up, each repeated several times.
     TimeBlocks(TimeBlocks),
-    /// Counts up from the first number by the second, and begins again after so many.
+    /// Numbers that count up from the first number in steps of the second, and start again after the third number of values.
     Cycle(i64, i64, u64),
-    /// A text of this many letters for a number that the fill gives: equal numbers have equal texts, and others have others as far as letters go.
+    /// A text of this many letters for a number from the inner fill: equal numbers give equal texts, and different numbers different ones as far as letters suffice.
     TextOf(u32, Box<Fill>),
-    /// One of the rows of a CSV file, behind its first, which names the columns: its first value.
+    /// The first value of a random row of a CSV file, whose first line names the columns.
     FromCsv(String),
-    /// What an earlier statement of the same transaction answered: that statement's number, and which value of its first row, from 1.
+    /// A value from the answer to an earlier statement of the same transaction: that statement's number, and the number of the value in its first row, from 1.
     AnswerOf(u32, u32),
 }
 
 /// Times that count up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeBlocks {
-    /// The first, in microseconds since 1970.
+    /// The first time, in microseconds since 1970.
     pub first_us: i64,
-    /// From one to the next, in microseconds.
+    /// The step from one time to the next, in microseconds.
     pub step_us: i64,
-    /// For how many it stays at each, at least 1.
+    /// Number of values that each time is repeated for, at least 1.
     pub times: u64,
-    /// What stands behind each, as in `+00`; empty for nothing.
+    /// Time zone written after each time, as in `+00`; empty for none.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub zone: String,
 }
 
-/// Times that ascend, in microseconds since 1970, and how they are written.
+/// Ascending times, in microseconds since 1970, and their written form.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Times {
     /// The bounds, at least two.
     pub bounds_us: Vec<i64>,
-    /// What stands behind each, as in `+00`; empty for nothing.
+    /// Time zone written after each time, as in `+00`; empty for none.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub zone: String,
 }
 
 impl Fill {
-    /// The query that has to be answered before a trial, where there is one.
+    /// Returns the query that must be answered before a trial, if the fill has one.
     pub fn query(&self) -> Option<&str> {
         match self {
             Fill::From(sql) | Fill::SequenceFrom(sql, _) => Some(sql),
@@ -143,7 +143,7 @@ impl Fill {
         }
     }
 
-    /// What its rows are kept under in [`Asked`], where it takes its values from some.
+    /// Returns the key of the fill's rows in [`Asked`], if it takes its values from rows.
     pub fn source(&self) -> Option<Cow<'_, str>> {
         match self {
             Fill::FromCsv(path) => Some(Cow::Owned(format!("file {path}"))),
@@ -151,7 +151,7 @@ impl Fill {
         }
     }
 
-    /// Itself, and what it is made of.
+    /// Returns the fill itself and the fills that it is made of.
     pub fn parts(&self) -> Vec<&Fill> {
         let mut parts = vec![self];
         match self {
@@ -163,12 +163,12 @@ impl Fill {
     }
 }
 
-/// Rows that a database answered to the queries of a study, by the query, and those of CSV files, by [`Fill::source`]: values as text, null as none.
+/// Rows that the database returned for the queries of a study, and rows of CSV files, by [`Fill::source`]; values are texts, and `None` is null.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Asked(pub BTreeMap<String, Arc<Vec<Vec<Option<String>>>>>);
 
 impl Asked {
-    /// The rows of a query, or of a file; none before it was asked.
+    /// Returns the rows of a query or of a file; `None` before they were read.
     pub fn rows(&self, sql: &str) -> Option<&Arc<Vec<Vec<Option<String>>>>> {
         self.0.get(sql)
     }

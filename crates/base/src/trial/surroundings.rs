@@ -1,66 +1,66 @@
-//! Settings of what lies around load and database: a link between them, a recorder in between, writers to the disk and another load
+//! Settings of the surroundings of load and database: a link between them, a recorder in between, writers to the disk and another load
 //! beside them.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Arrivals, Settings, is_default};
 
-/// `[disk]`: writes to the disk that the database's files are on, as fast as it takes them, beside the load.
+/// `[disk]`: writes to the disk of the database's files beside the load, as fast as the disk accepts them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DiskSettings {
     /// Bytes of a block; 0 where nothing is written.
     pub block_bytes: u64,
-    /// When the disk has to have a block.
+    /// When a block must be on the disk.
     pub sync: DiskSync,
-    /// Bytes of all files together; they are written again from their start.
+    /// Bytes of all files together; the files are overwritten from their start.
     pub file_bytes: u64,
-    /// Threads, each with a file of its own; at least 1.
+    /// Number of threads, each with its own file; at least 1.
     pub writers: u32,
 }
 
-/// When the disk has to have what is written.
+/// When written data must be on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DiskSync {
     /// Each block is synced before the next one.
     #[default]
     Each,
-    /// Whenever the operating system likes, and once at the end.
+    /// Data are synced when the operating system likes, and once at the end.
     None,
-    /// Each block goes past the page cache; the disk's own cache may hold it.
+    /// Each block bypasses the page cache; the disk's own cache may hold it.
     Direct,
 }
 
-/// Values of [`LinkSettings::tunnel`]: how packets are encrypted and authenticated.
+/// Values of [`LinkSettings::tunnel`]: the encryption and authentication of packets.
 pub const TUNNELS: [&str; 4] = ["3des-sha1", "aes128-sha1", "aes256-sha1", "aes256gcm"];
 
-/// `[link]`: the server runs on another host than the load, on the same machine, behind a link.
+/// `[link]`: a link between the load and the server, which run as separate hosts on the same machine.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LinkSettings {
-    /// Bits per second in each direction, Ethernet headers included; none for as much as the machine gives.
+    /// Bits per second in each direction, Ethernet headers included; `None` for no limit but the machine's own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate_bits_per_s: Option<f64>,
-    /// How long a frame takes in each direction besides, in seconds.
+    /// Additional delay of each frame in each direction, in seconds.
     #[serde(skip_serializing_if = "is_default", default)]
     pub delay_s: f64,
-    /// How an IPsec tunnel over it encrypts; none without a tunnel.
+    /// Encryption of an IPsec tunnel over the link; `None` without a tunnel.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tunnel: Option<String>,
-    /// Hosts that connections are dealt out among, each with a link of its own.
+    /// Hosts over which the connections are distributed, each with its own link.
     #[serde(skip_serializing_if = "is_default", default)]
     pub hosts: LinkHosts,
-    /// Bits per second of the link that the server has to all of them; none for as much as the machine gives.
+    /// Bits per second of the server's link, which all hosts share; `None` for no limit but the machine's own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub server_rate_bits_per_s: Option<f64>,
 }
 
-/// How many hosts connections come from.
+/// The number of hosts from which connections come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkHosts {
-    /// So many, at least 1.
+    /// This many hosts, at least 1.
     Count(u16),
-    /// One for each connection.
+    /// One host for each connection.
     Each,
 }
 
@@ -70,17 +70,17 @@ impl Default for LinkHosts {
     }
 }
 
-/// `[blocks]`: what is uploaded where `recorder.path` is a way to upload blocks, and what the recorder does with it.
+/// `[blocks]`: the blocks that are uploaded where `recorder.path` is a way to upload blocks, and their treatment by the recorder.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlocksSettings {
-    /// Bytes of a block, approximately where it is a real one.
+    /// Bytes of a block; approximate for a real block.
     pub bytes: u64,
-    /// Bytes per second that the recorder takes in at most; none without a limit.
+    /// Largest number of bytes per second that the recorder takes in; `None` for no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate_bytes_per_s: Option<f64>,
-    /// Whether blocks are real ones, which the recorder verifies, decrypts and stores; else random bytes, which wait in its inbox.
+    /// Whether blocks are real, so that the recorder verifies, decrypts and stores them; otherwise they are random bytes, which wait in its inbox.
     pub process: bool,
-    /// The most that the recorder's inbox holds, in bytes.
+    /// Capacity of the recorder's inbox, in bytes.
     pub bound_bytes: u64,
 }
 
@@ -93,40 +93,40 @@ impl Default for BlocksSettings {
 /// `[recorder]`: the path of records from the load to the database.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RecorderSettings {
-    /// What is on the way.
+    /// The kind of path.
     pub path: RecorderPath,
-    /// Writers of the private recorder, each with a connection to the database.
+    /// Writers of the private recorder, each with its own connection to the database.
     pub writers: u32,
-    /// Rows in a transaction of a writer at most; without it the recorder's default.
+    /// Largest number of rows in a transaction of a writer; `None` for the recorder's default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub batch: Option<u32>,
-    /// How the clients' connections are protected, and those of the recorder to the NATS server: `verify`, by TLS with a certificate that both know; none
-    /// without.
+    /// Protection of the clients' connections, and of those from the recorder to the NATS server: `verify` is TLS with a certificate that both ends know;
+    /// `None` for no protection.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tls: Option<String>,
 }
 
-/// What is between the load and the database.
+/// The path between the load and the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecorderPath {
-    /// Nothing.
+    /// No recorder in between.
     #[default]
     Direct,
-    /// A private recorder that takes line protocol over HTTP.
+    /// A private recorder that accepts line protocol over HTTP.
     Http,
-    /// A private NATS server, and a private recorder that takes messages of its stream.
+    /// A private NATS server, and a private recorder that consumes the messages of its stream.
     Nats,
-    /// A private recorder that takes blocks over FTP.
+    /// A private recorder that accepts blocks over FTP.
     Ftp,
-    /// The same with TLS.
+    /// A private recorder that accepts blocks over FTP with TLS.
     Ftps,
-    /// A private recorder that takes blocks over HTTP PUT.
+    /// A private recorder that accepts blocks over HTTP PUT.
     Put,
 }
 
 impl RecorderPath {
-    /// All of them, by the name that studies use.
+    /// All paths with their names in studies.
     pub const ALL: [(RecorderPath, &'static str); 6] = [
         (RecorderPath::Direct, "direct"),
         (RecorderPath::Http, "http"),
@@ -136,26 +136,26 @@ impl RecorderPath {
         (RecorderPath::Put, "put"),
     ];
 
-    /// Whether blocks are uploaded on it, rather than records sent.
+    /// Returns whether the path uploads blocks, rather than sending records.
     pub fn is_upload(self) -> bool {
         !matches!(self, RecorderPath::Direct | RecorderPath::Http | RecorderPath::Nats)
     }
 
-    /// The name in studies.
+    /// Returns the name in studies.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(path, _)| *path == self).map_or("", |(_, name)| name)
     }
 
-    /// The path of a name.
+    /// Returns the path with a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(path, _)| *path)
     }
 }
 
-/// `[background]`: operations that arrive at a stated rate beside the load that the study asks about, by connections of their own.
+/// `[background]`: operations that arrive at a given rate beside the load that the study asks about, over their own connections.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct BackgroundSettings {
-    /// Name of its workload: `write`, `update`, `select` or `read`.
+    /// Name of the workload: `write`, `update`, `select` or `read`.
     pub workload: String,
     /// Connections, at least 1.
     pub clients: u32,
@@ -168,12 +168,12 @@ pub struct BackgroundSettings {
 }
 
 impl Settings {
-    /// The recorder's settings, where one is in front of the database.
+    /// Returns the recorder's settings, where a recorder is in front of the database.
     pub fn recorded(&self) -> Option<&RecorderSettings> {
         self.recorder.as_ref().filter(|recorder| recorder.path != RecorderPath::Direct)
     }
 
-    /// What is uploaded, where blocks are.
+    /// Returns the settings of uploaded blocks, where blocks are uploaded.
     pub fn uploaded(&self) -> Option<BlocksSettings> {
         self.recorded().filter(|recorder| recorder.path.is_upload())?;
         Some(self.blocks.clone().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! Tables of a study's own: `[[tables]]`.
+//! `[[tables]]`: a study's own tables.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,28 +7,28 @@ use super::Fill;
 /// A table that the study describes in the database's own words.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct TableSettings {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// SQL that makes it, in order.
+    /// SQL that creates the table, in order.
     pub create: Vec<String>,
-    /// Rows that it is filled with.
+    /// Number of rows that the table is filled with.
     pub rows: u64,
-    /// The columns that are filled; the database makes the values of the others.
+    /// The columns that are filled; the database generates the values of the others.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub columns: Vec<ColumnFill>,
-    /// SQL that follows the filling, in order.
+    /// SQL that is executed after filling, in order.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub then: Vec<String>,
-    /// SQL that removes it, in order; empty for `DROP TABLE`.
+    /// SQL that removes the table, in order; empty for `DROP TABLE`.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub drop: Vec<String>,
 }
 
-/// A column of a table of the study's own, and what it holds.
+/// A column of a study's own table, with its fill.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ColumnFill {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// How it gets its values. A row counts as an operation: fills may name columns before theirs.
+    /// Fill of the column. A row counts as an operation: fills may refer to earlier columns.
     pub fill: Fill,
 }

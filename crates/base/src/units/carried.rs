@@ -1,27 +1,27 @@
-//! Digits that an interval carries: a figure is printed as far as the second digit of its interval's half-width, and no farther.
+//! Digits that an interval supports: a figure is printed up to the second digit of its interval's half-width, and no further.
 //!
-//! Main type: [`Carried`]. Invariant: a figure keeps at least two digits, and none is made up that the figure's own form does not have.
+//! Main type: [`Carried`]. Invariant: a figure keeps at least two digits, and gets no digits that its own form does not have.
 
-/// Digits of a figure whose interval is not known.
+/// Number of digits of a figure whose interval is not known.
 const DIGITS_ALONE: i32 = 3;
-/// Digits that every figure keeps.
+/// Number of digits that every figure keeps.
 const DIGITS_LEAST: i32 = 2;
-/// Decimals of a plain number at most.
+/// Largest number of decimals of a plain number.
 const DECIMALS_MOST: i32 = 9;
 
-/// How far the digits of a figure and of the ends of its interval reach.
+/// The last digit that is shown of a figure and of the ends of its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carried {
-    /// So many digits: no interval is known.
+    /// A number of significant digits, where no interval is known.
     Digits(i32),
-    /// To this power of ten: the second digit of the half-width.
+    /// The power of ten of the second digit of the half-width.
     Place(i32),
-    /// All: there is no doubt.
+    /// All digits, where there is no uncertainty.
     All,
 }
 
 impl Carried {
-    /// What the interval of a figure carries; three digits where there is none, all where its ends are equal.
+    /// Returns the digits that the interval of a figure supports; three digits without an interval, all digits where its ends are equal.
     pub fn by(interval: Option<[f64; 2]>) -> Carried {
         match interval.map(|[low, high]| (high - low) / 2.0) {
             None => Carried::Digits(DIGITS_ALONE),
@@ -32,7 +32,7 @@ impl Carried {
         }
     }
 
-    /// A value of any unit in the form that `show` gives it, without the digits that are not carried.
+    /// Shows a value of any unit in the form that `show` gives it, without the digits that are not supported.
     pub fn show(self, value: f64, show: impl Fn(f64) -> String) -> String {
         let digits = match self {
             Carried::Digits(digits) => digits,
@@ -41,7 +41,7 @@ impl Carried {
         };
         let written = show(value);
         let is_short = digits_of(&written) <= digits;
-        // What is short enough already is not rounded twice.
+        // A form that is short enough already is not rounded twice.
         if is_short || value == 0.0 || !value.is_finite() {
             written
         } else {
@@ -49,8 +49,8 @@ impl Carried {
         }
     }
 
-    /// A plain number with as many digits as are carried, also where these are more than three: `16.042` of an interval of ± 0.015. None
-    /// behind the point from 1,000 on.
+    /// Shows a plain number with as many digits as are supported, even if these are more than three: `16.042` for an interval of ± 0.015. No decimals
+    /// from 1,000 on.
     pub fn show_plain(self, value: f64) -> String {
         match self {
             Carried::Place(place) if value != 0.0 && value.is_finite() => {
@@ -63,19 +63,19 @@ impl Carried {
         }
     }
 
-    /// Both ends of an interval: `[5,700, 24,500]`.
+    /// Shows both ends of an interval: `[5,700, 24,500]`.
     pub fn show_ends(self, [low, high]: [f64; 2], show: impl Fn(f64) -> String) -> String {
         format!("[{}, {}]", self.show(low, &show), self.show(high, &show))
     }
 }
 
-/// A ratio with its interval: `1.13 [1.02, 1.24]`, with so many decimals at most where these are two digits; alone where there is no interval.
+/// Shows a ratio with its interval: `1.13 [1.02, 1.24]`, with at most `decimals` decimals where these give two digits; alone where there is no interval.
 pub fn show_ratio(ratio: f64, interval: Option<[f64; 2]>, decimals: usize) -> (String, String) {
-    // Below 0.1 two decimals are no two digits: 0.0089 is not 0.01.
+    // Below 0.1 two decimals do not give two digits: 0.0089 is not 0.01.
     let least = |value: f64| usize::try_from(DIGITS_LEAST - 1 - power_of(value)).unwrap_or(0).min(6);
     let (carried, show) = (Carried::by(interval), |value: f64| format!("{value:.*}", decimals.max(least(value))));
     let end = |value: f64| match value {
-        // Where an interval goes so far, how far it goes exactly is of no use to anybody.
+        // The exact end of so wide an interval is of no use to anybody.
         value if value > RATIO_MOST => format!("over {}", super::show_number(RATIO_MOST)),
         value if value < 1.0 / RATIO_MOST && value > 0.0 => format!("under {}", 1.0 / RATIO_MOST),
         value => carried.show(value, show),
@@ -83,26 +83,26 @@ pub fn show_ratio(ratio: f64, interval: Option<[f64; 2]>, decimals: usize) -> (S
     (carried.show(ratio, show), interval.map_or(String::new(), |[low, high]| format!("[{}, {}]", end(low), end(high))))
 }
 
-/// Ends of the intervals of ratios are written out up to this, and down to one over it.
+/// Largest end of an interval of a ratio that is written out; the smallest is one over it.
 const RATIO_MOST: f64 = 10_000.0;
 
-/// The power of ten of a number's first digit.
+/// Returns the power of ten of a number's first digit.
 fn power_of(value: f64) -> i32 {
     if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 }
 }
 
 fn rounded(value: f64, digits: i32) -> f64 {
-    // Through text, because a multiple of 0.1 is no power of two.
+    // Converted through text, because a multiple of 0.1 is no power of two.
     format!("{value:.*e}", (digits - 1).max(0) as usize).parse().unwrap_or(value)
 }
 
-/// Significant digits of the number that a text begins with.
+/// Returns the number of significant digits of the number that a text begins with.
 fn digits_of(text: &str) -> i32 {
     let number = text.chars().take_while(|one| one.is_ascii_digit() || ",.-".contains(*one));
     number.filter(char::is_ascii_digit).skip_while(|one| *one == '0').count() as i32
 }
 
-/// Takes the digits behind the first few out of the number that a text begins with: a value that was rounded in bytes has new ones in KiB.
+/// Removes the digits after the first `digits` from the number that a text begins with: a value rounded in bytes has new digits in KiB.
 fn shorten(text: &str, digits: i32) -> String {
     let end = text.find(|one: char| !(one.is_ascii_digit() || ",.-".contains(one))).unwrap_or(text.len());
     let (number, rest) = text.split_at(end);

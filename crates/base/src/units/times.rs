@@ -1,19 +1,19 @@
-//! Points in time as databases write them.
+//! Points in time in the form in which databases write them.
 //!
-//! Main functions: [`parse_time`] and [`write_time`]. Invariant: what was written is read as the same microsecond.
+//! Main functions: [`parse_time`] and [`write_time`]. Invariant: a written time is read as the same microsecond.
 
 use super::{civil_date, unix_seconds};
 
-/// A time as it was written.
+/// A time in written form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrittenTime<'a> {
-    /// Microseconds since 1970, as if it stood in UTC where it has no zone.
+    /// Microseconds since 1970, taken as UTC where no zone is written.
     pub us: i64,
-    /// What says how far from UTC it is: `Z`, `+00`, `-03:30`; empty where nothing does.
+    /// The written offset from UTC: `Z`, `+00`, `-03:30`; empty where none is written.
     pub zone: &'a str,
 }
 
-/// Reads `2026-11-26 06:22:55.123456+00`: a date alone will do, and so will a `T` between date and time. None for any other text. Digits behind
+/// Reads `2026-11-26 06:22:55.123456+00`; a date alone is accepted, and so is a `T` between date and time. `None` for any other text. Digits after
 /// the sixth of a fraction are cut off.
 pub fn parse_time(text: &str) -> Option<WrittenTime<'_>> {
     let (date, rest) = text.split_at_checked(10)?;
@@ -38,7 +38,7 @@ pub fn parse_time(text: &str) -> Option<WrittenTime<'_>> {
     Some(WrittenTime { us: seconds.checked_mul(1_000_000)?.checked_add(fraction_us)?, zone })
 }
 
-/// Seconds that a zone is ahead of UTC: of `Z` and of nothing, none; none where it is no zone.
+/// Returns the seconds by which a zone is ahead of UTC: 0 for `Z` and for empty text; `None` where the text is not a zone.
 pub fn offset_s(zone: &str) -> Option<i64> {
     if matches!(zone, "" | "Z") {
         return Some(0);
@@ -55,7 +55,7 @@ pub fn offset_s(zone: &str) -> Option<i64> {
     (is_whole && seconds < 86_400).then_some(sign * seconds)
 }
 
-/// Numbers of so many digits each, with a mark between them.
+/// Reads numbers with the given numbers of digits, separated by a mark.
 fn numbers<const COUNT: usize>(text: &str, mark: &[u8; 1], digits: &[usize; COUNT]) -> Option<[i64; COUNT]> {
     let mut parts = text.split(char::from(mark[0]));
     let mut read = [0; COUNT];
@@ -67,7 +67,7 @@ fn numbers<const COUNT: usize>(text: &str, mark: &[u8; 1], digits: &[usize; COUN
     parts.next().is_none().then_some(read)
 }
 
-/// Appends a time as text, `2026-11-26 06:22:55`, with six decimals where it is no whole second or `with_fraction`, and its zone behind it. The hour is
+/// Appends a time as text, `2026-11-26 06:22:55`, with six decimals where it is not a whole second or `with_fraction`, followed by its zone. The hour is
 /// that of the zone.
 pub fn write_time(us: i64, with_fraction: bool, zone: &str, out: &mut Vec<u8>) {
     let us = us.saturating_add(offset_s(zone).unwrap_or(0) * 1_000_000);
@@ -88,7 +88,7 @@ pub fn write_time(us: i64, with_fraction: bool, zone: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(zone.as_bytes());
 }
 
-/// A number of zero or more with leading zeros.
+/// Appends a number of zero or more with leading zeros.
 fn digits(number: i64, count: usize, out: &mut Vec<u8>) {
     let from = out.len();
     out.resize(from + count, b'0');

@@ -1,7 +1,7 @@
-//! Files that people write: studies and the recorder's configuration. Here they are trees of values with places, and tables that say which
-//! settings there are.
+//! Files that people write: studies and the recorder's configuration. They are read as trees of values with places, by tables that declare
+//! the settings.
 //!
-//! Main types: [`Part`] and [`Setting`], which declare, and [`section::Section`], which reads. Invariant: a setting is declared once; reading,
+//! Main types: [`Part`] and [`Setting`], which declare settings, and [`section::Section`], which reads them. Invariant: a setting is declared once; reading,
 //! `--set`, factors, suggestions, schemas and the reference page all come from its row.
 
 pub mod place;

@@ -10,10 +10,10 @@ use super::secrets::hidden;
 use crate::fault::Fault;
 use crate::quote::shortened;
 
-/// An error is longer only by what it quotes of a file.
+/// Largest length of an error in characters; what it quotes of a file is shortened to keep it.
 const LINE_CHARACTERS_MAX: usize = 1_500;
 
-/// Where something was written. Lines of the file sort before arguments.
+/// The place where something was written. Lines of the file sort before arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// Line of the file, from 1.
@@ -22,17 +22,17 @@ pub enum Place {
     Argument(usize),
 }
 
-/// What the places refer to.
+/// The file and the arguments that places refer to.
 #[derive(Debug, Clone, Default)]
 pub struct Source {
     /// The file, as the user named it.
     pub file: String,
-    /// Arguments as the user wrote them, as in `--set load.clients=4`.
+    /// Arguments as the user wrote them, for example `--set load.clients=4`.
     pub arguments: Vec<String>,
 }
 
 impl Source {
-    /// A place as people read it: file and line, or the argument.
+    /// Shows a place for people: file and line, or the argument.
     pub fn show(&self, place: Place) -> String {
         match place {
             Place::Line(line) => format!("{}:{line}", self.file),
@@ -45,12 +45,12 @@ impl Source {
 #[derive(Debug, Default)]
 pub struct Errors {
     found: Vec<(Place, Fault)>,
-    /// The same, to find them.
+    /// The errors collected so far, as a set for look-ups.
     known: HashSet<(Place, Fault)>,
 }
 
 impl Errors {
-    /// Notes what is wrong at a place.
+    /// Adds an error at a place.
     pub fn push(&mut self, place: Place, fault: impl Into<Fault>) {
         let error = (place, fault.into());
         if self.known.insert(error.clone()) {
@@ -58,22 +58,22 @@ impl Errors {
         }
     }
 
-    /// Takes over what others found.
+    /// Adds the errors of another collection.
     pub fn extend(&mut self, others: Errors) {
         for (place, fault) in others.found {
             self.push(place, fault);
         }
     }
 
-    /// Whether nothing was found so far.
+    /// Returns whether no error was added so far.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// All errors, sorted by place.
+    /// Returns all errors, sorted by place.
     ///
     /// # Errors
-    /// When at least one was noted.
+    /// When at least one error was added.
     pub fn into_result(mut self, source: &Source) -> Result<(), StudyErrors> {
         if self.found.is_empty() {
             return Ok(());
@@ -85,14 +85,14 @@ impl Errors {
     }
 }
 
-/// One thing that is wrong with a study, or with what was asked of it. It holds no secrets, and is short.
+/// One error in a study, or in a request about it. It contains no secrets, and is short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyError {
     /// The whole sentence: place, value, remedy.
     pub line: String,
-    /// Where it is, as it stands at the beginning of the sentence; none where it is about the study as a whole.
+    /// The place, as at the beginning of the sentence; `None` where the error concerns the study as a whole.
     pub place: Option<String>,
-    /// What to do about it, as it stands at the end of the sentence; none where that is said in passing.
+    /// The remedy, as at the end of the sentence; `None` where the error implies it.
     pub remedy: Option<String>,
 }
 
@@ -107,7 +107,7 @@ impl StudyError {
     }
 }
 
-/// Everything that is wrong with a study or with what was asked.
+/// All errors in a study or in a request about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct StudyErrors {
     /// The errors, in the order of the file. Never empty.
@@ -115,12 +115,12 @@ pub struct StudyErrors {
 }
 
 impl StudyErrors {
-    /// A single error.
+    /// Creates a single error.
     pub fn one(fault: impl Into<Fault>) -> Self {
         StudyErrors { all: vec![StudyError::new(fault.into())] }
     }
 
-    /// A line for each error: place, value, remedy.
+    /// Returns a line for each error: place, value, remedy.
     pub fn lines(&self) -> Vec<String> {
         self.all.iter().map(|error| error.line.clone()).collect()
     }

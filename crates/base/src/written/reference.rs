@@ -1,13 +1,13 @@
-//! The reference page of a file's settings, made of their tables.
+//! The reference page of a file's settings, generated from their tables.
 //!
-//! Main functions: [`chapter`], and [`described`] for those who ask for single ones. Invariant: every setting has a line, and nothing stands there that its
-//! row does not say.
+//! Main functions: [`chapter`], and [`described`] for callers that need single settings. Invariant: every setting has a line, and each line contains only
+//! what the setting's row says.
 
 use super::section::show_bound;
 use super::setting::{Absent, Kind, Part, Setting, Span};
 use crate::units::{show_bit_rate, show_bytes, show_number, show_seconds};
 
-/// The chapter of a file whose top is this part: a section with a table of settings for each of its tables.
+/// Returns the chapter of a file with the given top: a section with a table of settings for each of its tables.
 pub fn chapter(title: &str, top: &'static Part) -> String {
     let mut text = format!("## {title}\n\n{}\n", top.help);
     for part in top.all() {
@@ -38,22 +38,22 @@ fn section(part: &'static Part, top: &'static Part) -> String {
     text
 }
 
-/// What there is to say of a setting.
+/// The description of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described {
-    /// Its table, as a file writes it: `[load]`; empty for the top of the file.
+    /// Its table, as written in a file: `[load]`; empty for the top of the file.
     pub table: String,
-    /// Its key.
+    /// Key of the setting.
     pub key: &'static str,
-    /// Its dotted name.
+    /// Dotted name of the setting.
     pub path: String,
-    /// What its value must be.
+    /// The kind of value, in words.
     pub value: String,
-    /// What holds where it is not written.
+    /// The default where the setting is not written.
     pub default: String,
-    /// Whether it can be a factor.
+    /// Whether the setting can be a factor.
     pub can_be_factor: bool,
-    /// What it says, and what it is for.
+    /// Description of the setting, and where it applies.
     pub says: String,
 }
 
@@ -72,7 +72,7 @@ impl Described {
     }
 }
 
-/// All settings of a file whose top is this part, in the order of the file, with what each of its tables is about.
+/// Returns all settings of a file with the given top, in the order of the file, with the description of each table.
 pub fn described(top: &'static Part) -> Vec<(String, &'static str, Vec<Described>)> {
     let of_part = |part: &'static Part| {
         let table = if std::ptr::eq(part, top) { String::new() } else { heading(part, top).replace('`', "") };
@@ -82,7 +82,7 @@ pub fn described(top: &'static Part) -> Vec<(String, &'static str, Vec<Described
     top.all().into_iter().map(of_part).collect()
 }
 
-/// `[load]`, `[[claims]]`, or what a table inside a value is called.
+/// Returns the heading of a table: `[load]`, `[[claims]]`, or the name of a table inside a value.
 fn heading(part: &'static Part, top: &'static Part) -> String {
     let holder = top.all().into_iter().flat_map(|above| above.settings).find(|setting| match setting.kind {
         Kind::Part(below) | Kind::Parts(below) => std::ptr::eq(below, part),
@@ -111,7 +111,7 @@ fn default(setting: &Setting) -> String {
     }
 }
 
-/// What a value must be, in words.
+/// Describes the value of a setting in words.
 fn value(kind: Kind) -> String {
     match kind {
         Kind::Text => "text".to_owned(),

@@ -1,16 +1,16 @@
-//! JSON Schemas (draft 2020-12) of files, made of their tables: for editors and other programs.
+//! JSON Schemas (draft 2020-12) of files, generated from their tables, for editors and other programs.
 //!
-//! Main function: [`schema`]. Invariant: a file that is read without an error is valid; what a schema cannot say, such as which settings go
-//! together, is left to the reader.
+//! Main function: [`schema`]. Invariant: a file that is read without an error is valid; conditions that a schema cannot express, such as which
+//! settings go together, are left to the reader.
 
 use serde_json::{Map, Value as Json, json};
 
 use super::setting::{Absent, Kind, Part, Setting, Span};
 
-/// The dialect that schemas are written in.
+/// The dialect of the schemas.
 pub const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// The schema of a file whose top is this part.
+/// Returns the schema of a file with the given top.
 pub fn schema(top: &'static Part, title: &str) -> Json {
     let mut document = object(top);
     let tables = top.all().into_iter().filter(|part| !std::ptr::eq(*part, top));
@@ -21,7 +21,7 @@ pub fn schema(top: &'static Part, title: &str) -> Json {
     document
 }
 
-/// The schema of a level of a setting: what it may be where it is one of a factor's. `below` is the name of its table.
+/// Returns the schema of a level of a setting, as one of a factor's values. `below` is the name of its table.
 pub fn level(table: &str, setting: &Setting) -> Json {
     let whole = json!({ "$ref": format!("#/$defs/{table}/properties/{}", setting.key) });
     match setting.kind {
@@ -30,7 +30,7 @@ pub fn level(table: &str, setting: &Setting) -> Json {
     }
 }
 
-/// The schema of a table.
+/// Returns the schema of a table.
 fn object(part: &'static Part) -> Json {
     let properties: Map<String, Json> =
         part.settings.iter().map(|setting| (setting.key.to_owned(), property(setting))).collect();
@@ -49,7 +49,7 @@ fn object(part: &'static Part) -> Json {
     object
 }
 
-/// The schema of a setting, with what it says and its default.
+/// Returns the schema of a setting, with its description and its default.
 fn property(setting: &Setting) -> Json {
     let mut schema = of_kind(setting.kind);
     let only = if setting.only.is_empty() { String::new() } else { format!(" Only for {}.", setting.only) };
@@ -92,23 +92,23 @@ fn of_kind(kind: Kind) -> Json {
     }
 }
 
-/// A schema, or one of these words.
+/// Returns a schema that also accepts one of the words.
 fn or(schema: Json, words: &[&str]) -> Json {
     if words.is_empty() { schema } else { json!({ "anyOf": [schema, { "enum": words }] }) }
 }
 
-/// A number as it stands before a unit.
+/// The pattern of a number before a unit.
 const NUMBER: &str = "([0-9]+[.]?[0-9]*|[.][0-9]+)";
 
-/// The same, and not zero.
+/// The pattern of such a number that is not zero.
 const ABOVE_ZERO: &str = "[0-9.]*[1-9][0-9.]*";
 
-/// The pattern of a number with a unit.
+/// Returns the pattern of a number with a unit.
 fn measured(number: &str, unit: &str) -> String {
     format!("^\\s*{number}\\s*({unit})\\s*$")
 }
 
-/// A duration; durations as text have no bounds that a schema could state, but for zero.
+/// Returns the schema of a duration; durations as text have no bounds that a schema could express, except for zero.
 pub fn duration(span: Span) -> Json {
     let number = match span {
         Span::AboveZero => ABOVE_ZERO,

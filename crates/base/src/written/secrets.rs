@@ -1,9 +1,9 @@
-//! What messages must not show of a file. Main function: [`hidden`].
+//! Removal of secrets from messages. Main function: [`hidden`].
 
-/// How messages show where a password stands in an address.
+/// The placeholder with which messages show where user and password stand in an address; it is not hidden.
 const FORM: &str = "user:password";
 
-/// A message without the passwords of addresses in it, whatever setting they were written under.
+/// Returns a message without the passwords of addresses in it, whatever setting they were written under.
 pub fn hidden(message: &str) -> String {
     let mut out = String::new();
     let mut rest = message;

@@ -1,7 +1,7 @@
-//! Reads the values of one table of a file, as its part says: types, ranges, defaults and unknown keys.
+//! Reads the values of one table of a file by the declarations of its part: types, ranges, defaults and unknown keys.
 //!
-//! Main type: [`Section`]. Invariant: a value that is missing is the default and no error; a value that is wrong is the default and one error,
-//! which names the place, the value and what it must be.
+//! Main type: [`Section`]. Invariant: a missing value is the default and no error; a wrong value is the default and one error,
+//! which names the place, the value and what the value must be.
 
 use std::ops::RangeInclusive;
 
@@ -13,24 +13,24 @@ use super::value::{FromValue, Value};
 use crate::fault::{Fault, fault};
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration, show_bit_rate, show_bytes, show_number, show_seconds};
 
-/// One table that is being read.
+/// A table that is being read.
 #[derive(Debug, Clone, Copy)]
 pub struct Section<'a> {
-    /// Its name in messages, as in `load`; empty for the top of the file.
+    /// Name in messages, as in `load`; empty for the top of the file.
     pub name: &'a str,
-    /// Where it begins.
+    /// Place at which the table begins.
     pub place: Place,
     part: &'static Part,
     table: Option<&'a Table>,
 }
 
 impl<'a> Section<'a> {
-    /// The whole file.
+    /// Opens the whole file as a section.
     pub fn top(root: &'a Table, part: &'static Part, errors: &mut Errors) -> Self {
         Section::of(root, "", part, Place::Line(1), errors)
     }
 
-    /// The table of a part in the one above it, empty when it is missing or, with an error, no table.
+    /// Opens the table of a part in the table that contains it; empty when it is missing or, with an error, when it is not a table.
     pub fn open(above: &'a Table, part: &'static Part, errors: &mut Errors) -> Self {
         let name = part.name;
         match above.get(part.last_name()) {
@@ -45,7 +45,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A value that must be a table, as in the lists of columns and claims; `name` is what messages call it.
+    /// Opens a value that must be a table, as in the lists of columns and claims; messages call it `name`.
     pub fn of_node(node: &'a Node, name: &'a str, part: &'static Part, errors: &mut Errors) -> Option<Self> {
         match &node.content {
             Content::Table(table) => Some(Section::of(table, name, part, node.place, errors)),
@@ -74,66 +74,66 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// All entries, in the order of the file.
+    /// Returns all entries, in the order of the file.
     pub fn entries(&self) -> &'a [Entry] {
         self.table.map_or(&[], |table| &table.entries)
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key.
     pub fn get(&self, key: &str) -> Option<&'a Entry> {
         self.table?.get(key)
     }
 
-    /// Whether the table has a setting of this key.
+    /// Returns whether the declaration of the table has a setting with this key.
     pub fn has(&self, key: &str) -> bool {
         self.part.find(key).is_some()
     }
 
-    /// The name of a key in messages, as in `load.clients`.
+    /// Returns the name of a key in messages, as in `load.clients`.
     pub fn path(&self, key: &str) -> String {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
-    /// What is written for a key, or else its default. Where there is neither, or what is written is a word in the place of a number, the
-    /// type's own default: none of an option, zero of a number.
+    /// Reads the value of a key, or its default. Where there is neither, or the value is a word in place of a number, returns the
+    /// default of the type: `None` for an option, zero for a number.
     pub fn read<T: FromValue<'a> + Default>(&self, key: &str, errors: &mut Errors) -> T {
         self.find(key, errors).unwrap_or_default()
     }
 
-    /// As [`Section::read`]; none where there is neither, or a word.
+    /// Reads as [`Section::read`] does; `None` where there is neither a value nor a default, or the value is a word in place of a number.
     pub fn find<T: FromValue<'a>>(&self, key: &str, errors: &mut Errors) -> Option<T> {
         let setting = self.part.setting(key);
         let value = self.value(setting, errors).or_else(|| setting.absent.value(setting.kind));
         value.and_then(T::from_value)
     }
 
-    /// What is written for a key; none where nothing is, or what is wrong.
+    /// Reads the value of a key as written; `None` where it is missing or wrong.
     pub fn given<T: FromValue<'a>>(&self, key: &str, errors: &mut Errors) -> Option<T> {
         self.value(self.part.setting(key), errors).and_then(T::from_value)
     }
 
-    /// Text that is written for a key.
+    /// Reads the text of a key as written.
     pub fn text(&self, key: &str, errors: &mut Errors) -> Option<&'a str> {
         self.given(key, errors)
     }
 
-    /// Text that is one of these, of a form that has other values too.
+    /// Reads a text that must be one of `choices`, for a form that has other values too.
     pub fn one_of(&self, key: &str, choices: &[&str], errors: &mut Errors) -> Option<&'a str> {
         self.chosen(self.get(key)?, choices, errors)
     }
 
-    /// A number within both ends, of a form that has other values too.
+    /// Reads a number within both bounds, for a form that has other values too.
     pub fn number(&self, key: &str, range: RangeInclusive<f64>, errors: &mut Errors) -> Option<f64> {
         let value = self.measured(self.get(key)?, *range.start(), *range.end(), errors)?;
         f64::from_value(value)
     }
 
-    /// A duration in seconds, of a form that has other values too.
+    /// Reads a duration in seconds, for a form that has other values too.
     pub fn seconds(&self, key: &str, errors: &mut Errors) -> Option<f64> {
         self.lasting(self.get(key)?, Span::Any, errors).and_then(f64::from_value)
     }
 
-    /// A list; empty when it is missing.
+    /// Reads a list; empty when it is missing.
     pub fn list(&self, key: &str, errors: &mut Errors) -> &'a [Node] {
         let Some(entry) = self.get(key) else { return &[] };
         match &entry.node.content {
@@ -145,7 +145,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A list of texts that are not empty.
+    /// Reads a list of non-empty texts.
     pub fn texts(&self, key: &str, errors: &mut Errors) -> Vec<String> {
         let mut texts = Vec::new();
         for Node { place, content } in self.list(key, errors) {
@@ -157,19 +157,19 @@ impl<'a> Section<'a> {
         texts
     }
 
-    /// The table under a key, as a section of its own.
+    /// Opens the table under a key as a section.
     pub fn part(&self, key: &str, errors: &mut Errors) -> Option<Section<'a>> {
         let Kind::Part(part) = self.part.setting(key).kind else { return None };
         Section::of_node(&self.get(key)?.node, part.name, part, errors)
     }
 
-    /// Notes that a value is not what it must be.
+    /// Adds the error that a value is not what it must be.
     fn refuse(&self, entry: &Entry, must: &str, errors: &mut Errors) {
         let shown = shown(&entry.key, &entry.node);
         errors.push(entry.node.place, fault!("{} is {shown}", self.path(&entry.key); "it must be {must}"));
     }
 
-    /// Notes that text cannot be read; what is wrong quotes it.
+    /// Adds the error that a text cannot be read; `fault` quotes the text.
     fn unreadable(&self, entry: &Entry, fault: Fault, words: &[&str], errors: &mut Errors) {
         let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
         let wrong = fault.about(self.path(&entry.key));
@@ -178,7 +178,7 @@ impl<'a> Section<'a> {
         errors.push(entry.node.place, Fault::new(wrong.what, remedy));
     }
 
-    /// The value that is written; none where nothing is, or what is wrong.
+    /// Reads the value of a setting as written; `None` where it is missing or wrong.
     fn value(&self, setting: &Setting, errors: &mut Errors) -> Option<Value<'a>> {
         let entry = self.get(setting.key)?;
         let text = if let Content::Text(text) = &entry.node.content { Some(text.as_str()) } else { None };
@@ -338,7 +338,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// A value as it stands in messages: those of tokens are not shown, and those of addresses without passwords.
+/// Returns a value as messages show it: tokens are hidden, and addresses are shown without passwords.
 pub fn shown(key: &str, node: &Node) -> String {
     match (key, &node.content) {
         ("token" | "tokens", _) => "something else (not shown)".to_owned(),
@@ -347,7 +347,7 @@ pub fn shown(key: &str, node: &Node) -> String {
     }
 }
 
-/// An address without the user and password that it may hold; several may stand behind each other, with commas.
+/// Returns an address without the user and password that it may contain; several addresses may be separated by commas.
 pub fn masked_url(url: &str) -> String {
     let one = |url: &str| {
         let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
@@ -357,12 +357,12 @@ pub fn masked_url(url: &str) -> String {
     };
     match url.contains("://") && url.matches("://").count() > 1 {
         true => url.split(',').map(one).collect::<Vec<_>>().join(","),
-        // A password may hold a comma.
+        // A password may contain a comma.
         false => one(url),
     }
 }
 
-/// The value of a number, whole or fractional.
+/// Returns the value of a number, whole or fractional.
 pub fn number_of(node: &Node) -> Option<f64> {
     match node.content {
         Content::Integer(number) => Some(number as f64),
@@ -371,7 +371,7 @@ pub fn number_of(node: &Node) -> Option<f64> {
     }
 }
 
-/// Exact below 1000, with separators above.
+/// Shows a bound: exactly below 1000, with separators above.
 pub(super) fn show_bound(bound: f64) -> String {
     if bound.abs() < 1000.0 { bound.to_string() } else { show_number(bound) }
 }

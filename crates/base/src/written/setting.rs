@@ -1,20 +1,20 @@
-//! Settings as they are declared: one row of a table says all that there is to know of a setting.
+//! Declarations of settings: one row of a table contains everything that is known of a setting.
 //!
 //! Main types: [`Part`], a table of a file, and [`Setting`], one of its keys. Invariant: readers, `--set`, factors, suggestions, schemas and
-//! the reference page know of a setting what its row says, and there is no other list of keys.
+//! the reference page take all their knowledge of a setting from its row, and there is no other list of keys.
 
 use serde_json::Value as Json;
 
 use crate::trial::Settings;
 
-/// A table of a file: its settings in the order in which people are told them.
+/// A table of a file, with its settings in the order in which they are shown.
 #[derive(Debug)]
 pub struct Part {
-    /// Its dotted name, as in `intake.http`; empty for the top of the file.
+    /// Dotted name, as in `intake.http`; empty for the top of the file.
     pub name: &'static str,
-    /// What it is about, in a sentence or more.
+    /// Description of the table, in a sentence or more.
     pub help: &'static str,
-    /// Its settings.
+    /// The settings of the table.
     pub settings: &'static [Setting],
 }
 
@@ -23,143 +23,143 @@ pub struct Part {
 pub struct Setting {
     /// The key, without the name of its table.
     pub key: &'static str,
-    /// What its value must be.
+    /// The kind of value that the setting takes.
     pub kind: Kind,
-    /// What holds where it is not written.
+    /// The value or meaning of the setting where it is not written.
     pub absent: Absent,
-    /// How a case's value of it is told, as a study file would state it; none for what cannot be a factor.
+    /// Reads the setting's value from a case, in the form of a study file; `None` where the setting cannot be a factor.
     pub factor: Option<Told>,
-    /// What it applies to, as in `workload "recent"`; empty where it applies to everything.
+    /// The condition under which the setting applies, as in `workload "recent"`; empty where it always applies.
     pub only: &'static str,
-    /// What it says, in a sentence.
+    /// Description of the setting, in a sentence.
     pub help: &'static str,
 }
 
-/// How the value of a setting is told from a case. None where the case has none.
+/// A function that reads the value of a setting from a case. It returns `None` where the case has no value.
 pub type Told = fn(&Settings) -> Option<Json>;
 
-/// What holds where a setting is not written.
+/// The value or meaning of a setting that is not written.
 #[derive(Debug, Clone, Copy)]
 pub enum Absent {
-    /// This text, duration, size or word.
+    /// A text, duration, size or word.
     Text(&'static str),
-    /// This whole number.
+    /// A whole number.
     Whole(i64),
-    /// This number.
+    /// A number.
     Number(f64),
     /// Yes or no.
     Truth(bool),
-    /// What the words say: nothing, or what follows from other settings.
+    /// A meaning in words: nothing, or a value that follows from other settings.
     Means(&'static str),
-    /// It must be written.
+    /// The setting must be written.
     Refused,
 }
 
-/// What a value must be.
+/// The kind of value that a setting takes.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// Text.
     Text,
-    /// Text that is one of these.
+    /// One of a list of texts.
     OneOf(&'static [&'static str]),
-    /// Text that is one of these, which another part of the program lists.
+    /// One of a list of texts that another part of the program provides.
     Listed(fn() -> Vec<&'static str>),
-    /// Text that is one of these, which its reader checks: it knows which of them are available.
+    /// One of a list of texts, checked by the setting's reader, which knows which of them are available.
     Named(fn() -> Vec<&'static str>),
-    /// A whole number within both ends.
+    /// A whole number within both bounds.
     Whole(i64, i64),
-    /// A whole number within both ends, or one of these words.
+    /// A whole number within both bounds, or one of the words.
     WholeOr(i64, i64, &'static [&'static str]),
-    /// A number within both ends.
+    /// A number within both bounds.
     Number(f64, f64),
     /// Yes or no.
     Truth,
     /// A duration: text with its unit.
     Duration(Span),
-    /// A size within both ends, in bytes: text with its unit, or one of these words.
+    /// A size in bytes within both bounds: text with its unit, or one of the words.
     Size(u64, u64, &'static [&'static str]),
-    /// A size within both ends: text with its unit, or a whole number of bytes.
+    /// A size in bytes within both bounds: text with its unit, or a whole number of bytes.
     Bytes(u64, u64),
-    /// The rate of a link within both ends, in bits per second: text with its unit, or one of these words.
+    /// The rate of a link in bits per second within both bounds: text with its unit, or one of the words.
     BitRate(f64, f64, &'static [&'static str]),
-    /// A list of texts that are not empty.
+    /// A list of non-empty texts.
     Texts,
-    /// A table of its own.
+    /// A table.
     Part(&'static Part),
     /// A list of tables.
     Parts(&'static Part),
-    /// Something else, which its reader alone knows.
+    /// A value of another form, which only its own reader knows.
     Own(&'static Form),
 }
 
-/// Which durations are possible.
+/// The range of a duration.
 #[derive(Debug, Clone, Copy)]
 pub enum Span {
-    /// All.
+    /// Any duration.
     Any,
-    /// All but zero.
+    /// Any duration but zero.
     AboveZero,
-    /// So many seconds at most.
+    /// At most this many seconds.
     AtMost(f64),
-    /// Seconds within both ends.
+    /// Seconds within both bounds.
     Within(f64, f64),
 }
 
-/// The form of a value that has a reader of its own.
+/// The form of a value that has its own reader.
 #[derive(Debug)]
 pub struct Form {
-    /// What it must be, in a few words.
+    /// Description of the value, in a few words.
     pub says: &'static str,
     /// Its JSON Schema.
     pub schema: fn() -> Json,
-    /// A value that is right, as it stands in a file.
+    /// A valid value, as written in a file.
     pub example: &'static str,
 }
 
 impl Setting {
-    /// A setting that applies to everything and cannot be a factor.
+    /// Creates a setting that applies to everything and cannot be a factor.
     pub const fn new(key: &'static str, kind: Kind, absent: Absent, help: &'static str) -> Self {
         Setting { key, kind, absent, factor: None, only: "", help }
     }
 
-    /// The setting as one that can be a factor.
+    /// Makes the setting one that can be a factor.
     pub const fn factor(self, told: Told) -> Self {
         Setting { factor: Some(told), ..self }
     }
 
-    /// The setting as one that applies to this alone.
+    /// Restricts the setting to the given condition.
     pub const fn only(self, only: &'static str) -> Self {
         Setting { only, ..self }
     }
 }
 
 impl Part {
-    /// The setting of a key.
+    /// Returns the setting of a key, if there is one.
     pub fn find(&self, key: &str) -> Option<&'static Setting> {
         self.settings.iter().find(|setting| setting.key == key)
     }
 
-    /// The setting of a key that a reader asks for.
+    /// Returns the setting of a key for which a reader asks.
     pub(super) fn setting(&self, key: &str) -> &'static Setting {
         self.find(key).unwrap_or_else(|| panic!("a reader asks for {key}, which [{}] does not have", self.name))
     }
 
-    /// All keys, in their order.
+    /// Returns all keys, in their order.
     pub fn keys(&self) -> impl Iterator<Item = &'static str> {
         self.settings.iter().map(|setting| setting.key)
     }
 
-    /// The key of this table in the one above it.
+    /// Returns the key of this table in the table that contains it.
     pub fn last_name(&self) -> &'static str {
         self.name.rsplit('.').next().unwrap_or(self.name)
     }
 
-    /// The dotted name of a key.
+    /// Returns the dotted name of a key.
     pub fn path(&self, key: &str) -> String {
         if self.name.is_empty() { key.to_owned() } else { format!("{}.{key}", self.name) }
     }
 
-    /// Every setting that can be a factor, of this table and of those below it, by its dotted name and in order.
+    /// Returns every setting that can be a factor, of this table and of the tables in it, by dotted name and in order.
     pub fn factors(&'static self) -> Vec<(String, &'static Setting)> {
         let mut found = Vec::new();
         for setting in self.settings {
@@ -172,7 +172,7 @@ impl Part {
         found
     }
 
-    /// The setting of a dotted name, of this table or of one below it.
+    /// Returns the setting with a dotted name, from this table or one of the tables in it.
     pub fn find_path(&self, path: &str) -> Option<&'static Setting> {
         let Some((first, rest)) = path.split_once('.') else { return self.find(path) };
         match self.find(first)?.kind {
@@ -181,7 +181,7 @@ impl Part {
         }
     }
 
-    /// This table and all below it, each once, in the order of the file.
+    /// Returns this table and all tables in it, each once, in the order of the file.
     pub fn all(&'static self) -> Vec<&'static Part> {
         let below = |setting: &Setting| match setting.kind {
             Kind::Part(part) | Kind::Parts(part) => part.all(),

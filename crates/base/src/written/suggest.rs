@@ -2,8 +2,8 @@
 //!
 //! Main function: [`closest`]. Invariant: a suggestion is always one of the names given.
 
-/// The name nearest to what was written, when it is near enough to be meant; none otherwise or when there are no
-/// names. Upper and lower case are the same here. Of several equally near ones the first is taken.
+/// Returns the name nearest to the written text, if it is near enough to be meant; `None` otherwise or when there are no
+/// names. Case is ignored. Of several equally near names the first is taken.
 pub fn closest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let written: Vec<char> = written.to_lowercase().chars().collect();
     let edits_max = 1 + written.len() / 4;
@@ -15,7 +15,7 @@ pub fn closest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> O
         .map(|(_, name)| name)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn one text into the other
+/// Returns the number of insertions, deletions, replacements and swaps of neighbours that turn one text into the other
 /// (optimal string alignment).
 fn edit_distance(from: &[char], to: &[char]) -> usize {
     let width = to.len() + 1;

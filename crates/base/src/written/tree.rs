@@ -1,6 +1,6 @@
 //! The tree of a study file: every value with the place where it was written.
 //!
-//! Main type: [`Table`]. Invariant: entries stand in the order of the file, and a key occurs once.
+//! Main type: [`Table`]. Invariant: entries are in the order of the file, and each key occurs once.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ pub struct Table {
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// Where the key was written.
+    /// Place at which the key was written.
     pub place: Place,
     /// The value.
     pub node: Node,
@@ -29,9 +29,9 @@ pub struct Entry {
 /// A value with the place where it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where it begins.
+    /// Place at which the value begins.
     pub place: Place,
-    /// What it is.
+    /// Content of the value.
     pub content: Content,
 }
 
@@ -46,7 +46,7 @@ pub enum Content {
     Float(f64),
     /// Yes or no.
     Boolean(bool),
-    /// What no study uses, as it was written: dates and whole numbers beyond 64 bits.
+    /// A value that no study uses, as it was written: a date, or a whole number beyond 64 bits.
     Other(String),
     /// Values in order.
     List(Vec<Node>),
@@ -55,7 +55,7 @@ pub enum Content {
 }
 
 impl Table {
-    /// Reads the text of a file. Syntax errors are noted, all of them; the tree is then incomplete.
+    /// Parses the text of a file. All syntax errors are collected in `errors`; the tree is then incomplete.
     pub fn parse(text: &str, errors: &mut Errors) -> Table {
         let lines = LineStarts::of(text);
         let (root, found) = DeTable::parse_recoverable(text);
@@ -66,7 +66,7 @@ impl Table {
         table_of(root.get_ref(), &|offset| lines.place(offset))
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.key == key)
     }
@@ -77,7 +77,7 @@ impl Table {
         Some(self.entries.remove(at))
     }
 
-    /// The entry of a dotted setting such as `load.clients` or `database.config.name`.
+    /// Returns the entry of a dotted setting such as `load.clients` or `database.config.name`.
     pub fn find(&self, setting: &str) -> Option<&Entry> {
         let mut path = split_setting(setting).into_iter();
         let mut entry = self.get(path.next()?)?;
@@ -88,7 +88,7 @@ impl Table {
         Some(entry)
     }
 
-    /// Puts a value under a dotted setting, in the place of what is there. Does nothing where something other than a
+    /// Sets the value of a dotted setting, replacing the existing one. Does nothing where something other than a
     /// table is in the way; the check of the file reports that.
     pub fn put(&mut self, setting: &str, place: Place, node: Node) {
         let path = split_setting(setting);
@@ -100,7 +100,7 @@ impl Table {
         }
     }
 
-    /// Takes a dotted setting out; none when it is not there.
+    /// Removes a dotted setting and returns its entry; `None` when it is not there.
     pub fn take(&mut self, setting: &str) -> Option<Entry> {
         self.find(setting)?;
         let path = split_setting(setting);
@@ -108,7 +108,7 @@ impl Table {
         self.descend(sections, Place::Line(1))?.remove(last)
     }
 
-    /// The table under a path of sections, made where it is missing; none when a section is no table.
+    /// Returns the table under a path of sections, creating those that are missing; `None` when a section is not a table.
     fn descend(&mut self, sections: &[&str], place: Place) -> Option<&mut Table> {
         let mut table = self;
         for section in sections {
@@ -139,13 +139,13 @@ pub fn split_setting(setting: &str) -> Vec<&str> {
 }
 
 impl Node {
-    /// Reads one value as it would stand in a file; none when it is no valid TOML.
+    /// Parses one value as it would be written in a file; `None` when it is not valid TOML.
     pub fn parse(text: &str, place: Place) -> Option<Node> {
         let value = DeValue::parse(text).ok()?;
         Some(Node { place, content: content_of(value.get_ref(), &|_| place) })
     }
 
-    /// A scalar as JSON; none for lists, tables, dates and numbers that are not finite.
+    /// Returns a scalar as JSON; `None` for lists, tables, dates and numbers that are not finite.
     pub fn to_json(&self) -> Option<serde_json::Value> {
         match &self.content {
             Content::Text(text) => Some(text.as_str().into()),
@@ -157,7 +157,7 @@ impl Node {
     }
 }
 
-/// As it stands in messages.
+/// Writes the value as messages show it.
 impl fmt::Display for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.content {
@@ -211,7 +211,7 @@ fn content_of(value: &DeValue<'_>, place: &dyn Fn(usize) -> Place) -> Content {
     }
 }
 
-/// Where the lines of a text begin.
+/// The offsets at which the lines of a text begin.
 struct LineStarts(Vec<usize>);
 
 impl LineStarts {

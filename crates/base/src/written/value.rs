@@ -1,4 +1,4 @@
-//! What a setting is read as: numbers in the unit of their kind, and the types of settings.
+//! Values of settings after reading: numbers in the unit of their kind, and the types of settings.
 //!
 //! Main type: [`Value`]. Invariant: durations are seconds, sizes are bytes, rates of links are bits per second.
 
@@ -27,7 +27,7 @@ pub enum Value<'a> {
 }
 
 impl Absent {
-    /// The value that holds where nothing is written; none where there is none, or where it follows from other settings.
+    /// Returns the value that applies where nothing is written; `None` where there is none, or where it follows from other settings.
     pub fn value(self, kind: Kind) -> Option<Value<'static>> {
         let text = match self {
             Absent::Text(text) => text,
@@ -46,9 +46,9 @@ impl Absent {
     }
 }
 
-/// What settings can be read as. A word where a number is wanted is none.
+/// A type that settings can be read as. A word in place of a number is `None`.
 pub trait FromValue<'a>: Sized {
-    /// The value, where it is one of this type.
+    /// Returns the value, if it is one of this type.
     fn from_value(value: Value<'a>) -> Option<Self>;
 }
 
@@ -98,7 +98,7 @@ impl FromValue<'_> for Duration {
     }
 }
 
-/// Whole numbers, as far as they are within the type.
+/// Implements reading of whole numbers, as far as they fit the type.
 macro_rules! whole {
     ($($kind:ty),*) => { $(
         impl FromValue<'_> for $kind {
@@ -111,7 +111,7 @@ macro_rules! whole {
 
 whole!(u16, u32, u64, usize);
 
-/// What has a name in study files: the one that its stored form has.
+/// Implements reading of types with names in study files: the names of their stored form.
 macro_rules! named {
     ($($kind:ty),*) => { $(
         impl FromValue<'_> for $kind {
@@ -124,7 +124,7 @@ macro_rules! named {
 
 named!(Arrivals, DiskSync, EventPath, Poll, RunAs, SchemaChangeKind);
 
-/// What has this name in its stored form.
+/// Returns the value with this name in its stored form.
 fn by_name<T: DeserializeOwned>(name: &str) -> Option<T> {
     T::deserialize(StrDeserializer::<Error>::new(name)).ok()
 }

@@ -1,4 +1,4 @@
-//! Repetitions become a study: equal levels are a case, and what differs between cases is a factor.
+//! Turns repetitions into a study: equal levels are one case, and settings that differ between cases are factors.
 //!
 //! Main type: [`Import`]. Invariant: every repetition is a trial, invalid ones included.
 
@@ -11,7 +11,7 @@ use crate::measurement::Measurement;
 use crate::study::{Factor, Repeat, RepeatRule, Study};
 use crate::trial::{Arrivals, Case, Levels, Settings, Trial};
 
-/// How repetitions become a study.
+/// Options of turning repetitions into a study.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
     /// Name of the study.
@@ -23,16 +23,16 @@ pub struct Options {
 /// A study with its measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Import {
-    /// The study that the tool's runs amount to.
+    /// The study that the tool's runs correspond to.
     pub study: Study,
-    /// Its trials, in the order of the files.
+    /// The trials of the study, in the order of the files.
     pub measurements: Vec<Measurement>,
 }
 
-/// Standard deviations by which two counts of arrivals differ when they were offered different rates.
+/// Standard deviations from which on two counts of arrivals count as offered at different rates.
 const RATES_SIGMA: f64 = 6.0;
 
-/// Puts repetitions together.
+/// Combines repetitions into a study with its measurements.
 pub fn assemble(
     tool: Tool,
     repetitions: Vec<Repetition>,
@@ -100,7 +100,7 @@ pub fn assemble(
     Ok(Import { study, measurements })
 }
 
-/// Settings of which nothing is known; no number of clients is 0.
+/// Returns settings with nothing known; the number of clients must not be 0.
 fn base() -> Settings {
     let mut settings = Settings::default();
     settings.workload.batch = 1;
@@ -108,11 +108,11 @@ fn base() -> Settings {
     settings
 }
 
-/// What the output and the user tell of a repetition.
+/// Returns the levels of a repetition that the output and the user state.
 fn levels_of(repetition: &Repetition, naming: &Naming) -> Result<Vec<Level>, ImportError> {
     let mut levels = repetition.told.clone();
     for (setting, value) in naming.levels_of(&repetition.file)? {
-        // Names are the user's to choose; what can be counted is not.
+        // The user may choose names; figures of the output must not be contradicted.
         match levels.iter_mut().find(|(known, _)| *known == setting) {
             Some((_, told)) if *told != value && told.is_number() => {
                 let found = format!("the file tells {setting} = {told}, and you {value}");
@@ -129,7 +129,7 @@ fn levels_of(repetition: &Repetition, naming: &Naming) -> Result<Vec<Level>, Imp
     Ok(levels)
 }
 
-/// What differs between repetitions, in the order in which it is told; numbers ascend, names come as they appear.
+/// Returns the settings that differ between repetitions, in the order in which they are stated; numbers ascend, names keep their order of appearance.
 fn factors(told: &[(Vec<Level>, Repetition)]) -> Vec<Factor> {
     let mut factors: Vec<Factor> = Vec::new();
     for (setting, _) in told.iter().flat_map(|(levels, _)| levels) {
@@ -154,7 +154,7 @@ fn factors(told: &[(Vec<Level>, Repetition)]) -> Vec<Factor> {
     factors
 }
 
-/// Repetitions must have had the same clients; output that does not tell how many cannot be put together.
+/// Checks that repetitions had the same clients; output that does not state their number cannot be combined.
 fn check_clients(measurement: &Measurement, others: &[Measurement]) -> Result<(), ImportError> {
     let case = &measurement.trial.case;
     let Some(other) = others.iter().find(|other| other.trial.case.id == case.id && case.settings.load.clients == 0)
@@ -169,13 +169,13 @@ fn check_clients(measurement: &Measurement, others: &[Measurement]) -> Result<()
     Err(ImportError::new(file_of(measurement), found, remedy))
 }
 
-/// The file that a trial was read from.
+/// Returns the file that a trial was read from.
 fn file_of(trial: &Measurement) -> String {
     trial.imported.as_ref().and_then(|from| from.files.first().cloned()).unwrap_or_default()
 }
 
-/// Repetitions of an open loop must have been offered the same rate; a tool that does not tell its rate gives it away by
-/// what arrived.
+/// Checks that repetitions of an open loop were offered the same rate; if a tool does not state its rate, the number of
+/// arrivals is compared.
 fn check_rate(measurement: &Measurement, others: &[Measurement]) -> Result<(), ImportError> {
     let settings = &measurement.trial.case.settings.load;
     if settings.arrivals == Arrivals::Closed || settings.rate_per_s.is_some() || measurement.measured_s <= 0.0 {

@@ -1,7 +1,7 @@
-//! Imports: the output of YCSB, sysbench and pgbench becomes a study with its measurements, as if loadline had run it.
+//! Imports: turns the output of YCSB, sysbench and pgbench into a study with its measurements, as if loadline had run it.
 //!
-//! Main function: [`read`]. Invariant: all files are understood, or nothing is imported. What a tool does not tell (the time
-//! between intending and sending, reads that found nothing, CPU time) stays unknown and is said so.
+//! Main function: [`read`]. Invariant: either all files are understood, or nothing is imported. Facts that a tool does not report (the time between
+//! intending and sending, reads that found nothing, CPU time) stay unknown, and the import says so.
 
 mod assemble;
 mod naming;
@@ -33,7 +33,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// The tool's own name.
+    /// Returns the tool's own name.
     pub fn name(self) -> &'static str {
         match self {
             Tool::Ycsb => "YCSB",
@@ -43,21 +43,21 @@ impl Tool {
     }
 }
 
-/// One repetition of a case, as a tool's output tells it.
+/// One repetition of a case, from a tool's output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Repetition {
-    /// The file that stands for it.
+    /// The main file of the repetition.
     pub file: SourceFile,
-    /// Settings that the output tells.
+    /// Settings that the output states.
     pub told: Vec<Level>,
     /// Whether operations were scheduled independently of the answers.
     pub arrivals: crate::trial::Arrivals,
-    /// What was measured; its trial is not resolved yet.
+    /// The measurement; its trial is not resolved yet.
     pub measurement: Measurement,
 }
 
 impl Repetition {
-    /// A repetition of which nothing is known yet but where it comes from.
+    /// Makes a repetition of which only the origin is known.
     fn of(tool: Tool, file: &SourceFile) -> Self {
         let unresolved = Trial::new(Case::new(Levels::new(), Settings::default()), 0, 0);
         let imported =
@@ -70,7 +70,7 @@ impl Repetition {
         }
     }
 
-    /// What is known of the import.
+    /// Returns the facts about the import.
     fn from(&mut self) -> &mut ImportedFrom {
         self.measurement.imported.get_or_insert_default()
     }
@@ -91,7 +91,7 @@ impl Repetition {
 /// Reads the output of a tool. Files of equal levels are repetitions of a case, in the order in which they are given.
 ///
 /// # Errors
-/// The first file that is torn, foreign, or contradicts what the user tells.
+/// The first file that is torn, foreign, or contradicts the user's settings.
 pub fn read(tool: Tool, files: &[SourceFile], naming: &Naming, options: &Options) -> Result<Import, ImportError> {
     for (place, file) in files.iter().enumerate() {
         if files[..place].iter().any(|other| other.name == file.name) {

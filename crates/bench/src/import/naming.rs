@@ -1,5 +1,5 @@
-//! Levels of a case that the user tells: `--level layout.name=json` for all files, and `--pattern '{layout.name}-{*}.txt'` that
-//! reads them from the files' names.
+//! Levels of a case that the user gives: `--level layout.name=json` for all files, and `--pattern
+//! '{layout.name}-{*}.txt'`, which reads them from the files' names.
 //!
 //! Main type: [`Naming`]. Invariant: a level names a setting that a trial has, and its value has that setting's type.
 
@@ -9,7 +9,7 @@ use super::source::{ImportError, SourceFile, figure};
 use crate::trial::Settings;
 use crate::written::closest;
 
-/// Settings that can be told, and whether they are numbers. `database.config.NAME` can be told besides.
+/// The settings that can be given, and whether they are numbers. `database.config.NAME` can be given too.
 pub const SETTINGS: &[(&str, bool)] = &[
     ("database.name", false),
     ("database.engine", false),
@@ -27,7 +27,7 @@ pub const SETTINGS: &[(&str, bool)] = &[
 /// A setting with its value.
 pub type Level = (String, Value);
 
-/// What the user tells about the files.
+/// The levels that the user gives for the files.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Naming {
     fixed: Vec<Level>,
@@ -39,7 +39,7 @@ pub struct Naming {
 struct Pattern {
     text: String,
     tokens: Vec<Token>,
-    /// Directories that it names.
+    /// Number of slashes, and so of directories, in the pattern.
     slashes: usize,
     /// Whether files are matched without their extension, because the pattern has none.
     stem: bool,
@@ -55,10 +55,10 @@ enum Token {
 }
 
 impl Naming {
-    /// Understands `--level` and `--pattern`.
+    /// Parses `--level` and `--pattern`.
     ///
     /// # Errors
-    /// When one is not of its form, or names a setting that there is not.
+    /// When one does not have the right form, or names a setting that does not exist.
     pub fn new(levels: &[String], pattern: Option<&str>) -> Result<Self, ImportError> {
         let mut fixed: Vec<Level> = Vec::new();
         for written in levels {
@@ -77,7 +77,7 @@ impl Naming {
         Ok(Naming { fixed, pattern })
     }
 
-    /// The levels of a file.
+    /// Returns the levels of a file.
     ///
     /// # Errors
     /// When its name does not match the pattern.
@@ -132,7 +132,7 @@ fn level_of(setting: &str, text: &str, place: &str) -> Result<Level, ImportError
     }
 }
 
-/// Sets what was told.
+/// Applies a level to the settings.
 pub fn apply(settings: &mut Settings, (setting, value): &Level) {
     let text = || value.as_str().unwrap_or_default().to_owned();
     let number = || value.as_u64().unwrap_or_default();
@@ -194,7 +194,7 @@ impl Pattern {
         Ok(Pattern { text: text.to_owned(), tokens, slashes, stem })
     }
 
-    /// Settings with their texts.
+    /// Returns the settings of the pattern with their texts in the name.
     fn matches(&self, name: &str) -> Result<Vec<(String, String)>, ImportError> {
         let parts: Vec<&str> = name.split('/').collect();
         let mut tail = parts[parts.len().saturating_sub(self.slashes + 1)..].join("/");
@@ -215,8 +215,8 @@ impl Pattern {
     }
 }
 
-/// Whether the tokens match all characters; settings take as much as they can, numbers only digits and dots. What they took
-/// is appended, the last first.
+/// Returns whether the tokens match all characters; settings match as much as they can, numbers only digits and dots.
+/// The matched texts are appended, the last first.
 fn matches_from(tokens: &[Token], characters: &[char], found: &mut Vec<(String, String)>) -> bool {
     let Some((token, others)) = tokens.split_first() else { return characters.is_empty() };
     if let Token::Literal(literal) = token {

@@ -1,17 +1,17 @@
-//! Files of other tools, line by line, and what is said when one is not what it should be.
+//! Files of other tools, read line by line, and the errors about them.
 //!
 //! Main types: [`SourceFile`] and [`ImportError`]. Invariant: an error names file and line, what was found there, and what to do.
 
-/// A file that was read.
+/// A file of another tool that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
-    /// As it was named on the command line.
+    /// Name as given on the command line.
     pub name: String,
     /// Its content.
     pub text: String,
 }
 
-/// Why files cannot be imported.
+/// The reason why files cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {found}; {remedy}")]
 pub struct ImportError {
@@ -24,32 +24,32 @@ pub struct ImportError {
 }
 
 impl ImportError {
-    /// Something wrong at a place.
+    /// Makes the error for a fault at a place.
     pub fn new(place: impl Into<String>, found: impl Into<String>, remedy: impl Into<String>) -> Self {
         ImportError { place: place.into(), found: found.into(), remedy: remedy.into() }
     }
 }
 
-/// Digits of a whole number: a sum of as many as a file may have comes nowhere near what a number holds.
+/// Maximum number of digits of a whole number: the sum of as many as a file can have does not overflow.
 const DIGITS_MAX: usize = 15;
 
 impl SourceFile {
-    /// The lines with their numbers, from 1; carriage returns at their ends are left out.
+    /// Returns the lines with their numbers, from 1; carriage returns at line ends are left out.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(place, line)| (place + 1, line))
     }
 
-    /// Number of the last line; 1 for an empty file.
+    /// Returns the number of the last line; 1 for an empty file.
     pub fn last_line(&self) -> usize {
         self.text.lines().count().max(1)
     }
 
-    /// Something wrong in a line of this file.
+    /// Makes the error for a fault in a line of this file.
     pub fn error(&self, line: usize, found: impl Into<String>, remedy: impl Into<String>) -> ImportError {
         ImportError::new(format!("{}:{line}", self.name), found, remedy)
     }
 
-    /// That the last line has its end: a file that was cut within a line may have lost digits of a figure.
+    /// Checks that the last line is complete: a file that was cut within a line may have lost digits of a figure.
     ///
     /// # Errors
     /// Names the last line.
@@ -62,7 +62,7 @@ impl SourceFile {
         Err(self.error(self.last_line(), format!("the last line ends within \"{}\"", shortened(last)), remedy))
     }
 
-    /// That no number of a line has more digits than a figure of a run has: sums of such would be no sums.
+    /// Checks that no number in a line has more digits than a figure of a run can have: sums of such numbers would be wrong.
     ///
     /// # Errors
     /// Names the line.
@@ -75,39 +75,39 @@ impl SourceFile {
         Err(self.error(number, found, "the file is damaged; copy it again, or leave it out"))
     }
 
-    /// The name without directories.
+    /// Returns the name without directories.
     pub fn base_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
 
-    /// The directory part of the name; empty without one.
+    /// Returns the directory part of the name; empty if there is none.
     pub fn directory(&self) -> &str {
         self.name.rsplit_once('/').map_or("", |(directory, _)| directory)
     }
 
-    /// The name without directories and without what follows its last dot.
+    /// Returns the name without directories and without its last extension.
     pub fn stem(&self) -> &str {
         self.base_name().rsplit_once('.').map_or(self.base_name(), |(stem, _)| stem)
     }
 }
 
-/// At most 60 characters of a line, for messages.
+/// Returns at most 60 characters of a line, for messages.
 pub fn shortened(line: &str) -> String {
     let line = line.trim();
     if line.chars().count() <= 60 { line.to_owned() } else { line.chars().take(57).chain("...".chars()).collect() }
 }
 
-/// A number that is finite and not negative.
+/// Parses a number that is finite and not negative.
 pub fn figure(text: &str) -> Option<f64> {
     text.trim().parse::<f64>().ok().filter(|value| value.is_finite() && *value >= 0.0)
 }
 
-/// What follows a label at the beginning of a line, without surrounding white space.
+/// Returns the text after a label at the beginning of a line, without surrounding white space.
 pub fn after<'a>(line: &'a str, label: &str) -> Option<&'a str> {
     line.trim_start().strip_prefix(label).map(str::trim)
 }
 
-/// The number at the beginning of a text; whatever follows it is left out.
+/// Parses the number at the beginning of a text; the rest is ignored.
 pub fn leading_figure(text: &str) -> Option<f64> {
     let text = text.trim_start();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());

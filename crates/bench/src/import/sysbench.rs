@@ -15,7 +15,7 @@ const TORN: &str = "give all that sysbench prints to stdout, of a run that ended
 /// Heading of the histogram that `--histogram` prints.
 const HISTOGRAM: &str = "Latency histogram (values are in milliseconds)";
 
-/// What the lines of a file tell.
+/// The figures of the lines of a file.
 #[derive(Debug, Default, PartialEq)]
 struct Lines {
     version: Option<String>,
@@ -28,7 +28,7 @@ struct Lines {
     reconnects: f64,
     total_s: Option<f64>,
     events: Option<f64>,
-    /// In milliseconds: smallest, largest, sum.
+    /// Smallest, largest and sum of the times, in milliseconds.
     min_ms: Option<f64>,
     max_ms: Option<f64>,
     sum_ms: Option<f64>,
@@ -37,7 +37,7 @@ struct Lines {
     fatal: Option<String>,
 }
 
-/// Reads a run.
+/// Reads the output of a run.
 pub fn read(file: &SourceFile) -> Result<Repetition, ImportError> {
     let lines = Lines::of(file)?;
     if lines.version.is_none() && lines.threads.is_none() {
@@ -124,7 +124,7 @@ impl Lines {
         Ok(lines)
     }
 
-    /// A line that is a label and a figure.
+    /// Processes a line that is a label and a figure.
     fn take(&mut self, line: &str) {
         if let Some(rest) = after(line, "sysbench ").filter(|_| self.version.is_none()) {
             self.version =
@@ -151,7 +151,7 @@ impl Lines {
                 field.get_or_insert(value);
             }
         }
-        // 1.1 calls it so.
+        // Version 1.1 has this label.
         if let Some(elapsed_s) = after(line, "time elapsed:").and_then(leading_figure) {
             self.total_s.get_or_insert(elapsed_s);
         }
@@ -160,7 +160,7 @@ impl Lines {
         }
     }
 
-    /// Report lines as intervals; the response times in them stay 0, because the lines have a percentile only.
+    /// Returns the report lines as intervals; their response times stay 0, because the lines have only a percentile.
     fn series(&self) -> Vec<IntervalMeasurement> {
         let mut before_s = 0.0;
         let interval = |(end_s, per_s): &(f64, f64)| {
@@ -229,7 +229,7 @@ impl Lines {
     }
 }
 
-/// `[ 2s ] thds: 4 tps: 1605.79 qps: ...` as the end in seconds and the rate; eps where there is no tps.
+/// Parses `[ 2s ] thds: 4 tps: 1605.79 qps: ...` to the end in seconds and the rate; uses eps if there is no tps.
 fn interval(line: &str) -> Option<(f64, f64)> {
     let (inside, rest) = line.strip_prefix('[')?.split_once(']')?;
     let end_s = figure(inside.trim().strip_suffix('s')?)?;

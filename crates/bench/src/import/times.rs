@@ -1,41 +1,41 @@
-//! Times as tools print them: histograms rebuilt from counts, and stated figures where there are none.
+//! Times as tools print them: histograms that are rebuilt from counts, and stated figures where there are no counts.
 //!
-//! Main type: [`Counted`]. Invariant: a histogram is rebuilt only from counts whose values are known to about a percent; from
-//! percentiles alone there is none.
+//! Main type: [`Counted`]. Invariant: a histogram is rebuilt only from counts whose values are known to about a
+//! percent; percentiles alone give none.
 
 use crate::histogram::Histogram;
 use crate::imported::StatedTimes;
 
-/// Nanoseconds of a number of microseconds.
+/// Converts microseconds to nanoseconds.
 pub fn us(value: f64) -> u64 {
     (value * 1e3).round() as u64
 }
 
-/// Nanoseconds of a number of milliseconds.
+/// Converts milliseconds to nanoseconds.
 pub fn ms(value: f64) -> u64 {
     (value * 1e6).round() as u64
 }
 
-/// A histogram from values in nanoseconds with their counts, and the figures that the tool states exactly.
+/// Values in nanoseconds with their counts, for a histogram, and the figures that the tool states exactly.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Counted {
-    /// Values and how often each occurred.
+    /// Values in nanoseconds, and how often each occurred.
     pub values: Vec<(u64, u64)>,
-    /// Mean, in seconds.
+    /// Mean, in seconds; `None` if the tool does not state it.
     pub mean_s: Option<f64>,
-    /// Smallest, in seconds.
+    /// Smallest value, in seconds; `None` if the tool does not state it.
     pub min_s: Option<f64>,
-    /// Largest, in seconds.
+    /// Largest value, in seconds; `None` if the tool does not state it.
     pub max_s: Option<f64>,
 }
 
 impl Counted {
-    /// Number of values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.values.iter().map(|(_, count)| count).sum()
     }
 
-    /// The histogram; empty without values.
+    /// Returns the histogram; empty without values.
     pub fn histogram(&self) -> Histogram {
         let mut histogram = Histogram::new();
         self.values.iter().for_each(|(value_ns, count)| histogram.record_many(*value_ns, *count));
@@ -48,7 +48,7 @@ impl Counted {
     }
 }
 
-/// Stated figures with their quantiles in ascending order.
+/// Returns stated figures with their quantiles in ascending order.
 pub fn stated(
     mean_s: Option<f64>,
     min_s: Option<f64>,

@@ -1,16 +1,16 @@
-//! When an imported trial is not to be trusted: the rules of loadline's own trials, as far as a tool's output tells.
+//! Validity of imported trials: the rules of loadline's own trials, as far as a tool's output allows them.
 //!
-//! Invariant: a failed operation counts, whatever exit status its tool had.
+//! Invariant: a failed operation counts, whatever the exit status of the tool.
 
 use crate::measurement::Measurement;
 use crate::reason::{Failed, Reason};
 
-/// Distance of a count of arrivals from its expectation, in standard deviations of a Poisson count.
+/// Tolerated distance of a count of arrivals from its expectation, in standard deviations of a Poisson count.
 const ARRIVALS_SIGMA: f64 = 5.0;
-/// Below this share of a scheduled rate the schedule was missed, whatever the spread.
+/// Share of a scheduled rate below which the schedule was missed, whatever the spread.
 const REACHED_SHARE: f64 = 0.98;
 
-/// Reasons that follow from the counts of operations.
+/// Returns the reasons that follow from the counts of operations.
 pub fn reasons(measurement: &Measurement, tolerated_failures: f64) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let (scheduled, failed) = (measurement.scheduled(), measurement.failed());
@@ -25,7 +25,7 @@ pub fn reasons(measurement: &Measurement, tolerated_failures: f64) -> Vec<Reason
     reasons
 }
 
-/// Why a run that was to offer a rate did not; none when it did.
+/// Returns why a run missed the rate that it was to offer; `None` if it did not.
 pub fn missed_rate(operations: u64, measured_s: f64, rate_per_s: f64) -> Option<Reason> {
     let expected = rate_per_s * measured_s;
     let reached = operations as f64;

@@ -1,7 +1,7 @@
-//! A link on which frames take time: two interfaces whose frames a thread carries from one to the other. Kernels can do this
-//! themselves (netem), but many are built without it, and a thread does the same on all.
+//! A link on which frames take time: two interfaces, and a thread that carries frames from one to the other. Kernels
+//! can do this themselves (netem), but many are built without it; a thread behaves the same on all.
 //!
-//! Main type: [`DelayLine`]. Invariant: what is on its way is bounded; frames that find no room are lost, as on a real link.
+//! Main type: [`DelayLine`]. Invariant: the frames under way are bounded; frames that find no room are lost, as on a real link.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -16,17 +16,17 @@ use std::time::{Duration, Instant};
 use super::LinkError;
 use crate::database::Namespace;
 
-/// A frame as large as the kernel hands out when it leaves the cutting to the next interface, with its header.
+/// Size of the largest frame that the kernel delivers when it leaves the segmentation to the next interface, header included.
 const FRAME_BYTES_MAX: usize = 65_535 + 64;
-/// How often the thread looks whether it is to end.
+/// How often the thread checks whether it must end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 const TUNSETIFF: libc::Ioctl = 0x4004_54ca;
 const TUNSETOFFLOAD: libc::Ioctl = 0x4004_54d0;
-/// Checksums and the cutting of large TCP frames may be left to whoever receives them.
+/// Checksums and the segmentation of large TCP frames may be left to the receiver.
 const OFFLOADS: libc::c_ulong = 0x1 | 0x2 | 0x4;
 
-/// The thread and its interfaces, which are gone when the value is dropped.
+/// The thread and its interfaces, which are removed when the value is dropped.
 #[derive(Debug)]
 pub struct DelayLine {
     stop: Arc<AtomicBool>,
@@ -56,12 +56,12 @@ impl DelayLine {
 impl Drop for DelayLine {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
-        // A thread that panicked carries nothing any more either.
+        // A thread that panicked carries no frames any more either.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// An interface whose frames a file reads and writes.
+/// Opens an interface whose frames are read from and written to a file.
 fn open_tap(namespace: &Namespace, name: &str) -> Result<File, LinkError> {
     let action = format!("make the interface {name} of a link with a delay");
     let open = || -> io::Result<File> {
@@ -77,7 +77,7 @@ fn open_tap(namespace: &Namespace, name: &str) -> Result<File, LinkError> {
         if unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: TUNSETOFFLOAD takes a number. Without it frames come cut already: slower, but the same.
+        // SAFETY: TUNSETOFFLOAD takes a number. If it fails, frames come segmented already: slower, but the same.
         unsafe { libc::ioctl(file.as_raw_fd(), TUNSETOFFLOAD, OFFLOADS) };
         Ok(file)
     };
@@ -92,7 +92,7 @@ struct InFlight {
 }
 
 impl InFlight {
-    /// Takes a frame in; whether there was room.
+    /// Adds a frame. Returns whether there was room.
     fn push(&mut self, due: Instant, frame: &[u8], bytes_max: usize) -> bool {
         if self.bytes + frame.len() > bytes_max {
             return false;
@@ -102,7 +102,7 @@ impl InFlight {
         true
     }
 
-    /// The next frame that has arrived by now.
+    /// Returns the next frame that has arrived by now.
     fn pop(&mut self, now: Instant) -> Option<Vec<u8>> {
         self.frames.front().filter(|(due, _)| *due <= now)?;
         let (_, frame) = self.frames.pop_front()?;
@@ -115,7 +115,7 @@ impl InFlight {
     }
 }
 
-/// The thread.
+/// Carries frames in both directions until it must stop.
 fn carry(ends: &[File; 2], delay: Duration, bytes_max: usize, stop: &AtomicBool) {
     // SAFETY: takes a number; the thread sleeps as precisely as it can.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
@@ -123,7 +123,7 @@ fn carry(ends: &[File; 2], delay: Duration, bytes_max: usize, stop: &AtomicBool)
     let mut buffer = vec![0; FRAME_BYTES_MAX];
     while !stop.load(Ordering::Acquire) {
         for (from, line) in lines.iter_mut().enumerate() {
-            // An interface that is down refuses; what it was to say is lost, as on a cable that is not plugged in.
+            // An interface that is down refuses; its frames are lost, as on an unplugged cable.
             while let Ok(length @ 1..) = (&ends[from]).read(&mut buffer) {
                 line.push(Instant::now() + delay, &buffer[..length], bytes_max);
             }

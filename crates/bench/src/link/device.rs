@@ -9,7 +9,7 @@ use super::plan::{HostPlan, SWITCH};
 use super::{LinkError, WIRE};
 use crate::database::Namespace;
 
-/// Joins a host's namespace to the switch's. Gives the thread that carries its frames, where they take time.
+/// Connects a host's namespace to the switch's. Returns the thread that carries its frames if they have a delay.
 pub fn connect(host: &Namespace, switch: &Namespace, plan: &HostPlan) -> Result<Option<DelayLine>, LinkError> {
     quieten(host)?;
     let port = plan.port.as_str();
@@ -25,7 +25,7 @@ pub fn connect(host: &Namespace, switch: &Namespace, plan: &HostPlan) -> Result<
     run(host, "ip", &["link", "set", "lo", "up"])?;
     run(host, "ip", &["link", "set", WIRE, "up"])?;
     if let Some(address) = plan.tunnel_address {
-        // The address in the tunnel belongs to no link: only the tunnel's daemon gives packets to it a way.
+        // The address in the tunnel belongs to no link: only the tunnel's daemon routes packets to it.
         run(host, "ip", &["address", "add", &format!("{address}/32"), "dev", "lo"])?;
     }
     run(switch, "ip", &["link", "set", port, "master", SWITCH, "up"])?;
@@ -40,17 +40,17 @@ pub fn connect(host: &Namespace, switch: &Namespace, plan: &HostPlan) -> Result<
     Ok(delay)
 }
 
-/// Keeps hosts from talking on their own about IPv6, which would be traffic that nobody asked for.
+/// Keeps hosts from sending IPv6 messages of their own, which would be unwanted traffic.
 pub fn quieten(namespace: &Namespace) -> Result<(), LinkError> {
     let _inside = namespace.enter().map_err(LinkError::system("enter a network namespace"))?;
     for place in ["all", "default"] {
-        // A kernel without IPv6 has no such file, and nothing to keep quiet.
+        // A kernel without IPv6 has no such file, and sends nothing.
         let _ = fs::write(format!("/proc/sys/net/ipv6/conf/{place}/disable_ipv6"), "1");
     }
     Ok(())
 }
 
-/// Executes a program in a namespace.
+/// Runs a program in a namespace.
 pub fn run(namespace: &Namespace, program: &str, arguments: &[&str]) -> Result<(), LinkError> {
     let program = find(program).unwrap_or_else(|| PathBuf::from(program));
     let failed =
@@ -68,7 +68,7 @@ pub fn run(namespace: &Namespace, program: &str, arguments: &[&str]) -> Result<(
     }
 }
 
-/// A program on the PATH, or where system programs are: the PATH of users who become root often lacks these.
+/// Finds a program on the PATH, or where system programs are: the PATH of users who become root often lacks these directories.
 pub fn find(program: &str) -> Option<PathBuf> {
     use crate::database::recipe::{executable, search_path};
     let usual = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"].map(|place| PathBuf::from(place).join(program));

@@ -1,9 +1,9 @@
-//! Links: hosts on one machine, each a network namespace, joined by a switch over links of a set rate and delay, with a real
-//! IPsec tunnel if asked for. A server or the recorder runs on one host, who sends to it on the others.
+//! Links: hosts on one machine, each a network namespace, joined by a switch over links of a set rate and delay, with a
+//! real IPsec tunnel if asked for. A server or the recorder runs on one host, and its clients on the others.
 //!
-//! Main type: [`Network`]. Invariant: nothing of it has a name outside of loadline and nothing is changed in the machine's own
-//! network, so that networks cannot collide and none is left behind: namespaces are held open by loadline and by the processes
-//! in them only, delay lines are threads of loadline, and the tunnels' daemons end when loadline does.
+//! Main type: [`Network`]. Invariant: nothing of it has a name outside of loadline and nothing is changed in the machine's own network, so that
+//! networks cannot collide and none is left behind: namespaces are held open only by loadline and by the processes in them, delay lines are threads
+//! of loadline, and the tunnels' daemons end when loadline does.
 
 mod delay;
 mod device;
@@ -32,23 +32,23 @@ pub use tunnel::SUITES;
 /// Name of each host's interface to its link.
 pub const WIRE: &str = "wire";
 
-/// What is to be made.
+/// The network to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Wanted {
-    /// Hosts besides the server, each with a link of its own: 1 to [`CLIENTS_MAX`].
+    /// Number of hosts besides the server, each with a link of its own: 1 to [`CLIENTS_MAX`].
     pub clients: u16,
-    /// The link of each of them.
+    /// The link of each of these hosts.
     pub link: LinkSettings,
-    /// Rate of the server's own link to the switch, bits per second in each direction; none for as much as the machine gives.
+    /// Rate of the server's own link to the switch, in bits per second in each direction; `None` is unlimited.
     pub server_rate_bits_per_s: Option<f64>,
 }
 
-/// Hosts and their links. Dropping it removes them, once nobody else is in them.
+/// Hosts and their links. Dropping it removes them once no process is in them any more.
 #[derive(Debug)]
 pub struct Network {
-    /// Ended first: they use everything else.
+    /// Ended first, because the daemons use everything else.
     tunnels: Option<Tunnels>,
-    /// Carry the frames of links with a delay.
+    /// The threads that carry the frames of links with a delay.
     _delays: Vec<DelayLine>,
     server: Host,
     clients: Vec<Host>,
@@ -60,15 +60,15 @@ pub struct Network {
 /// A host of a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// Its network.
+    /// The host's network namespace.
     pub namespace: Namespace,
-    /// The address that others reach it at: through the tunnel where there is one.
+    /// The address at which other hosts reach it: through the tunnel if there is one.
     pub address: Ipv4Addr,
-    /// Its address on the link itself.
+    /// The address on the link itself.
     pub wire_address: Ipv4Addr,
 }
 
-/// Why there is no link. Sentences name the place, the value and the remedy.
+/// The reason why there is no link. Messages name the place, the value and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     /// Something that links need is missing on this machine.
@@ -78,15 +78,15 @@ pub enum LinkError {
         setting: &'static str,
         /// What is missing.
         what: String,
-        /// What to do.
+        /// How to correct it.
         remedy: String,
     },
-    /// The kernel refused something.
+    /// The kernel refused an operation.
     #[error("cannot {action}: {source}")]
     System {
-        /// What was tried.
+        /// The action that was attempted.
         action: String,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// A program failed.
@@ -96,7 +96,7 @@ pub enum LinkError {
         program: PathBuf,
         /// Its arguments.
         arguments: String,
-        /// What it printed.
+        /// The program's output.
         output: String,
     },
     /// The daemon of a tunnel could not be started.
@@ -107,13 +107,13 @@ pub enum LinkError {
     NoTunnel {
         /// The suite that was asked for.
         tunnel: String,
-        /// What the daemons say.
+        /// The daemons' messages.
         what: String,
     },
 }
 
 impl LinkError {
-    /// Puts what was tried to what the operating system says.
+    /// Adds the action that was attempted to the operating system's error.
     fn system(action: impl Into<String>) -> impl FnOnce(io::Error) -> LinkError {
         let action = action.into();
         move |source| LinkError::System { action, source }
@@ -121,7 +121,7 @@ impl LinkError {
 }
 
 impl Network {
-    /// Makes the hosts and their links, and waits until the tunnels carry.
+    /// Makes the hosts and their links, and waits until the tunnels carry packets.
     ///
     /// # Errors
     /// See [`LinkError`]. Nothing is left behind.
@@ -131,7 +131,7 @@ impl Network {
         let make = || Namespace::create().map_err(LinkError::system("make a network namespace"));
         let switch = make()?;
         device::quieten(&switch)?;
-        // A switch that looks for multicast would join groups, which is traffic that nobody asked for.
+        // A switch with multicast snooping would join groups, which would be unwanted traffic.
         device::run(&switch, "ip", &["link", "add", plan::SWITCH, "type", "bridge", "mcast_snooping", "0"])?;
         device::run(&switch, "ip", &["link", "set", plan::SWITCH, "up"])?;
         let mut delays = Vec::new();
@@ -150,42 +150,42 @@ impl Network {
         Ok(Network { tunnels, _delays: delays, server, clients, _switch: switch, wanted: wanted.clone() })
     }
 
-    /// The host that the server is to run on.
+    /// Returns the host for the server.
     pub fn server(&self) -> &Host {
         &self.server
     }
 
-    /// The other hosts.
+    /// Returns the other hosts.
     pub fn clients(&self) -> &[Host] {
         &self.clients
     }
 
-    /// Where a server on the server's host listens, with its clients on the first of the others.
+    /// Returns how a server on the server's host is reached by clients on the first of the other hosts.
     pub fn reach(&self) -> Reach {
         let clients = self.clients.first().map(|host| host.namespace.clone());
         Reach { namespace: Some(self.server.namespace.clone()), clients, address: self.server.address }
     }
 
-    /// The networks of the other hosts, in their order.
+    /// Returns the namespaces of the other hosts, in their order.
     pub fn client_namespaces(&self) -> Vec<Namespace> {
         self.clients.iter().map(|host| host.namespace.clone()).collect()
     }
 
-    /// The processes that encrypt, for monitoring; empty without a tunnel.
+    /// Returns the pids of the processes that encrypt, for monitoring; empty without a tunnel.
     pub fn pids(&self) -> Vec<u32> {
         self.tunnels.as_ref().map_or_else(Vec::new, Tunnels::pids)
     }
 
-    /// Whether the tunnels' daemons run still.
+    /// Returns whether the tunnels' daemons are still running.
     pub fn is_up(&self) -> bool {
         self.tunnels.as_ref().is_none_or(Tunnels::is_running)
     }
 
-    /// Measures what the link of the first client carries, in both directions, and its round trip. Takes a second or two on slow
-    /// links, and less on fast ones.
+    /// Measures the rate of the first client's link in both directions, and its round trip. Takes a second or two on
+    /// slow links, and less on fast ones.
     ///
     /// # Errors
-    /// When nothing comes through.
+    /// When no data comes through.
     pub fn measure(&self) -> Result<LinkMeasurement, LinkError> {
         let client = self.clients.first().expect("a network has at least one client");
         let mut seen = probe::measure(client, &self.server, &self.wanted.link)?;

@@ -1,4 +1,4 @@
-//! What links need of the machine, looked at before anything is made.
+//! Checks that this machine has what links need, before anything is made.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -11,10 +11,10 @@ use crate::trial::LinkSettings;
 
 const TUN: &str = "/dev/net/tun";
 
-/// Checks that a link can be made here: that the user may, and that its programs are there.
+/// Checks that a link can be made here: that the user has the rights and that the programs are installed.
 ///
 /// # Errors
-/// The first thing that is missing, with the setting that asks for it and the remedy.
+/// The first requirement that is missing, with the setting that asks for it and the remedy.
 pub fn check(link: &LinkSettings) -> Result<(), LinkError> {
     let missing =
         |setting, what: String, remedy: &str| Err(LinkError::Missing { setting, what, remedy: remedy.into() });
@@ -63,7 +63,7 @@ pub fn check(link: &LinkSettings) -> Result<(), LinkError> {
     }
 }
 
-/// Whether a program can be started in a view of the file system of its own; what unshare says if not.
+/// Checks that a program can be started with a private view of the file system; the error is what unshare says.
 fn own_view() -> Result<(), String> {
     let program = find("unshare").unwrap_or_else(|| "unshare".into());
     let output = Command::new(program).args(PRIVATE_VIEW).arg("true").stdin(Stdio::null()).output();

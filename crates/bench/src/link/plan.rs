@@ -1,29 +1,29 @@
-//! What a network is made of: names, addresses and shaping. Values in, values out.
+//! The plan of a network: names, addresses and shaping. Pure.
 //!
-//! Main type: [`NetworkPlan`]. Addresses are of the ranges kept for documentation (RFC 5737), which nobody has: the links'
-//! own of 192.0.2.0/24, those inside of tunnels of 198.51.100.0/24. They are used inside of the namespaces only.
+//! Main type: [`NetworkPlan`]. Addresses are from the ranges reserved for documentation (RFC 5737), which no host uses:
+//! 192.0.2.0/24 for the links themselves, 198.51.100.0/24 inside tunnels. They are used only inside the namespaces.
 
 use std::net::Ipv4Addr;
 
 use super::Wanted;
 
-/// More hosts would not find an address.
+/// Maximum number of client hosts, limited by the range of addresses.
 pub const CLIENTS_MAX: u16 = 250;
 /// Name of the bridge in the switch's namespace.
 pub const SWITCH: &str = "switch";
 
 /// Largest frame on a link, Ethernet header included.
 const FRAME_BYTES: f64 = 1514.0;
-/// A bucket that is emptied in this time keeps the shaper from being woken for each frame.
+/// Time in seconds in which a bucket is emptied; long enough that the shaper need not wake up for each frame.
 const BURST_S: f64 = 0.001;
-/// Sending buffers of the links' ends are emptied in this time.
+/// Time in seconds in which the sending buffers at the ends of a link are emptied.
 const QUEUE_S: f64 = 0.05;
-/// Frames that a sending buffer holds at least.
+/// Minimum number of frames that a sending buffer holds.
 const QUEUE_FRAMES: f64 = 20.0;
-/// What a delay line without a rate holds at most.
+/// Maximum number of bytes that a delay line without a rate holds.
 const DELAYED_BYTES_MAX: f64 = 64.0 * 1024.0 * 1024.0;
 
-/// All hosts.
+/// The plan of all hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkPlan {
     pub server: HostPlan,
@@ -36,11 +36,11 @@ pub struct HostPlan {
     /// Name of the link's end at the switch.
     pub port: String,
     pub wire_address: Ipv4Addr,
-    /// Its address in the tunnel, if there is one.
+    /// The host's address in the tunnel, if there is one.
     pub tunnel_address: Option<Ipv4Addr>,
-    /// How its link is slowed down; none where it is as fast as the machine.
+    /// How the link is limited; `None` if it is as fast as the machine.
     pub shape: Option<Shape>,
-    /// How long a frame takes in each direction, in seconds; 0 for none.
+    /// Delay of a frame in each direction, in seconds; 0 for none.
     pub delay_s: f64,
 }
 
@@ -48,9 +48,9 @@ pub struct HostPlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub rate_bits_per_s: u64,
-    /// What may be sent at once.
+    /// Bytes that may be sent at once.
     pub burst_bytes: u64,
-    /// What waits at most; more is dropped, as by any switch.
+    /// Maximum number of bytes that wait; more are dropped, as by any switch.
     pub queue_bytes: u64,
 }
 
@@ -77,12 +77,12 @@ impl NetworkPlan {
 }
 
 impl HostPlan {
-    /// Where others reach it.
+    /// Returns the address at which other hosts reach this one.
     pub fn address(&self) -> Ipv4Addr {
         self.tunnel_address.unwrap_or(self.wire_address)
     }
 
-    /// What its delay line holds in each direction at most.
+    /// Returns the maximum number of bytes that the delay line holds in each direction.
     pub fn delayed_bytes_max(&self) -> usize {
         let in_flight = self.shape.map_or(DELAYED_BYTES_MAX, |shape| shape.rate_bits_per_s as f64 / 8.0 * self.delay_s);
         (2.0 * in_flight + 64.0 * FRAME_BYTES).min(DELAYED_BYTES_MAX) as usize
@@ -99,7 +99,7 @@ impl Shape {
         }
     }
 
-    /// The words behind `tc qdisc replace dev DEVICE root`.
+    /// Returns the arguments after `tc qdisc replace dev DEVICE root`.
     pub fn words(&self) -> Vec<String> {
         let Shape { rate_bits_per_s, burst_bytes, queue_bytes } = self;
         let rate = format!("{rate_bits_per_s}bit");

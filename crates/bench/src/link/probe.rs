@@ -1,7 +1,7 @@
-//! What a link carries: a short transfer in each direction and a few small ones there and back.
+//! Measures a link: a short transfer in each direction and a few small ones back and forth.
 //!
-//! Main function: [`measure`]. Invariant: rates are taken between arrivals at the receiver's interface, so that neither the
-//! start of the transfer nor what the sender has buffered counts.
+//! Main function: [`measure`]. Invariant: rates are measured between arrivals at the receiver's interface, so that
+//! neither the start of the transfer nor data that the sender has buffered counts.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,11 +14,11 @@ use crate::database::Namespace;
 use crate::measurement::LinkMeasurement;
 use crate::trial::LinkSettings;
 
-/// Links below this rate are measured for longer: a packet more or less must not matter.
+/// Links below this rate, in bits per second, are measured for longer: a single packet must not matter.
 const SLOW_BITS_PER_S: f64 = 2e6;
 const SLOW_FOR: Duration = Duration::from_millis(1500);
 const FAST_FOR: Duration = Duration::from_millis(400);
-/// This share of a transfer is not counted: TCP has not found the rate yet, and the buckets are full.
+/// Share of a transfer that is not counted: TCP has not found the rate yet, and the buckets are full.
 const WARM_UP: f64 = 0.4;
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 const ROUND_TRIPS: usize = 5;
@@ -63,7 +63,7 @@ fn connect(namespace: &Namespace, address: SocketAddr) -> io::Result<TcpStream> 
     Ok(stream)
 }
 
-/// Sends from one host to another for a while.
+/// Sends from one host to another for `length`, and returns the rates.
 fn transfer(from: &Host, to: &Host, length: Duration) -> io::Result<Rates> {
     let (listener, address) = listen(to)?;
     let mut sender = connect(&from.namespace, address)?;
@@ -71,7 +71,7 @@ fn transfer(from: &Host, to: &Host, length: Duration) -> io::Result<Rates> {
     receiver.set_read_timeout(Some(PATIENCE))?;
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
-        // Counted from before the first byte: else what came while a thread was started would be payload without a frame.
+        // The count starts before the first byte: otherwise data that arrived while a thread was started would be payload without a frame.
         let before = wire_bytes(&to.namespace)?;
         let is_over = &is_over;
         let watching = scope.spawn(move || watch(&to.namespace, before, is_over));
@@ -99,13 +99,13 @@ fn send(stream: &mut TcpStream, length: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Arrivals on a host's link until the end of a transfer, as seconds and bytes since the first one. TCP would give them to an
-/// application later, and many at once, where one of them had been lost.
+/// Returns the arrivals on a host's link until the end of a transfer, as seconds and bytes since the first one. TCP
+/// would deliver them to an application later, and many at once, if one of them had been lost.
 fn watch(namespace: &Namespace, before: u64, is_over: &AtomicBool) -> io::Result<Vec<(f64, u64)>> {
     let mut arrivals: Vec<(f64, u64)> = Vec::new();
     let mut begun = Instant::now();
     loop {
-        // Looked at once more after the end: the last bytes came before it.
+        // The counter is read once more after the end: the last bytes came before it.
         let is_last = is_over.load(Ordering::Acquire);
         let (now, bytes) = (Instant::now(), wire_bytes(namespace)? - before);
         if arrivals.is_empty() {
@@ -121,14 +121,14 @@ fn watch(namespace: &Namespace, before: u64, is_over: &AtomicBool) -> io::Result
     }
 }
 
-/// Bits per second between the first arrival after the warm-up and the last one; none where there are not two.
+/// Returns the rate in bits per second between the first arrival after the warm-up and the last one; `None` if there are not two.
 fn rate_of(arrivals: &[(f64, u64)]) -> Option<f64> {
     let (last_s, last_bytes) = *arrivals.last()?;
     let (first_s, first_bytes) = *arrivals.iter().find(|(at_s, _)| *at_s >= WARM_UP * last_s)?;
     (last_s > first_s).then(|| 8.0 * (last_bytes - first_bytes) as f64 / (last_s - first_s))
 }
 
-/// Median time of a byte there and one back, in seconds.
+/// Returns the median time that a byte takes there and another one back, in seconds.
 fn round_trip(client: &Host, server: &Host) -> io::Result<f64> {
     let (listener, address) = listen(server)?;
     let mut asking = connect(&client.namespace, address)?;
@@ -157,7 +157,7 @@ fn round_trip(client: &Host, server: &Host) -> io::Result<f64> {
     })
 }
 
-/// Bytes that a host has received over its link so far, headers and all.
+/// Returns the bytes that a host has received over its link so far, headers included.
 fn wire_bytes(namespace: &Namespace) -> io::Result<u64> {
     let _inside = namespace.enter()?;
     let text = std::fs::read_to_string("/proc/thread-self/net/dev")?;

@@ -1,11 +1,11 @@
-//! What the kernel counts, and how its texts are read.
+//! The kernel's counters, and the parsing of the texts that contain them.
 //!
-//! Main type: [`Counters`]. Invariant: the functions that read texts are pure and answer none for a text that is not as it
-//! should be; a counter that could not be read keeps the value it had.
+//! Main type: [`Counters`]. Invariant: the parsing functions are pure and return `None` for a text of another form; a
+//! counter that could not be read keeps its previous value.
 
 use std::time::Instant;
 
-/// All counters at one time. Everything but the memory only grows.
+/// All counters at one time. Everything except the memory only grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Counters {
     pub at: Instant,
@@ -19,24 +19,24 @@ pub(super) struct Counters {
     pub server: ProcessCounters,
     pub recorder: ProcessCounters,
     pub client: ProcessCounters,
-    /// CPU time of the thread that monitors.
+    /// CPU time of the monitoring thread.
     pub monitor_cpu_ns: u64,
 }
 
-/// The whole machine's CPU time in clock ticks, of all CPUs together.
+/// CPU time of all CPUs of the machine together, in clock ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct MachineCpu {
     pub user: u64,
     pub system: u64,
     pub iowait: u64,
     pub idle: u64,
-    /// What a hypervisor gave to other machines.
+    /// Time that a hypervisor gave to other machines.
     pub stolen: u64,
-    /// The five above.
+    /// Sum of the five fields above.
     pub total: u64,
 }
 
-/// What processes used.
+/// The counters of a group of processes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct ProcessCounters {
     pub cpu_ns: u64,
@@ -45,7 +45,7 @@ pub(super) struct ProcessCounters {
 }
 
 impl Counters {
-    /// Nothing counted yet.
+    /// Returns counters that are all zero.
     pub fn zero(at: Instant) -> Self {
         Counters {
             at,
@@ -64,7 +64,7 @@ impl Counters {
     }
 }
 
-/// `/proc/stat`: CPU times and context switches.
+/// Reads CPU times and context switches from `/proc/stat`.
 pub(super) fn parse_machine(text: &str) -> Option<(MachineCpu, u64)> {
     let mut cpu = None;
     let mut context_switches = None;
@@ -79,14 +79,14 @@ pub(super) fn parse_machine(text: &str) -> Option<(MachineCpu, u64)> {
     Some((cpu?, context_switches?))
 }
 
-/// user nice system idle iowait irq softirq steal guest guest_nice; the guests' time is part of user and nice.
+/// Reads user nice system idle iowait irq softirq steal guest guest_nice; the guests' time is part of user and nice.
 fn parse_cpu_line(text: &str) -> Option<MachineCpu> {
     let mut times = [0_u64; 8];
     let mut fields = text.split_ascii_whitespace();
     for (place, time) in times.iter_mut().enumerate() {
         *time = match fields.next() {
             Some(field) => field.parse().ok()?,
-            // Old kernels have four times only.
+            // Old kernels have only four times.
             None if place >= 4 => 0,
             None => return None,
         };
@@ -96,7 +96,7 @@ fn parse_cpu_line(text: &str) -> Option<MachineCpu> {
     Some(MachineCpu { user: user + nice, system: system + interrupts + soft_interrupts, iowait, idle, stolen, total })
 }
 
-/// `/proc/meminfo`: memory in use, without what the kernel would give back at once.
+/// Reads the memory in use from `/proc/meminfo`, without memory that the kernel would free at once.
 pub(super) fn parse_memory_used_bytes(text: &str) -> Option<u64> {
     let total = meminfo_bytes(text, "MemTotal:")?;
     let available = meminfo_bytes(text, "MemAvailable:").or_else(|| {
@@ -106,30 +106,30 @@ pub(super) fn parse_memory_used_bytes(text: &str) -> Option<u64> {
     Some(total.saturating_sub(available))
 }
 
-/// A line of `/proc/meminfo`.
+/// Reads one line of `/proc/meminfo`, in bytes.
 pub(super) fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = rest.split_ascii_whitespace().next()?.parse().ok()?;
     Some(kibibytes * 1024)
 }
 
-/// `/proc/diskstats`: write requests and bytes written of the devices named, together.
+/// Reads the write requests and bytes written of the named devices together from `/proc/diskstats`.
 pub(super) fn parse_disks(text: &str, devices: &[String]) -> Option<(u64, u64)> {
     let (mut requests, mut bytes) = (0, 0);
     for line in text.lines() {
-        // major minor name, four figures of reading, then writes, merged writes, sectors written.
+        // The fields are: major minor name, four figures of reading, then writes, merged writes, sectors written.
         let mut fields = line.split_ascii_whitespace().skip(2);
         let name = fields.next()?;
         if devices.iter().any(|device| device == name) {
             requests += fields.nth(4)?.parse::<u64>().ok()?;
-            // A sector is 512 bytes here whatever the device's is.
+            // A sector is 512 bytes here, whatever the device's sector size is.
             bytes += fields.nth(1)?.parse::<u64>().ok()? * 512;
         }
     }
     Some((requests, bytes))
 }
 
-/// `/proc/net/dev`: bytes received and sent of all interfaces, or of this one.
+/// Reads the bytes received and sent from `/proc/net/dev`, of all interfaces or of one.
 pub(super) fn parse_network(text: &str, interface: Option<&str>) -> Option<(u64, u64)> {
     let (mut received, mut sent) = (0, 0);
     for line in text.lines().skip(2) {
@@ -145,7 +145,7 @@ pub(super) fn parse_network(text: &str, interface: Option<&str>) -> Option<(u64,
     Some((received, sent))
 }
 
-/// `/proc/PID/stat`: user and system time of the process's children that have ended, in clock ticks. The name, in
+/// Reads from `/proc/PID/stat` the user and system time of the process's ended children, in clock ticks. The name, in
 /// parentheses, may contain spaces and parentheses.
 pub(super) fn parse_ended_children_ticks(text: &str) -> Option<u64> {
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace().skip(13);
@@ -154,13 +154,13 @@ pub(super) fn parse_ended_children_ticks(text: &str) -> Option<u64> {
     Some(user + system)
 }
 
-/// `/proc/PID/io`: bytes that the process, and its children that have ended, gave to the kernel to be stored.
+/// Reads from `/proc/PID/io` the bytes that the process and its ended children passed to the kernel for storage.
 pub(super) fn parse_written_bytes(text: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix("write_bytes:"))?;
     rest.trim().parse().ok()
 }
 
-/// `/proc/PID/statm`: resident pages, and those of them that may be shared with other processes.
+/// Reads from `/proc/PID/statm` the resident pages, and how many of them may be shared with other processes.
 pub(super) fn parse_resident_pages(text: &str) -> Option<(u64, u64)> {
     let mut fields = text.split_ascii_whitespace().skip(1);
     let resident = fields.next()?.parse().ok()?;

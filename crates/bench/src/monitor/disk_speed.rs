@@ -1,16 +1,16 @@
-//! How fast a disk takes what is written to it. Main function: [`disk_speed`].
+//! Measures how fast a disk accepts writes. Main function: [`disk_speed`].
 
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-/// Bytes that are written at a time, and how often.
+/// Number of bytes per write, and number of writes.
 const BLOCK_BYTES: usize = 1 << 20;
 const BLOCKS: u32 = 64;
 
-/// Bytes per second that the disk under a directory takes: 64 MiB, written one after another and then synced. None where it cannot be
-/// tried. The file is gone afterwards.
+/// Returns the bytes per second that the disk of a directory accepts: 64 MiB, written in sequence and then synced.
+/// `None` if that fails. The file is removed afterwards.
 pub fn disk_speed(directory: &Path) -> Option<f64> {
     let path = directory.join("disk-speed.tmp");
     let written = || -> std::io::Result<f64> {
@@ -24,7 +24,7 @@ pub fn disk_speed(directory: &Path) -> Option<f64> {
         Ok(f64::from(BLOCKS) * BLOCK_BYTES as f64 / begun.elapsed().as_secs_f64())
     };
     let speed = written().ok();
-    // What cannot be removed is in the run directory, which is the user's.
+    // A file that cannot be removed stays in the run directory, which is the user's.
     let _ = std::fs::remove_file(&path);
     speed
 }

@@ -1,5 +1,5 @@
-//! How long the disk takes to make a page durable. Tried before the first trial, so that a reader can tell a database that waits
-//! for its disk from one that is busy.
+//! Measures how long the disk takes to make a page durable. Runs before the first trial, so that a reader can tell a
+//! database that waits for its disk from one that is busy.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 
 use crate::measurement::DiskSync;
 
-/// Syncs that are tried at most.
+/// Maximum number of syncs.
 const SYNCS: u32 = 64;
-/// Time after which no further one is tried.
+/// Time after which no further sync is tried.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// Bytes that are overwritten before each sync: a page of most databases, or a part of one.
 const PAGE: usize = 4096;
 
-/// Overwrites single pages of a small file in a directory and syncs each; the file is removed again. None where that fails: a
-/// full or read-only disk shows itself elsewhere.
+/// Overwrites single pages of a small file in a directory and syncs after each; the file is removed afterwards. `None`
+/// if that fails: a full or read-only disk is noticed elsewhere.
 pub fn disk_sync(directory: &Path) -> Option<DiskSync> {
     let path = directory.join("disk-sync.tmp");
     let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).ok()?;
@@ -26,7 +26,7 @@ pub fn disk_sync(directory: &Path) -> Option<DiskSync> {
     summary(times?)
 }
 
-/// The file is written whole first: a sync then has no sizes and no extents to write, only the page.
+/// Measures the syncs. The file is first written as a whole, so that a sync has only the page to write, and no sizes or extents.
 fn times(file: &File) -> Option<Vec<Duration>> {
     file.write_all_at(&[0; SYNCS as usize * PAGE], 0).ok()?;
     file.sync_all().ok()?;

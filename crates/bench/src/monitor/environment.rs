@@ -6,8 +6,8 @@ use std::path::Path;
 use super::counters::meminfo_bytes;
 use crate::measurement::Environment;
 
-/// What is known about this machine; the databases are left empty. What the kernel does not tell is an empty text or none.
-/// `run_directory` need not exist yet: the disk is that of its nearest existing ancestor.
+/// Returns the facts about this machine, without its databases. A fact that the kernel does not provide is an empty
+/// text or `None`. `run_directory` need not exist yet: the disk is that of its nearest existing ancestor.
 pub fn environment(run_directory: &Path) -> Environment {
     let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
     let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
@@ -28,7 +28,7 @@ pub fn environment(run_directory: &Path) -> Environment {
     }
 }
 
-/// CPUs of the whole machine, whichever of them this process may use; none where the kernel does not tell.
+/// Returns the number of CPUs of the whole machine, whichever of them this process may use; `None` if the kernel does not say.
 pub fn machine_cpus() -> Option<u32> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let is_cpu =
@@ -36,7 +36,7 @@ pub fn machine_cpus() -> Option<u32> {
     u32::try_from(text.lines().filter(is_cpu).count()).ok().filter(|cpus| *cpus > 0)
 }
 
-/// The model as `/proc/cpuinfo` has it; on ARM there is none, and the architecture must do.
+/// Returns the CPU model from `/proc/cpuinfo`; on ARM there is none, and the architecture stands for it.
 fn cpu_model(text: &str) -> String {
     let value = |name: &str| {
         let (_, value) = text.lines().filter_map(|line| line.split_once(':')).find(|(key, _)| key.trim() == name)?;
@@ -45,7 +45,7 @@ fn cpu_model(text: &str) -> String {
     value("model name").or_else(|| value("Hardware")).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// `Debian GNU/Linux 12 (bookworm), Linux 6.18.44`.
+/// Returns the system and its kernel: `Debian GNU/Linux 12 (bookworm), Linux 6.18.44`.
 fn kernel(os_release: &str, name: &str, version: &str) -> String {
     let system = os_release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
     match system.map(|system| system.trim_matches('"')) {
@@ -54,14 +54,14 @@ fn kernel(os_release: &str, name: &str, version: &str) -> String {
     }
 }
 
-/// File system, device and mount point of a path: `ext4 on /dev/vda at /`.
+/// Returns the file system, device and mount point of a path: `ext4 on /dev/vda at /`.
 fn disk(path: &Path, mountinfo: &str) -> Option<String> {
     let path = std::path::absolute(path).ok()?;
     let path = path.ancestors().find_map(|ancestor| ancestor.canonicalize().ok())?;
     let mut best: Option<(usize, String)> = None;
     for line in mountinfo.lines() {
         let Some((point, kind, device)) = parse_mount(line) else { continue };
-        // Of equal mount points the later one hides the earlier one.
+        // Of equal mount points, the later one hides the earlier one.
         let is_closer = best.as_ref().is_none_or(|(length, _)| point.len() >= *length);
         if path.starts_with(&point) && is_closer {
             best = Some((point.len(), format!("{kind} on {device} at {point}")));
@@ -70,7 +70,7 @@ fn disk(path: &Path, mountinfo: &str) -> Option<String> {
     best.map(|(_, description)| description)
 }
 
-/// Mount point, kind of file system and device of a line of mountinfo: `27 1 254:0 / /mnt rw shared:1 - ext4 /dev/vda rw`.
+/// Reads mount point, kind of file system and device from a line of mountinfo: `27 1 254:0 / /mnt rw shared:1 - ext4 /dev/vda rw`.
 fn parse_mount(line: &str) -> Option<(String, &str, String)> {
     let (left, right) = line.split_once(" - ")?;
     let point = unescape(left.split(' ').nth(4)?);
@@ -78,7 +78,7 @@ fn parse_mount(line: &str) -> Option<(String, &str, String)> {
     Some((point, right.next()?, unescape(right.next()?)))
 }
 
-/// Spaces and the like are written as three octal digits behind a backslash.
+/// Decodes spaces and similar characters, which are written as a backslash and three octal digits.
 fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,7 +1,7 @@
-//! Monitoring: what the machine, the server and loadline used while a trial was measured, read from `/proc`.
+//! Monitoring: the resources that the machine, the server and loadline used during a trial, read from `/proc`.
 //!
-//! Main type: [`Monitor`]. Invariant: readings are counters, so that whatever is missed between two of them is in the next;
-//! monitoring measures its own cost and never fails because a process vanished.
+//! Main type: [`Monitor`]. Invariant: readings are counters, so that anything missed between two of them is in the
+//! next; monitoring measures its own cost and never fails because a process vanished.
 
 mod counters;
 mod disk_speed;
@@ -35,17 +35,17 @@ use reader::Reader;
 
 /// The usual time between two readings.
 pub const INTERVAL: Duration = Duration::from_secs(1);
-/// For trials of a few seconds.
+/// The time between two readings for trials of a few seconds.
 pub const SHORT_INTERVAL: Duration = Duration::from_millis(200);
-/// Share of the measured phase that a machine elsewhere must have been watched.
+/// Minimum share of the measured phase for which a remote machine must have been watched.
 const WATCHED_LEAST: f64 = 0.9;
-/// Beyond this every second reading is dropped and the interval doubled: memory does not grow with the length of a run.
+/// Maximum number of readings. Beyond it, every second reading is dropped and the interval is doubled: memory does not grow with the length of a run.
 const MOST_READINGS: usize = 4096;
 
-/// What appends the pids of the server's processes as they are whenever it is called.
+/// A function that appends the pids that the server's processes have at the time of the call.
 pub type PidSource = Box<dyn FnMut(&mut Vec<u32>) + Send>;
 
-/// Whose resources are told apart from the machine's; loadline's own always are.
+/// The processes whose resources are counted separately from the machine's; loadline's own always are.
 pub struct Targets {
     server_pids: Option<PidSource>,
     recorder_pids: Option<PidSource>,
@@ -54,49 +54,49 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// A server elsewhere: only loadline and the machine.
+    /// Targets for a server on another machine: only loadline and the machine.
     pub fn none() -> Self {
         Targets { server_pids: None, recorder_pids: None, embedded: false, network: None }
     }
 
-    /// A server on this machine.
+    /// Targets for a server on this machine.
     pub fn server(pids: PidSource) -> Self {
         Targets { server_pids: Some(pids), recorder_pids: None, embedded: false, network: None }
     }
 
-    /// A database inside of loadline: CPU and memory of both are loadline's, and what loadline's process writes counts as
-    /// written by the server.
+    /// Targets for a database inside loadline: CPU and memory of both are loadline's, and bytes that loadline's process
+    /// writes count as written by the server.
     pub fn embedded() -> Self {
         Targets { server_pids: None, recorder_pids: None, embedded: true, network: None }
     }
 
-    /// The same with what is between the load and the server, told apart from both.
+    /// Adds the processes between the load and the server, counted separately from both.
     pub fn with_recorder(self, pids: PidSource) -> Self {
         Targets { recorder_pids: Some(pids), ..self }
     }
 
-    /// Watches one interface of another network instead of all of the machine's.
+    /// Counts one interface of another network namespace instead of all of the machine's.
     pub fn on_network(self, namespace: Namespace, interface: &'static str) -> Self {
         Targets { network: Some((namespace, interface)), ..self }
     }
 }
 
-/// What was monitored on two machines.
+/// The result of monitoring on two machines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Watched {
-    /// Over time.
+    /// Samples over time.
     pub samples: Vec<ResourceSample>,
-    /// On average.
+    /// Means over the whole time.
     pub resources: Resources,
 }
 
-/// Why there is no monitoring.
+/// The reason why there is no monitoring.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot monitor: {}: {source}", path.display())]
 pub struct MonitorError {
-    /// What could not be read or started.
+    /// The file that could not be read, or the thread that could not be started.
     path: PathBuf,
-    /// What the operating system says.
+    /// The operating system's error.
     source: io::Error,
 }
 
@@ -108,7 +108,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Starts monitoring; the first reading is done when this returns. An interval below 10 ms becomes 10 ms.
+    /// Starts monitoring; the first reading is done on return. An interval below 10 ms becomes 10 ms.
     ///
     /// # Errors
     /// When `/proc` cannot be read or no thread can be started.
@@ -122,28 +122,28 @@ impl Monitor {
             .name("monitor".to_owned())
             .spawn(move || watch(reader, interval, &seen, &ready))
             .map_err(|source| MonitorError { path: "thread \"monitor\"".into(), source })?;
-        // An error means that the thread is gone, and stopping it gives no readings.
+        // An error means that the thread has ended; stopping it then gives no readings.
         let _ = first.recv();
         Ok(Monitor { thread: Some(thread), stop })
     }
 
-    /// Ends monitoring with a last reading: samples and means from the return of [`Monitor::start`] until now. None when no
-    /// time has passed.
+    /// Ends monitoring with a last reading. Returns samples and means from the return of [`Monitor::start`] until now;
+    /// `None` if no time has passed.
     pub fn stop(self) -> Option<(Vec<ResourceSample>, Resources)> {
         let readings = self.finish();
         let (from, to) = (readings.first()?.at, readings.last()?.at);
         summary::summarise(&readings, from, to)
     }
 
-    /// Ends monitoring with a last reading: samples and means of the time from `from` to `to` only, as far as there was
-    /// monitoring. Counters at both ends are interpolated between readings. `at_s` counts from `from`. None when nothing of that
-    /// time was monitored.
+    /// Ends monitoring with a last reading. Returns samples and means of the time from `from` to `to`, as far as it was
+    /// monitored. Counters at both ends are interpolated between readings. `at_s` counts from `from`. `None` if nothing
+    /// of that time was monitored.
     pub fn stop_between(self, from: Instant, to: Instant) -> Option<(Vec<ResourceSample>, Resources)> {
         summary::summarise(&self.finish(), from, to)
     }
 
-    /// The same of a server on another machine: what is told of machine and server is that one's, of loadline and the recorder this one's. None when
-    /// nothing of that time was monitored.
+    /// Does the same for a server on another machine: the figures of machine and server are that machine's, those of
+    /// loadline and the recorder this one's. `None` if nothing of that time was monitored.
     pub fn stop_between_with(self, remote: Remote, from: Instant, to: Instant) -> Option<Watched> {
         let (own, cpus) = (self.finish(), remote.host.cpus);
         let read = remote.finish(to);
@@ -155,7 +155,7 @@ impl Monitor {
         let readings: Vec<Counters> = read.counters.iter().filter_map(joined).collect();
         let (samples, resources) = summary::summarise(&readings, from, to)?;
         let others_cpu = read.others_cpu(from, to);
-        // Where the watcher was lost on the way, what it told before says nothing of the whole.
+        // If the watcher was lost on the way, its earlier readings say nothing about the whole.
         let is_whole = resources.mean.at_s >= WATCHED_LEAST * (to - from).as_secs_f64();
         let server_unknown = !read.has_server || !is_whole;
         let resources = Resources { others_cpu, cpus: Some(cpus), server_unknown, ..resources };
@@ -180,10 +180,10 @@ impl Drop for Monitor {
     }
 }
 
-/// The thread.
+/// Reads the counters until stopped; runs in the monitor's thread.
 fn watch(mut reader: Reader, mut interval: Duration, stop: &AtomicBool, ready: &SyncSender<()>) -> Vec<Counters> {
     let mut readings = vec![reader.read()];
-    // There is room for one message, and nobody else sends.
+    // The channel has room for one message, and nobody else sends.
     let _ = ready.send(());
     let mut next = readings[0].at + interval;
     while !stop.load(Ordering::Acquire) {
@@ -197,7 +197,7 @@ fn watch(mut reader: Reader, mut interval: Duration, stop: &AtomicBool, ready: &
             thin(&mut readings);
             interval *= 2;
         }
-        // Readings that were missed are not made up for.
+        // Missed readings are not made up for.
         while next <= now {
             next += interval;
         }
@@ -206,7 +206,7 @@ fn watch(mut reader: Reader, mut interval: Duration, stop: &AtomicBool, ready: &
     readings
 }
 
-/// Drops every second reading but the first. Counters lose resolution only.
+/// Drops every second reading, and keeps the first. Counters lose only resolution.
 fn thin<T>(readings: &mut Vec<T>) {
     let mut place = 0;
     readings.retain(|_| {

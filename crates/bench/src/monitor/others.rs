@@ -1,48 +1,48 @@
-//! What other processes did meanwhile: CPU time of everything on the machine that is neither loadline nor the database.
+//! The activity of other processes: CPU time of everything on the machine that is neither loadline nor the database.
 //!
-//! Main types: [`Others`] and [`pids_named`]. Invariant: loadline's own process and all that descend from it are never others; threads of the
-//! kernel are not either, because they work for whoever asks them to.
+//! Main types: [`Others`] and [`pids_named`]. Invariant: loadline's own process and all its descendants never count as
+//! others; neither do kernel threads, because they work for other processes.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Flag of a thread of the kernel, as `/proc/PID/stat` has it (PF_KTHREAD).
+/// Flag of a kernel thread in `/proc/PID/stat` (PF_KTHREAD).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// One process, as far as it matters here.
+/// The properties of a process that matter here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Process {
     name: String,
     parent: u32,
     is_kernel: bool,
-    /// CPU time in ticks.
+    /// CPU time in clock ticks.
     ticks: u64,
 }
 
-/// Processes at a time.
+/// The processes at the start of a measurement.
 #[derive(Debug)]
 pub struct Others {
     at: Instant,
     processes: BTreeMap<u32, Process>,
-    /// Names of processes that belong to the database.
+    /// Names of the processes that belong to the database.
     servers: Vec<String>,
 }
 
 impl Others {
-    /// Looks at all processes; those with these names belong to the database.
+    /// Notes all processes; those with one of these names belong to the database.
     pub fn begin(servers: &[impl AsRef<str>]) -> Self {
         let servers = servers.iter().map(|name| name.as_ref().to_owned()).collect();
         Others { at: Instant::now(), processes: processes(), servers }
     }
 
-    /// CPU time that others have used since, in nanoseconds; none where processes cannot be seen. Of those that have ended meanwhile nothing is known.
+    /// Returns the CPU time that others have used since the start, in nanoseconds; `None` if processes cannot be seen. Processes that have ended since are not counted.
     pub fn cpu_ns(&self) -> Option<u64> {
         // SAFETY: sysconf only returns a number.
         let per_s = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok().filter(|per_s| *per_s > 0)?;
         Some(grown(&self.processes, &processes(), std::process::id(), &self.servers)? * (1_000_000_000 / per_s))
     }
 
-    /// CPUs that others kept busy since; none where processes cannot be seen.
+    /// Returns how many CPUs others kept busy since the start; `None` if processes cannot be seen.
     pub fn end(self) -> Option<f64> {
         let (seconds, now) = (self.at.elapsed().as_secs_f64(), processes());
         // SAFETY: sysconf only returns a number.
@@ -52,14 +52,14 @@ impl Others {
     }
 }
 
-/// The pids of all processes with one of these names.
+/// Returns the pids of all processes with one of these names.
 pub fn pids_named(names: &[impl AsRef<str>]) -> Vec<u32> {
     let is_named = |process: &Process| names.iter().any(|name| name.as_ref() == process.name);
     let named = |(pid, process): (u32, Process)| is_named(&process).then_some(pid);
     processes().into_iter().filter_map(named).collect()
 }
 
-/// Ticks that others used between two looks.
+/// Returns the ticks that others used between two readings.
 fn grown(
     before: &BTreeMap<u32, Process>,
     after: &BTreeMap<u32, Process>,
@@ -69,13 +69,13 @@ fn grown(
     after.get(&own)?;
     let is_own = |pid: u32| {
         let parent = |pid: &u32| after.get(pid).map(|process| process.parent).filter(|parent| *parent > 0);
-        // Pids are reused: a chain of parents that leads in a circle ends.
+        // Pids are reused: the limit ends a chain of parents that leads in a circle.
         std::iter::successors(Some(pid), parent).take(64).any(|pid| pid == own)
     };
     let others = after.iter().filter(|(pid, process)| {
         !process.is_kernel && !servers.iter().any(|name| name.as_ref() == process.name) && !is_own(**pid)
     });
-    // Who was not there before began meanwhile.
+    // A process that was not there before has started since.
     let used = |(pid, process): (&u32, &Process)| {
         process.ticks.saturating_sub(before.get(pid).map_or(0, |before| before.ticks))
     };
@@ -85,17 +85,17 @@ fn grown(
 fn processes() -> BTreeMap<u32, Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    // A process may be gone by now.
+    // A process may have ended by now.
     let look = |pid: u32| Some((pid, parse(&std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?));
     pids.filter_map(look).collect()
 }
 
-/// Reads `/proc/PID/stat`. The name may hold spaces and brackets: it ends at the last bracket.
+/// Parses `/proc/PID/stat`. The name may contain spaces and parentheses: it ends at the last parenthesis.
 fn parse(stat: &str) -> Option<Process> {
     let (name, rest) = stat.split_once('(')?.1.rsplit_once(')')?;
     let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let number = |place: usize| fields.get(place)?.parse::<u64>().ok();
-    // state, ppid, pgrp, session, tty, tpgid, flags, 4 counts of faults, utime, stime
+    // The fields are: state, ppid, pgrp, session, tty, tpgid, flags, 4 counts of faults, utime, stime.
     Some(Process {
         name: name.to_owned(),
         parent: u32::try_from(number(1)?).ok()?,

@@ -1,7 +1,7 @@
-//! CPU time of single processes, from their clocks: exact to nanoseconds, where the kernel's counters have ticks of 10 ms.
+//! CPU time of single processes, from their clocks: exact to nanoseconds, while the kernel's counters have ticks of 10 ms.
 
-/// CPU time that processes have used since they began, those of their ended threads included, in seconds. A process that is gone
-/// has used none.
+/// Returns the CPU time that processes have used since they started, in seconds, with that of their ended threads. A
+/// process that has ended counts as zero.
 pub fn cpu_s_of(pids: &[u32]) -> f64 {
     pids.iter().filter_map(|pid| process_cpu_s(*pid)).sum()
 }
@@ -29,7 +29,7 @@ mod tests {
             sum = std::hint::black_box(sum + 1);
         }
         assert!(before_s > 0.0);
-        // Above the largest number that the kernel gives; far above it, the clock's number would wrap around to our own.
+        // This pid is above the largest one that the kernel assigns; far above it, the clock's number would wrap around to our own.
         assert_eq!(cpu_s_of(&[(1 << 22) + 1]), 0.0);
     }
 }

@@ -1,7 +1,7 @@
-//! Reads the kernel's counters again and again: files stay open, the buffer is reused.
+//! Reads the kernel's counters repeatedly: files stay open, and the buffer is reused.
 //!
-//! Main type: [`Reader`]. Invariant: a process that vanishes is left out from then on and disturbs nothing. An open file below
-//! `/proc/PID` belongs to one process for ever, so that a pid which is given out again is not mistaken for the old process.
+//! Main type: [`Reader`]. Invariant: a process that vanishes is left out from then on and causes no error. An open file
+//! below `/proc/PID` belongs to one process for ever, so that a reused pid is not mistaken for the old process.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,13 +16,13 @@ use super::counters::{
 };
 use super::{MonitorError, PidSource, Targets};
 
-/// The counters of the interfaces of the network that a thread is in; an open file stays with the network it was opened in.
+/// The counters of the interfaces of a thread's network namespace; an open file keeps the namespace in which it was opened.
 const NETWORK: &str = "/proc/thread-self/net/dev";
 
-/// The open files.
+/// The open files and the state of reading.
 pub(super) struct Reader {
     embedded: bool,
-    /// The one of the network's interfaces that counts; none for all.
+    /// The network interface that is counted; `None` for all.
     interface: Option<&'static str>,
     machine: File,
     memory: File,
@@ -53,7 +53,7 @@ struct Units {
 
 struct ProcessFiles {
     stat: File,
-    /// None where reading it is not permitted.
+    /// `None` if reading it is not permitted.
     io: Option<File>,
     pages: File,
 }
@@ -68,7 +68,7 @@ impl ProcessFiles {
     }
 }
 
-/// The counters of the network that is watched.
+/// Opens the counters of the network that is watched.
 fn open_network(targets: &Targets) -> io::Result<File> {
     let _inside = targets.network.as_ref().map(|(namespace, _)| namespace.enter()).transpose()?;
     File::open(NETWORK)
@@ -98,7 +98,7 @@ impl Reader {
         })
     }
 
-    /// The counters as they are now; what cannot be read stays as it was.
+    /// Returns the counters as they are now; a counter that cannot be read keeps its previous value.
     pub fn read(&mut self) -> Counters {
         let mut now = Counters { at: Instant::now(), ..self.previous };
         if let Some((cpu, context_switches)) = read_text(&self.machine, &mut self.buffer).and_then(parse_machine) {
@@ -137,7 +137,7 @@ impl Family {
         Family { find, files: BTreeMap::new(), pids: Vec::new(), before: ProcessCounters::default() }
     }
 
-    /// The counters of all processes together.
+    /// Returns the counters of all processes together.
     fn read(&mut self, buffer: &mut Vec<u8>, units: Units) -> ProcessCounters {
         self.pids.clear();
         if let Some(find) = &mut self.find {
@@ -146,7 +146,7 @@ impl Family {
         let pids = &self.pids;
         self.files.retain(|pid, _| pids.contains(pid));
         let mut sum = ProcessCounters::default();
-        // Processes that descend from each other share memory: the largest share is counted once.
+        // Processes of one family share memory: the largest shared part is counted once.
         let mut shared_bytes = 0;
         let mut found = false;
         for pid in pids {
@@ -167,7 +167,7 @@ impl Family {
         }
         sum.memory_bytes += shared_bytes;
         if !found {
-            // They are gone: they use nothing, and what they used stays counted.
+            // The processes have ended: they hold no memory, and what they used stays counted.
             return ProcessCounters { memory_bytes: 0, ..self.before };
         }
         self.before = sum;
@@ -175,8 +175,8 @@ impl Family {
     }
 }
 
-/// CPU time, other counters, and the shared part of the memory in bytes; none when the process is gone. CPU time is read
-/// only where a pid is given.
+/// Reads CPU time, other counters, and the shared part of the memory in bytes; `None` if the process has ended. CPU
+/// time is read only if a pid is given.
 fn read_process(
     files: &ProcessFiles,
     pid: Option<u32>,
@@ -190,14 +190,14 @@ fn read_process(
         counters.written_bytes = bytes;
     }
     if let Some(pid) = pid {
-        // What children used that have ended since is their parent's now; the process's own time is exact to the nanosecond.
+        // The time of ended children is their parent's now; the process's own time is exact to the nanosecond.
         let ended = read_text(&files.stat, buffer).and_then(parse_ended_children_ticks)?;
         counters.cpu_ns = clock_ns(process_clock(pid))? + ended * units.tick_ns;
     }
     Some((counters.cpu_ns, counters, shared * units.page_bytes))
 }
 
-/// Reads a file of `/proc` from its beginning, whole.
+/// Reads a whole file of `/proc` from its beginning.
 fn read_text<'a>(file: &File, buffer: &'a mut Vec<u8>) -> Option<&'a str> {
     let mut length = 0;
     loop {
@@ -211,13 +211,13 @@ fn read_text<'a>(file: &File, buffer: &'a mut Vec<u8>) -> Option<&'a str> {
             Err(_) => return None,
         }
     }
-    // Process names may be any bytes; the fields behind them are plain.
+    // Process names may be any bytes; the fields after them are plain text.
     let text = &mut buffer[..length];
     text.iter_mut().filter(|byte| !byte.is_ascii()).for_each(|byte| *byte = b'?');
     std::str::from_utf8(text).ok()
 }
 
-/// Disks whose writes are counted: whole devices, neither in memory nor made of other devices that are counted already.
+/// Returns the disks whose writes are counted: whole devices, without those in memory and those made of other devices, which are counted already.
 fn whole_disks() -> Vec<String> {
     let Ok(entries) = std::fs::read_dir("/sys/block") else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| {
@@ -227,12 +227,12 @@ fn whole_disks() -> Vec<String> {
     names.filter(|name| !["loop", "ram", "zram"].iter().any(|prefix| name.starts_with(prefix))).collect()
 }
 
-/// The clock of another process's CPU time, as clock_getcpuclockid(3) makes it.
+/// Returns the clock of another process's CPU time, as clock_getcpuclockid(3) makes it.
 fn process_clock(pid: u32) -> libc::clockid_t {
     (!(pid as libc::clockid_t) << 3) | 2
 }
 
-/// What a clock shows, in nanoseconds; none when there is no such clock, as that of a process that is gone.
+/// Returns the time of a clock, in nanoseconds; `None` if there is no such clock, for instance because the process has ended.
 fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the structure may be written to during the call.
@@ -242,7 +242,7 @@ fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
     }
 }
 
-/// A figure that the operating system is configured with; never 0.
+/// Returns a configuration value of the operating system; never 0.
 fn configuration(name: libc::c_int) -> u64 {
     // SAFETY: sysconf has no conditions.
     unsafe { libc::sysconf(name) }.max(1) as u64
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_process_that_ends_and_its_children_stay_counted() {
-        // A shell whose child works and ends; then it waits to be told to go on.
+        // This shell's child works and ends; the shell then waits for input.
         let mut shell = std::process::Command::new("sh")
             .args(["-c", "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; echo done; read line"])
             .stdin(std::process::Stdio::piped())

@@ -1,4 +1,4 @@
-//! From counters to rates: samples of intervals, and means over exactly the time asked for.
+//! From counters to rates: samples of intervals, and means over exactly the requested time.
 //!
 //! Invariant: means come from the counters at both ends of the time, never from the mean of samples.
 
@@ -7,8 +7,8 @@ use std::time::Instant;
 use super::counters::{Counters, MachineCpu, ProcessCounters};
 use crate::measurement::{ResourceSample, Resources};
 
-/// The samples between `from` and `to`, whose first and last intervals may be shorter than the others, and the means over
-/// the whole. Between two readings counters are taken to grow evenly. None without two readings or without time between.
+/// Returns the samples between `from` and `to`, whose first and last intervals may be shorter than the others, and the means over the whole time.
+/// Counters are assumed to grow evenly between two readings. `None` without two readings, or if no time passed.
 pub(super) fn summarise(readings: &[Counters], from: Instant, to: Instant) -> Option<(Vec<ResourceSample>, Resources)> {
     let (earliest, latest) = (readings.first()?.at, readings.last()?.at);
     let (from, to) = (from.max(earliest), to.min(latest));
@@ -31,7 +31,7 @@ pub(super) fn summarise(readings: &[Counters], from: Instant, to: Instant) -> Op
     Some((samples, resources))
 }
 
-/// The counters at a time between two readings. None outside of all readings.
+/// Returns the counters at a time between two readings; `None` outside of all readings.
 pub(super) fn counters_at(readings: &[Counters], at: Instant) -> Option<Counters> {
     let next = readings.partition_point(|reading| reading.at < at);
     let after = readings.get(next)?;
@@ -42,7 +42,7 @@ pub(super) fn counters_at(readings: &[Counters], at: Instant) -> Option<Counters
     let share = (at - before.at).as_secs_f64() / (after.at - before.at).as_secs_f64();
     let between = |of: fn(&Counters) -> u64| {
         let (low, high) = (of(before) as f64, of(after) as f64);
-        // Counted from the lower reading, so that large counters lose nothing; levels may fall.
+        // Added to the lower reading, so that large counters lose no precision; levels may fall.
         if high >= low {
             of(before) + ((high - low) * share).round() as u64
         } else {
@@ -76,12 +76,12 @@ pub(super) fn counters_at(readings: &[Counters], at: Instant) -> Option<Counters
     })
 }
 
-/// Rates between two readings, and the levels at the later one.
+/// Returns the rates between two readings, and the levels at the later one.
 fn sample(first: &Counters, last: &Counters, start: Instant) -> ResourceSample {
     let seconds = (last.at - first.at).as_secs_f64();
     let grown = |of: fn(&Counters) -> u64| of(last).saturating_sub(of(first)) as f64;
     let ticks = grown(|counters| counters.machine.total);
-    // An interval shorter than a clock tick may hold none.
+    // An interval shorter than a clock tick may contain none.
     let share = |of: fn(&Counters) -> u64| if ticks > 0.0 { grown(of) / ticks } else { 0.0 };
     let per_s = |of: fn(&Counters) -> u64| if seconds > 0.0 { grown(of) / seconds } else { 0.0 };
     ResourceSample {
@@ -107,7 +107,7 @@ fn sample(first: &Counters, last: &Counters, start: Instant) -> ResourceSample {
     }
 }
 
-/// The mean of a level over time, which changes evenly between readings.
+/// Returns the mean over time of a level that is assumed to change evenly between readings.
 fn mean_level(points: &[Counters], of: fn(&Counters) -> u64) -> f64 {
     let (mut area, mut seconds) = (0.0, 0.0);
     for pair in points.windows(2) {
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// Readings at these milliseconds; each counter has the value given, times a factor of its own.
+    /// Makes readings at these milliseconds; each counter has the given value times a factor of its own.
     fn readings(points: &[(u64, u64)]) -> (Instant, Vec<Counters>) {
         let start = Instant::now();
         let reading = |(at_ms, value): &(u64, u64)| Counters {

@@ -1,4 +1,4 @@
-//! What happens to a private server on purpose: its processes stand still or are ended, and it is started again on what is there.
+//! Deliberate disturbances of a private server: its processes are paused or ended, and it is started again on the existing data.
 //!
 //! Invariant: only processes of the server itself are signalled, each while its identity is confirmed.
 
@@ -10,16 +10,16 @@ use super::{STOP_WITHIN, Server, ServerError};
 use crate::database::recipe::{Reach, Recipe};
 use crate::trial::DatabaseSettings;
 
-/// How long killed processes may take to be gone.
+/// How long killed processes may take to disappear.
 const GONE_WITHIN: Duration = Duration::from_secs(10);
 
 impl Server {
-    /// All of its processes stand still.
+    /// Pauses all processes of the server.
     pub fn pause(&self) {
         self.signal_all(libc::SIGSTOP);
     }
 
-    /// They go on.
+    /// Resumes all paused processes.
     pub fn resume(&self) {
         self.signal_all(libc::SIGCONT);
     }
@@ -32,7 +32,7 @@ impl Server {
         self.pids().into_iter().filter_map(ProcessIdentity::of).collect()
     }
 
-    /// Ends all of its processes at once, as a crash does; when they are gone.
+    /// Ends all processes of the server at once, as a crash does, and returns when they are gone.
     pub fn kill(&mut self) {
         let identities = self.identities();
         identities.iter().for_each(|identity| identity.signal(libc::SIGKILL));
@@ -42,12 +42,12 @@ impl Server {
         process::wait_until(GONE_WITHIN, || identities.iter().all(|identity| !identity.is_running()));
     }
 
-    /// Stops it in order; false where it had to be ended by force.
+    /// Stops the server in order; returns false if it had to be ended by force.
     pub fn stop_in_order(&mut self) -> bool {
         self.child.take().is_some_and(|mut child| process::end(&mut child, self.stop_signal, STOP_WITHIN))
     }
 
-    /// Starts it again, where it was and on what is there, and waits until it lets clients in.
+    /// Starts the server again, at the same place and on the existing data, and waits until it accepts clients.
     ///
     /// # Errors
     /// See [`ServerError`].
@@ -58,7 +58,7 @@ impl Server {
         settings: &DatabaseSettings,
     ) -> Result<(), ServerError> {
         let plan = Plan::new(recipe, settings, reach)?;
-        // Both kinds of socket are where they were.
+        // The sockets of both kinds stay where they were.
         let port = self.endpoint.tcp.as_ref().map_or(0, |(_, port)| *port);
         let child = plan.run_again(&mut self.directory, &self.endpoint.password, self.memory.as_ref(), port)?;
         self.main.set(child.id());

@@ -1,4 +1,4 @@
-//! Programs that run beside servers, such as the daemons of a link's tunnel: started, ended and cleared away in the same manner.
+//! Programs that run beside servers, such as the daemons of a link's tunnel: started, ended and removed in the same manner.
 
 use std::path::PathBuf;
 use std::process::Child;
@@ -10,17 +10,17 @@ use super::{STOP_WITHIN, ServerError, start};
 use crate::database::Namespace;
 use crate::database::recipe::CommandLine;
 
-/// A program in a private directory, as loadline's user. Dropping it ends the program and removes the directory.
+/// A program in a private directory that runs as loadline's user. Dropping it ends the program and removes the directory.
 #[derive(Debug)]
 pub struct Companion {
-    /// Ended before the directory goes.
+    /// Ended before the directory is removed.
     child: Option<Child>,
     directory: PrivateDirectory,
     stop_signal: i32,
 }
 
 impl Companion {
-    /// Makes its directory. Nothing runs yet.
+    /// Makes the program's directory. Nothing runs yet.
     ///
     /// # Errors
     /// When the directory cannot be made.
@@ -29,12 +29,12 @@ impl Companion {
         Ok(Companion { child: None, directory, stop_signal })
     }
 
-    /// The directory that its files are in, which is the program's working directory.
+    /// Returns the directory of the program's files, which is its working directory.
     pub fn directory(&self) -> PathBuf {
         self.directory.server()
     }
 
-    /// Writes a new file there that nobody else may read.
+    /// Writes a new file to the directory that no other user may read.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -42,23 +42,23 @@ impl Companion {
         self.directory.write(name, content, None)
     }
 
-    /// Starts the program, in this network or in loadline's own. Its output goes to the log.
+    /// Starts the program in this network namespace, or in loadline's own for `None`. Its output goes to the log.
     ///
     /// # Errors
     /// When it cannot be executed.
     pub fn start(&mut self, line: &CommandLine, namespace: Option<&Namespace>) -> Result<(), ServerError> {
-        // Should loadline die, the program is of no use for anything.
+        // If loadline dies, the program is of no use.
         let conditions = Conditions { namespace: namespace.cloned(), ..Conditions::own(libc::SIGKILL) };
         self.child = Some(start::execute(line, &mut self.directory, &conditions)?);
         Ok(())
     }
 
-    /// Whether it runs.
+    /// Returns whether the program is running.
     pub fn is_running(&self) -> bool {
         self.child.as_ref().is_some_and(|child| !process::has_ended(child))
     }
 
-    /// Its processes; empty when it does not run.
+    /// Returns the pids of the program and its descendants; empty if it does not run.
     pub fn pids(&self) -> Vec<u32> {
         let mut pids = Vec::new();
         if let Some(child) = self.child.as_ref().filter(|child| !process::has_ended(child)) {
@@ -67,18 +67,18 @@ impl Companion {
         pids
     }
 
-    /// What its log says, on one line: lines that tell of errors, or the last ones.
+    /// Returns the log lines that report errors, or else its last lines, joined to one line.
     pub fn log_tail(&self) -> String {
         let lines = relevant_lines(&start::read_log(&self.directory.log()));
         lines.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
     }
 
-    /// All that it printed so far, at most the last mebibyte.
+    /// Returns the program's output so far, at most the last 1 MiB.
     pub fn log(&self) -> String {
         start::read_log(&self.directory.log())
     }
 
-    /// Asks it to end; it does so in its own time.
+    /// Sends the program a signal and does not wait for it to end.
     pub fn signal(&self, signal: i32) {
         if let Some(child) = &self.child
             && let Some(process) = process::ProcessIdentity::of(child.id())

@@ -1,35 +1,35 @@
-//! Lists of CPUs, as in `0` or `0,2-3`, and pinning to them.
+//! Lists of CPUs, such as `0` or `0,2-3`, and pinning threads to them.
 //!
 //! Main type: [`CpuList`]. Invariant: a list is sorted, without repetition, and not empty.
 
 use std::fmt;
 
-/// CPUs to run on.
+/// A list of CPUs to run on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuList(Vec<usize>);
 
-/// Why a list of CPUs cannot be used: a sentence without the setting's name, which the caller knows.
+/// The reason why a list of CPUs cannot be used: a sentence without the setting's name, which the caller knows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CpuListError {
-    /// It is not written as a list of CPUs.
+    /// The text is not a list of CPUs.
     #[error("\"{0}\" is no list of CPUs; write numbers and ranges, as in \"0\" or \"0,2-3\"")]
     Malformed(String),
-    /// A CPU of it is not there.
+    /// A CPU of the list does not exist or is offline.
     #[error("CPU {cpu} does not exist or is switched off; this machine has CPUs {online}")]
     Missing {
-        /// The first one that is not there.
+        /// The first CPU that is missing.
         cpu: usize,
-        /// Those that are.
+        /// The CPUs that are online.
         online: CpuList,
     },
-    /// The operating system refused.
+    /// The operating system refused to pin the thread.
     #[error("cannot run on CPUs {cpus}: {reason}; loadline itself may use CPUs {allowed}")]
     Refused {
-        /// The list.
+        /// The CPUs that were asked for.
         cpus: CpuList,
-        /// The operating system's words.
+        /// The operating system's message.
         reason: String,
-        /// Where the calling thread may run; empty if that is not known.
+        /// The CPUs on which the calling thread may run; empty if that is not known.
         allowed: String,
     },
 }
@@ -38,7 +38,7 @@ impl CpuList {
     /// Reads a list such as `0`, `0,2-3` or `1-7`.
     ///
     /// # Errors
-    /// [`CpuListError::Malformed`] with the text. Whether the CPUs exist is [`CpuList::check`]'s question.
+    /// [`CpuListError::Malformed`] with the text. [`CpuList::check`] tests whether the CPUs exist.
     pub fn parse(text: &str) -> Result<CpuList, CpuListError> {
         let malformed = || CpuListError::Malformed(text.to_owned());
         let number = |text: &str| {
@@ -61,13 +61,13 @@ impl CpuList {
         Ok(CpuList(cpus))
     }
 
-    /// Whether all CPUs of the list are there and switched on.
+    /// Checks that all CPUs of the list exist and are online.
     ///
     /// # Errors
-    /// [`CpuListError::Missing`] with the first one that is not.
+    /// [`CpuListError::Missing`] with the first CPU that is not online.
     pub fn check(&self) -> Result<(), CpuListError> {
         let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
-        // Where the kernel does not tell, pinning itself shows what is wrong.
+        // If the kernel does not say which CPUs are online, pinning itself shows what is wrong.
         let Ok(online) = CpuList::parse(text.trim()) else { return Ok(()) };
         match self.0.iter().find(|cpu| !online.0.contains(cpu)) {
             Some(cpu) => Err(CpuListError::Missing { cpu: *cpu, online }),
@@ -75,23 +75,23 @@ impl CpuList {
         }
     }
 
-    /// The CPUs' numbers, ascending.
+    /// Returns the CPU numbers in ascending order.
     pub fn as_slice(&self) -> &[usize] {
         &self.0
     }
 
-    /// A list of its last CPU, if it has others too.
+    /// Returns a list of only the last CPU if the list has more than one, else `None`.
     pub fn last_of_several(&self) -> Option<CpuList> {
         let last = self.0.last().filter(|_| self.0.len() > 1)?;
         Some(CpuList(vec![*last]))
     }
 
-    /// Each of its CPUs as a list of its own, ascending.
+    /// Returns each CPU as a list of its own, in ascending order.
     pub fn each_alone(&self) -> Vec<CpuList> {
         self.0.iter().map(|cpu| CpuList(vec![*cpu])).collect()
     }
 
-    /// As the operating system wants it.
+    /// Returns the list as the operating system's CPU set.
     pub(super) fn to_set(&self) -> libc::cpu_set_t {
         // SAFETY: cpu_set_t is an array of integers, for which all zero bytes are a valid value: the empty set.
         let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -104,7 +104,7 @@ impl CpuList {
 }
 
 impl fmt::Display for CpuList {
-    /// With ranges, as the list may be written: `0,2-3`.
+    /// Writes the list with ranges, in the form that [`CpuList::parse`] reads: `0,2-3`.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
         for range in self.0.chunk_by(|cpu, next| cpu + 1 == *next) {
@@ -118,10 +118,10 @@ impl fmt::Display for CpuList {
     }
 }
 
-/// Keeps the calling thread, and the threads that it will start, on these CPUs.
+/// Pins the calling thread, and the threads that it will start, to these CPUs.
 ///
 /// # Errors
-/// [`CpuListError::Missing`] and [`CpuListError::Refused`]; then nothing has changed.
+/// [`CpuListError::Missing`] and [`CpuListError::Refused`]; the thread's CPUs are then unchanged.
 pub fn pin_this_thread(cpus: &CpuList) -> Result<(), CpuListError> {
     cpus.check()?;
     apply(&cpus.to_set()).map_err(|error| CpuListError::Refused {
@@ -131,14 +131,14 @@ pub fn pin_this_thread(cpus: &CpuList) -> Result<(), CpuListError> {
     })
 }
 
-/// The CPUs on which the calling thread may run; none if the kernel does not tell.
+/// Returns the CPUs on which the calling thread may run; `None` if the kernel does not say.
 pub fn allowed_to_this_thread() -> Option<CpuList> {
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     CpuList::parse(list.trim()).ok()
 }
 
-/// Pins the calling thread. Does not allocate, so that it may run between fork and exec.
+/// Pins the calling thread. Does not allocate, so that it may be called between fork and exec.
 pub(super) fn apply(set: &libc::cpu_set_t) -> std::io::Result<()> {
     // SAFETY: the set is valid for reads of its size during the call; 0 is the calling thread.
     match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) } {

@@ -1,6 +1,6 @@
-//! How many files and connections this process may have open.
+//! The limit of open files and connections of this process.
 
-/// Raises the limit of open files as far as the system lets this process, and gives it. Servers started after that inherit it.
+/// Raises the limit of open files as far as the system allows, and returns it. Servers started afterwards inherit it.
 pub fn raise_descriptors() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: getrlimit writes to the structure, which lives as long as the call.

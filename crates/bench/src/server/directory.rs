@@ -1,4 +1,4 @@
-//! Private directories of servers, and what becomes of those whose owner died.
+//! Private directories of servers, and the removal of those whose owner has died.
 //!
 //! ```text
 //! /tmp/loadline-<uid>/          root: belongs to loadline's user
@@ -11,8 +11,8 @@
 //!         owner.json
 //! ```
 //!
-//! Main types: [`PrivateDirectory`], and [`OwnDirectory`], which holds no server. Invariant: paths of sockets stay short (the kernel allows 107 bytes), whatever the path
-//! of the data; and nothing is removed whose owner may still be alive.
+//! Main types: [`PrivateDirectory`], and [`OwnDirectory`], which holds no server. Invariant: paths of sockets stay short (the kernel allows 107
+//! bytes), whatever the path of the data; and no directory is removed whose owner may still be alive.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -32,11 +32,11 @@ use super::user::{User, own_uid};
 /// Version of the form of `owner.json`.
 const OWNER_VERSION: u32 = 1;
 const OWNER_FILE: &str = "owner.json";
-/// Not a hidden directory: MySQL overlooks its own undo files in one, and ends.
+/// The prefix makes no hidden directory: MySQL overlooks its own undo files in one, and ends.
 const DATA_PREFIX: &str = "loadline-server-";
-/// The longest root that leaves room for `/123456/server/.s.PGSQL.65535` in a socket's path.
+/// The longest root in bytes that leaves room for `/123456/server/.s.PGSQL.65535` in a socket's path.
 const MOST_ROOT_BYTES: usize = 70;
-/// A directory without a readable owner may be one that is just being made; an older one is not.
+/// Age up to which a directory without a readable owner may still be in the making; an older one is not.
 const BEING_MADE: Duration = Duration::from_secs(60);
 
 /// The directory of one server. Dropping it removes it.
@@ -46,22 +46,22 @@ pub(super) struct PrivateDirectory {
     owner: Owner,
 }
 
-/// Content of `owner.json`.
+/// The content of `owner.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Owner {
     version: u32,
-    /// Pids and start times mean something until the machine is started again.
+    /// The boot to which the pids and start times belong; they mean nothing after the machine is restarted.
     boot_id: String,
     loadline: ProcessIdentity,
     server: Option<ProcessIdentity>,
     stop_signal: i32,
-    /// Where the data is, if not in this directory.
+    /// The data directory, if it is not inside this directory.
     #[serde(default, with = "stored_path")]
     data: Option<PathBuf>,
 }
 
-/// A path as text, or as bytes where it is none.
+/// Stores a path as text, or as bytes if it is not valid Unicode.
 mod stored_path {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt;
@@ -93,8 +93,8 @@ mod stored_path {
     }
 }
 
-/// The directory below which private servers live: `loadline-<uid>` in the directory for temporary files, or in `/tmp` where
-/// that one's path is too long for sockets, no text, which the servers' options are, or, for root, not open to the servers' users.
+/// Returns the directory below which private servers live: `loadline-<uid>` in the directory for temporary files. It is in `/tmp` instead if that
+/// path is too long for sockets, is not valid Unicode (as the servers' options must be), or, for root, is closed to the servers' users.
 pub fn root() -> PathBuf {
     let uid = own_uid();
     let usual = std::env::temp_dir().join(format!("loadline-{uid}"));
@@ -108,7 +108,7 @@ pub fn root() -> PathBuf {
 }
 
 impl PrivateDirectory {
-    /// Makes a directory for a server of `user` (none is loadline's own). With `parent`, the data is there.
+    /// Makes a directory for a server of `user` (`None` is loadline's own). With `parent`, the data is placed there.
     pub fn create(
         root: &Path,
         parent: Option<&Path>,
@@ -123,7 +123,7 @@ impl PrivateDirectory {
             return Err(ServerError::Barred { parent: parent.clone(), directory, user: user.name.clone() });
         }
         let (base, id) = make_unique(root)?;
-        // From here on dropping the value removes what has been made.
+        // From here on, dropping the value removes what has been made.
         let mut directory = PrivateDirectory { base, owner: Owner::new(stop_signal) };
         directory.owner.data = parent.map(|parent| parent.join(format!("{DATA_PREFIX}{id}")));
         directory.write_owner()?;
@@ -139,24 +139,24 @@ impl PrivateDirectory {
         Ok(directory)
     }
 
-    /// The part that belongs to the server.
+    /// Returns the part that belongs to the server.
     pub fn server(&self) -> PathBuf {
         self.base.join("server")
     }
 
-    /// Where the data is.
+    /// Returns the data directory.
     pub fn data(&self) -> PathBuf {
         self.owner.data.clone().unwrap_or_else(|| self.server().join("data"))
     }
 
-    /// Puts data of an earlier server in the place of the empty directory.
+    /// Replaces the empty data directory by the data of an earlier server.
     pub fn adopt(&self, kept: &Path) -> Result<(), ServerError> {
         let data = self.data();
         fs::remove_dir(&data).map_err(at(&data, "replace"))?;
         move_or_copy(kept, &data).map(|_| ()).map_err(at(&data, "put earlier data in"))
     }
 
-    /// Where the server's output goes.
+    /// Returns the path of the log, which receives the server's output.
     pub fn log(&self) -> PathBuf {
         self.base.join("log")
     }
@@ -164,7 +164,7 @@ impl PrivateDirectory {
     /// Writes a new file that only the server's user may read.
     pub fn write(&self, name: &str, content: &str, user: Option<&User>) -> Result<(), ServerError> {
         let path = self.server().join(name);
-        // The directory is the server's already: a new file, and the open file given away, follow no link of it.
+        // The directory already belongs to the server: creating a new file, and changing the owner of the open file, follow no link of the server's.
         let write = || {
             let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(&path)?;
             file.write_all(content.as_bytes())?;
@@ -173,7 +173,7 @@ impl PrivateDirectory {
         write().map_err(at(&path, "write"))
     }
 
-    /// Notes which process is to be ended should loadline not come to it.
+    /// Records the process to be ended if loadline cannot end it itself.
     pub fn set_server(&mut self, server: Option<ProcessIdentity>) -> Result<(), ServerError> {
         self.owner.server = server;
         self.write_owner()
@@ -184,15 +184,15 @@ impl PrivateDirectory {
     }
 }
 
-/// A directory of this loadline's that holds no server. Dropping it removes it; should loadline be killed, the next one does.
+/// A directory of this loadline that holds no server. Dropping it removes it; if loadline is killed, the next one removes it.
 #[derive(Debug)]
 pub struct OwnDirectory(PathBuf);
 
 impl OwnDirectory {
-    /// A new one below the root of private servers.
+    /// Makes a new directory below the root of private servers.
     ///
     /// # Errors
-    /// When it cannot be made, or the root is not ours.
+    /// When it cannot be made, or the root does not belong to this user.
     pub fn new() -> Result<Self, ServerError> {
         let root = root();
         prepare_root(&root)?;
@@ -201,7 +201,7 @@ impl OwnDirectory {
         Ok(directory)
     }
 
-    /// Where it is.
+    /// Returns the directory's path.
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -226,7 +226,7 @@ impl Owner {
         Owner { version: OWNER_VERSION, boot_id: boot_id(), loadline, server: None, stop_signal, data: None }
     }
 
-    /// Written aside and renamed, so that there is never half of it.
+    /// Writes the file under another name and renames it, so that it is never incomplete.
     fn write(&self, base: &Path) -> Result<(), ServerError> {
         let path = base.join(OWNER_FILE);
         let new = base.join("owner.new");
@@ -234,12 +234,12 @@ impl Owner {
         text.and_then(|text| fs::write(&new, text)).and_then(|()| fs::rename(&new, &path)).map_err(at(&path, "write"))
     }
 
-    /// Whether the loadline that made the directory is running still.
+    /// Returns whether the loadline that made the directory is still running.
     fn is_alive(&self) -> bool {
         self.boot_id == boot_id() && self.loadline.is_running()
     }
 
-    /// Ends the server, if it is running still: in order, after ten seconds by force.
+    /// Ends the server if it is still running: in order, or after ten seconds by force.
     fn end_server(&self) {
         let Some(server) = self.server.filter(|server| self.boot_id == boot_id() && server.is_running()) else {
             return;
@@ -252,17 +252,17 @@ impl Owner {
     }
 }
 
-/// Ends the servers that a loadline left behind which was killed, and removes their directories. Only processes are ended
-/// that such a loadline started: pid, start time and boot must agree. Returns how many directories were removed.
+/// Ends the servers that a killed loadline left behind, and removes their directories. Only processes started by such a
+/// loadline are ended: pid, start time and boot must agree. Returns how many directories were removed.
 ///
 /// # Errors
-/// When `root` is there but cannot be read or is not ours. A root that does not exist holds no orphans.
+/// When `root` exists but cannot be read or belongs to somebody else. A root that does not exist holds no orphans.
 pub fn remove_orphans(root: &Path) -> Result<usize, ServerError> {
     if fs::symlink_metadata(root).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
         return Ok(0);
     }
     prepare_root(root)?;
-    // A loadline that was killed while it used a disk of its own ends when that is taken away; its directory may have to wait for the next start.
+    // A loadline that was killed while it used a disk of its own ends when that disk is unmounted; its directory may have to wait for the next start.
     let _ = remove_left_behind(root);
     let mut removed = 0;
     for entry in fs::read_dir(root).map_err(at(root, "read"))?.flatten() {
@@ -271,7 +271,7 @@ pub fn remove_orphans(root: &Path) -> Result<usize, ServerError> {
             Some(owner) if owner.is_alive() => continue,
             Some(owner) => {
                 owner.end_server();
-                // A disk in user space whose process has ended; one that cannot be taken away stays for the next start.
+                // A disk in user space whose process has ended; one that cannot be unmounted stays for the next start.
                 if remove_left_behind(&base).is_ok() {
                     remove(&base, owner.data.as_deref());
                 }
@@ -294,8 +294,8 @@ fn is_being_made(base: &Path) -> bool {
     modified.is_ok_and(|time| time.elapsed().unwrap_or_default() < BEING_MADE)
 }
 
-/// Removes a server's directory and its data elsewhere; the owner's file last, so that a removal that was cut short is
-/// taken up again. Failing leaves something for the next start.
+/// Removes a server's directory and its data elsewhere. The owner's file goes last, so that an interrupted removal is
+/// resumed. What cannot be removed stays for the next start.
 fn remove(base: &Path, data: Option<&Path>) {
     let id = base.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let is_its_own = |data: &&Path| data.file_name().is_some_and(|name| *name == *format!("{DATA_PREFIX}{id}"));
@@ -307,7 +307,7 @@ fn remove(base: &Path, data: Option<&Path>) {
     }
 }
 
-/// Makes the root, or makes sure that it is ours: anyone may write to the directory for temporary files.
+/// Makes the root, or checks that it is ours: anyone may write to the directory for temporary files.
 fn prepare_root(root: &Path) -> Result<(), ServerError> {
     match fs::DirBuilder::new().mode(0o711).create(root) {
         Ok(()) => fs::set_permissions(root, fs::Permissions::from_mode(0o711)).map_err(at(root, "protect")),
@@ -344,7 +344,7 @@ fn make(path: &Path, user: Option<&User>) -> Result<(), ServerError> {
     user.map_or(Ok(()), |user| chown(path, Some(user.uid), Some(user.gid)).map_err(at(path, "give away")))
 }
 
-/// Random bytes from the kernel, two hexadecimal digits each.
+/// Returns random bytes from the kernel as text, two hexadecimal digits each.
 pub(super) fn random_hex(bytes: usize) -> Result<String, ServerError> {
     let source = Path::new("/dev/urandom");
     let mut buffer = vec![0; bytes];
@@ -356,7 +356,7 @@ fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()).unwrap_or_default()
 }
 
-/// Turns what the operating system says about a path into an error with that path.
+/// Turns an error of the operating system into one that names the path and the action.
 pub(super) fn at(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> ServerError {
     let path = path.to_owned();
     move |source| ServerError::Path { path, action, source }
@@ -366,7 +366,7 @@ pub(super) fn at(path: &Path, action: &'static str) -> impl FnOnce(io::Error) ->
 mod tests {
     use super::*;
 
-    /// A root of its own for each test.
+    /// Returns a root for one test only.
     fn test_root(name: &str) -> PathBuf {
         std::env::temp_dir().join(format!("loadline-test-{name}-{}", std::process::id()))
     }

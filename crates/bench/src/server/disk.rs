@@ -1,14 +1,14 @@
-//! Room on disk.
+//! Free space on file systems.
 
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Bytes that may still be written to the file system of `path` by a user without privileges.
+/// Returns how many bytes a user without privileges may still write to the file system of `path`.
 ///
 /// # Errors
-/// As the operating system says, for instance when the path does not exist.
+/// Returns the operating system's error, for instance when the path does not exist.
 pub fn free_disk_bytes(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: statvfs consists of integers, for which zero is valid.
@@ -31,7 +31,7 @@ mod tests {
         let text = String::from_utf8(output.stdout).unwrap();
         let expected: f64 = text.lines().nth(1).unwrap().trim().parse().unwrap();
         let bytes = free_disk_bytes(Path::new("/tmp")).unwrap() as f64;
-        // Other programs write meanwhile.
+        // Other programs write at the same time.
         assert!((bytes - expected).abs() < 4e9, "{bytes} {expected}");
         assert!(free_disk_bytes(Path::new("/nowhere")).is_err());
     }

@@ -1,30 +1,30 @@
-//! Ctrl-C and its relatives: the first one is noted, so that servers are stopped in order; the second one ends at once.
+//! Handles Ctrl-C and similar signals: the first one is noted, so that servers are stopped in order; the second one ends loadline at once.
 //!
-//! Invariant: the handler does nothing but what may be done in a signal handler.
+//! Invariant: the handler does only what is allowed in a signal handler.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static RELOAD: AtomicBool = AtomicBool::new(false);
 
-/// Whether the user, or whoever started loadline, asked it to stop since [`install_signal_handlers`].
+/// Returns whether loadline was asked to stop since [`install_signal_handlers`].
 pub fn interrupted() -> bool {
     INTERRUPTED.load(Ordering::Relaxed)
 }
 
-/// From now on SIGINT, SIGTERM and SIGHUP set the flag of [`interrupted`] instead of ending loadline; the next one after that
-/// ends it at once. A signal that is ignored, as SIGHUP under `nohup`, stays so.
+/// Installs handlers so that SIGINT, SIGTERM and SIGHUP set the flag of [`interrupted`] instead of ending loadline; the
+/// next such signal ends it at once. A signal that is ignored, such as SIGHUP under `nohup`, stays ignored.
 pub fn install_signal_handlers() {
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter().for_each(|signal| install(signal, note));
 }
 
-/// As [`install_signal_handlers`], but SIGHUP sets the flag of [`take_reload`], under `nohup` too: reading again ends nothing.
+/// Does the same as [`install_signal_handlers`], but SIGHUP sets the flag of [`take_reload`], also under `nohup`: reloading ends nothing.
 pub fn install_signal_handlers_with_reload() {
     [libc::SIGINT, libc::SIGTERM].into_iter().for_each(|signal| install(signal, note));
     exchange(libc::SIGHUP, note_reload as *const () as usize);
 }
 
-/// Whether somebody sent SIGHUP since the last call.
+/// Returns whether a SIGHUP arrived since the last call.
 pub fn take_reload() -> bool {
     RELOAD.swap(false, Ordering::Relaxed)
 }
@@ -36,25 +36,25 @@ fn install(signal: libc::c_int, handler: extern "C" fn(libc::c_int)) {
     }
 }
 
-/// Installs what is to happen at a signal; what happened before.
+/// Installs the action for a signal and returns the previous one.
 fn exchange(signal: libc::c_int, what: libc::sighandler_t) -> libc::sighandler_t {
     // SAFETY: all zero bytes are a valid sigaction: no flags, an empty mask, the default action.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
     let mut before = action;
     action.sa_sigaction = what;
-    // Interrupted reads and writes go on; those that wait for events return and look at the flag.
+    // Interrupted reads and writes continue; calls that wait for events return and check the flag.
     action.sa_flags = libc::SA_RESTART;
-    // SAFETY: both structures are valid during the call, and the handlers only do what is allowed in one.
+    // SAFETY: both structures are valid during the call, and the handlers do only what is allowed in a signal handler.
     unsafe { libc::sigaction(signal, &action, &mut before) };
     before.sa_sigaction
 }
 
-/// The handler of SIGHUP where there is something to be read again.
+/// Handles SIGHUP where there is something to reload.
 extern "C" fn note_reload(_: libc::c_int) {
     RELOAD.store(true, Ordering::Relaxed);
 }
 
-/// The handler.
+/// Handles a signal that asks loadline to stop.
 extern "C" fn note(signal: libc::c_int) {
     if INTERRUPTED.swap(true, Ordering::Relaxed) {
         // SAFETY: signal and raise are async-signal-safe.

@@ -1,6 +1,6 @@
-//! Data directories that outlive their server: taken out when it has stopped in order, put in when another one starts.
+//! Data directories that outlive their server: taken out after a server has stopped in order, and put in place when another one starts.
 //!
-//! Main type: [`KeptData`]. Invariant: data is kept only of a server that ended as it was asked to, and is never in two places
+//! Main type: [`KeptData`]. Invariant: data is kept only if its server stopped in order, and is never in two places
 //! that a server may write to.
 
 use std::fs;
@@ -8,20 +8,20 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
-/// What a stopped server has left.
+/// The data that a stopped server has left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptData {
     /// The data directory, or the file of an embedded database.
     pub path: PathBuf,
-    /// Password of the account in it; empty where there is none.
+    /// Password of the account in the database; empty if it has none.
     pub password: String,
 }
 
-/// Moves a file or directory to a place where nothing is; copies it, with owners and permissions, where the place is on another
-/// file system. Returns whether it is gone from the first place.
+/// Moves a file or directory to `to`, where nothing may exist yet. If that is on another file system, copies it with
+/// owners and permissions. Returns whether it is gone from `from`.
 ///
 /// # Errors
-/// When it can be neither moved nor copied; half a copy is removed.
+/// When it can be neither moved nor copied; a partial copy is removed.
 pub fn move_or_copy(from: &Path, to: &Path) -> io::Result<bool> {
     match fs::rename(from, to) {
         Ok(()) => Ok(true),
@@ -33,13 +33,13 @@ pub fn move_or_copy(from: &Path, to: &Path) -> io::Result<bool> {
     }
 }
 
-/// Removes a file or a directory; what cannot be removed stays.
+/// Removes a file or a directory; a path that cannot be removed stays.
 pub fn remove(path: &Path) {
     let is_directory = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_dir());
     let _ = if is_directory { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
-/// Bytes of all files below a path; what cannot be read counts nothing.
+/// Returns the total size in bytes of all files below a path; files that cannot be read count as zero.
 pub fn size_bytes(path: &Path) -> u64 {
     let Ok(metadata) = fs::symlink_metadata(path) else { return 0 };
     if !metadata.is_dir() {

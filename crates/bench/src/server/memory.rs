@@ -1,4 +1,4 @@
-//! The most memory that a private server and its page cache may take: a control group of its own.
+//! Limits the memory that a private server and its page cache may take, by a control group of the server's own.
 //!
 //! Main type: [`MemoryGroup`]. Invariants: only groups that loadline made are removed, and a limit that cannot be set is an error, never left out.
 
@@ -12,23 +12,23 @@ use std::time::Duration;
 use super::process::{Conditions, wait_until};
 use crate::fault::{Fault, fault};
 
-/// Where control groups are mounted.
+/// The directory where control groups are mounted.
 const MOUNT: &str = "/sys/fs/cgroup";
-/// What names of groups that loadline made begin with; the pid of their maker follows.
+/// Prefix of the names of groups that loadline made; the pid of the loadline follows.
 const PREFIX: &str = "loadline-memory-";
-/// A group can be removed when the kernel has taken the last process out of it.
+/// How long to wait for a group to become empty: it can be removed once the kernel has taken the last process out of it.
 const EMPTY_WITHIN: Duration = Duration::from_secs(5);
 
-/// The two ways in which kernels limit memory.
+/// The two versions of control groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Version {
-    /// A tree of its own below `memory`.
+    /// Version 1: a tree of its own below `memory`.
     One,
-    /// One tree for all, in which a group hands controllers down to those below it.
+    /// Version 2: one tree for all controllers, in which a group passes controllers down to the groups below it.
     Two,
 }
 
-/// A control group with a limit, removed at the end.
+/// A control group with a memory limit. Dropping it removes it.
 #[derive(Debug)]
 pub(super) struct MemoryGroup {
     path: PathBuf,
@@ -36,7 +36,7 @@ pub(super) struct MemoryGroup {
 }
 
 impl MemoryGroup {
-    /// A group below loadline's own, whose processes together take so many bytes at most.
+    /// Makes a group below loadline's own whose processes may take at most `bytes` together.
     pub fn create(bytes: u64) -> Result<Self, Fault> {
         let found = own_group(Path::new(MOUNT), &fs::read_to_string("/proc/self/cgroup").unwrap_or_default());
         let (version, own) = found.ok_or_else(|| refused("this system has no control groups for memory"))?;
@@ -56,7 +56,7 @@ impl MemoryGroup {
         let processes = File::options().write(true).open(path.join("cgroup.procs"));
         let group = processes.map(|processes| MemoryGroup { path: path.clone(), processes: Arc::new(processes) });
         let group = group.map_err(|error| {
-            // It is empty, and nobody else knows of it.
+            // The group is empty, and nobody else knows of it.
             let _ = fs::remove_dir(&path);
             told("opening the group", &path, &error)
         })?;
@@ -66,23 +66,23 @@ impl MemoryGroup {
         Ok(group)
     }
 
-    /// What is over the limit is not to be written to a swap device, where there is one: the server would be slow in another way.
+    /// Prevents the group's memory from being written to a swap device, where there is one: swapping would slow the server down in another way.
     fn keep_from_swap(&self, version: Version, bytes: u64) {
-        // Kernels without swap accounting do not have these.
+        // Kernels without swap accounting do not have these files.
         let _ = match version {
             Version::One => fs::write(self.path.join("memory.memsw.limit_in_bytes"), bytes.to_string()),
             Version::Two => fs::write(self.path.join("memory.swap.max"), "0"),
         };
     }
 
-    /// The same conditions, within the group.
+    /// Returns the same conditions, with the process placed in this group.
     pub fn around(&self, conditions: &Conditions) -> Conditions {
         Conditions { memory: Some(Arc::clone(&self.processes)), ..conditions.clone() }
     }
 }
 
 impl MemoryGroup {
-    /// How many of its processes the system has ended because they took too much.
+    /// Returns how many of the group's processes the system has ended because they exceeded the limit.
     pub fn ended(&self) -> u64 {
         let count = |name: &str| {
             let text = fs::read_to_string(self.path.join(name)).ok()?;
@@ -94,7 +94,7 @@ impl MemoryGroup {
 
 impl Drop for MemoryGroup {
     fn drop(&mut self) {
-        // What does not go now is removed by the next run.
+        // A group that cannot be removed now is removed by the next run.
         wait_until(EMPTY_WITHIN, || fs::remove_dir(&self.path).is_ok());
     }
 }
@@ -105,10 +105,10 @@ fn refused(what: &str) -> Fault {
     fault!("database.memory: {what}"; "{remedy}")
 }
 
-/// The group that loadline is in, by `/proc/self/cgroup`; none where there is none for memory.
+/// Returns the group that loadline is in, according to `/proc/self/cgroup`; `None` if there is none for memory.
 fn own_group(mount: &Path, of_self: &str) -> Option<(Version, PathBuf)> {
     let below = |root: PathBuf, path: &str| {
-        // In a container the path may be that of the host, which is not there.
+        // In a container, the path may be the host's, which does not exist here.
         let own = root.join(path.trim_start_matches('/'));
         if own.is_dir() { own } else { root }
     };
@@ -126,7 +126,7 @@ fn own_group(mount: &Path, of_self: &str) -> Option<(Version, PathBuf)> {
     has_memory.then_some((Version::Two, own))
 }
 
-/// Has a group hand the limit of memory down. One that has processes of its own cannot: loadline goes into a group below it first, where it is alone.
+/// Makes a group pass the memory controller down. A group with processes of its own cannot; if loadline is alone in it, loadline first moves into a group below it.
 fn hand_down(own: &Path) -> io::Result<()> {
     let control = own.join("cgroup.subtree_control");
     let is_handed = fs::read_to_string(&control)?.split_whitespace().any(|one| one == "memory");
@@ -139,14 +139,14 @@ fn hand_down(own: &Path) -> io::Result<()> {
     fs::write(&control, "+memory")
 }
 
-/// Removes groups of runs that were killed: those that are empty, and whose maker is gone.
+/// Removes the groups of killed runs: those that are empty and whose maker has ended.
 fn remove_leftovers(own: &Path) {
     let Ok(entries) = fs::read_dir(own) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let maker = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split('-').next()?.parse::<u32>().ok());
         if maker.is_some_and(|maker| !Path::new(&format!("/proc/{maker}")).exists()) {
-            // One that still has processes stays.
+            // A group that still has processes stays.
             let _ = fs::remove_dir(entry.path());
         }
     }

@@ -1,8 +1,8 @@
-//! Private servers: started in a directory of their own from the installed packages, stopped and removed whatever happens.
+//! Private servers: started from the installed packages in a directory of their own, and always stopped and removed.
 //!
-//! Main type: [`Server`]. Invariant: no process is ever signalled, and no file ever removed, that a loadline has not made
-//! itself. A server ends when its [`Server`] is dropped, when loadline dies (the kernel sends it its stop signal), and at the
-//! latest when the next loadline calls [`remove_orphans`].
+//! Main type: [`Server`]. Invariant: loadline never signals a process, and never removes a file, that a loadline has
+//! not made itself. A server ends when its [`Server`] is dropped, when loadline dies (the kernel sends it its stop
+//! signal), and at the latest when the next loadline calls [`remove_orphans`].
 
 mod again;
 mod companion;
@@ -48,31 +48,31 @@ use process::MainProcess;
 
 /// How long a server may take to stop in order before it is ended by force.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
-/// How long it may take when its data is to be kept: all of it must be on disk.
+/// How long stopping may take when the data is to be kept: all of it must be on disk.
 const STOP_AND_KEEP_WITHIN: Duration = Duration::from_secs(180);
-/// How long one that was killed takes to be gone, once its connections are lost.
+/// How long a killed server may take to disappear once its connections are lost.
 const ENDED_WITHIN: Duration = Duration::from_secs(10);
 
-/// What appends the pids of a server's processes as they are whenever it is called.
+/// A function that appends the pids that a server's processes have at the time of the call.
 pub type PidSource = Box<dyn FnMut(&mut Vec<u32>) + Send>;
 
 /// A running private server. Dropping it stops it and removes its directory.
 #[derive(Debug)]
 pub struct Server {
-    /// Stopped before the directory goes; none once it is stopped.
+    /// Stopped before the directory is removed; `None` once it is stopped.
     child: Option<Child>,
     main: MainProcess,
     directory: PrivateDirectory,
     endpoint: Endpoint,
     stop_signal: i32,
     warnings: Vec<String>,
-    /// Goes when the server has gone.
+    /// Removed after the server has ended.
     memory: Option<MemoryGroup>,
-    /// Goes when the directory has gone, whose data may be on it.
+    /// Removed after the directory, whose data may be on it.
     power: Option<PowerDisk>,
 }
 
-/// Why there is no server. Sentences name the place, the value and the remedy.
+/// The reason why there is no server. Each message names the place, the value and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// There is no binary to start.
@@ -83,10 +83,10 @@ pub enum ServerError {
     Setting {
         /// The setting's name.
         name: String,
-        /// What is wrong with it, and what to do.
+        /// What is wrong with the setting, and how to correct it.
         reason: String,
     },
-    /// `database.memory` cannot be kept.
+    /// The limit of `database.memory` cannot be set.
     #[error("{0}")]
     Memory(Fault),
     /// `database.tls` asks for a certificate, and none can be made.
@@ -97,12 +97,12 @@ pub enum ServerError {
         "database.tls: a private server of this database is started without TLS; leave it out, or name a server that has it with database.url"
     )]
     NoTls,
-    /// This database's files cannot be encrypted so.
+    /// This database cannot encrypt its files in the way asked for.
     #[error("database.encryption: this database has no \"{asked}\"; {remedy}")]
     Encryption {
-        /// What was asked for.
+        /// The encryption asked for.
         asked: String,
-        /// What to do.
+        /// How to correct it.
         remedy: String,
     },
     /// `database.cpus` cannot be used.
@@ -119,37 +119,37 @@ pub enum ServerError {
          run loadline as another user than root", directory.display(), parent.display()
     )]
     Barred {
-        /// Where the data was to be.
+        /// The directory in which the data was to be placed.
         parent: PathBuf,
-        /// The directory on the way there that is closed.
+        /// The directory on the way there that the user may not enter.
         directory: PathBuf,
         /// Name of the server's user.
         user: String,
     },
-    /// The directory for private servers belongs to somebody else, or others may write to it.
+    /// The directory for private servers belongs to another user, or others may write to it.
     #[error("{} is not a directory that only this user may write to; remove it, or set TMPDIR to another directory", root.display())]
     Foreign {
         /// The directory.
         root: PathBuf,
     },
-    /// Something on the file system failed.
+    /// An operation on the file system failed.
     #[error("cannot {action} {}: {source}{}", path.display(), then(remedy_of(source)))]
     Path {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What was tried.
+        /// The action that was attempted.
         action: &'static str,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// Too little room for a server's files.
+    /// There is too little room for a server's files.
     #[error("no room for a server below {}: {free_mib} MiB are free, {needed_mib} MiB are needed; free some, or choose another place (--out, TMPDIR)", path.display())]
     NoRoom {
-        /// Where.
+        /// The path on whose file system there is too little room.
         path: PathBuf,
-        /// What is free, in MiB.
+        /// Free space, in MiB.
         free_mib: u64,
-        /// What is needed at least, in MiB.
+        /// Space needed at least, in MiB.
         needed_mib: u64,
     },
     /// A program could not be executed.
@@ -157,7 +157,7 @@ pub enum ServerError {
     Execute {
         /// The program.
         program: PathBuf,
-        /// What the operating system says.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The data directory could not be made.
@@ -167,7 +167,7 @@ pub enum ServerError {
         program: PathBuf,
         /// Lines of its output.
         log: String,
-        /// What to do, if that can be told.
+        /// What to do about it, if that is known.
         remedy: Option<String>,
     },
     /// The server did not come up.
@@ -179,10 +179,10 @@ pub enum ServerError {
         what: String,
         /// Lines of its log.
         log: String,
-        /// What to do, if that can be told.
+        /// What to do about it, if that is known.
         remedy: Option<String>,
     },
-    /// The disk that can lose its power is not there.
+    /// The disk that can lose its power is not available.
     #[error("the disk of the server: {0}")]
     Disk(String),
     /// The user asked loadline to stop.
@@ -191,7 +191,7 @@ pub enum ServerError {
 }
 
 impl ServerError {
-    /// What to do about it; none where that cannot be told, or is told in passing.
+    /// Returns what to do about the error; `None` if that is not known or the message already says it.
     pub fn remedy(&self) -> Option<String> {
         match self {
             ServerError::NotFound(fault) | ServerError::Memory(fault) => fault.remedy.clone(),
@@ -205,7 +205,7 @@ impl ServerError {
     }
 }
 
-/// What is said behind what is wrong.
+/// Returns the remedy as the continuation of the message.
 fn then(remedy: Option<&str>) -> String {
     remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default()
 }
@@ -224,8 +224,8 @@ fn remedy_of(source: &io::Error) -> Option<&'static str> {
 }
 
 impl Server {
-    /// Starts a private server and waits until it lets clients in, at most a minute. Its data goes to a new directory in
-    /// `parent`, or to [`root`] without one; everything else goes to `root`.
+    /// Starts a private server and waits, for at most a minute, until it accepts clients. Its data goes to a new
+    /// directory in `parent`, or to [`root`] without one; everything else goes to `root`.
     ///
     /// # Errors
     /// See [`ServerError`]. Nothing is left behind.
@@ -237,11 +237,11 @@ impl Server {
         start::start(recipe, settings, parent, None, &Reach::LOOPBACK)
     }
 
-    /// As [`Server::start`], with data that another server of this recipe and these settings has left. It is moved; only on
-    /// another file system it stays, and the server works on a copy.
+    /// Does the same as [`Server::start`], with the data that another server of this recipe and these settings has
+    /// left. The data is moved; if it is on another file system it stays, and the server works on a copy.
     ///
     /// # Errors
-    /// See [`ServerError`]. The data is then lost, unless it stays.
+    /// See [`ServerError`]. The data is then lost, unless it was copied.
     pub fn start_with(
         recipe: &dyn Recipe,
         settings: &DatabaseSettings,
@@ -251,10 +251,10 @@ impl Server {
         start::start(recipe, settings, parent, Some(kept), &Reach::LOOPBACK)
     }
 
-    /// As [`Server::start`], or with `kept` as [`Server::start_with`], on a host of a link, with clients on another one.
+    /// Does the same as [`Server::start`], or with `kept` as [`Server::start_with`], on one host of a link with the clients on the other.
     ///
     /// # Errors
-    /// As theirs.
+    /// See [`Server::start`] and [`Server::start_with`].
     pub fn start_at(
         reach: &Reach,
         recipe: &dyn Recipe,
@@ -265,8 +265,8 @@ impl Server {
         start::start(recipe, settings, parent, kept, reach)
     }
 
-    /// Stops it in order, and moves or copies its data to a place where nothing is. Gives the password of its account; none,
-    /// and no data, when it did not stop in order.
+    /// Stops the server in order, and moves or copies its data to `to`, where nothing may exist yet. Returns the
+    /// password of the server's account; `None`, with the data discarded, if the server did not stop in order.
     ///
     /// # Errors
     /// When the data cannot be moved or copied.
@@ -279,24 +279,24 @@ impl Server {
         move_or_copy(&self.directory.data(), to).map(|_| Some(self.endpoint.password.clone()))
     }
 
-    /// Where it listens and who is let in.
+    /// Returns the server's addresses and the account that may log in.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// How many of its processes the system has ended because they took more memory than it is given.
+    /// Returns how many of the server's processes the system has ended because they exceeded the memory limit.
     pub fn ended_for_memory(&self) -> u64 {
         self.memory.as_ref().map_or(0, MemoryGroup::ended)
     }
 
-    /// The server's process and all its descendants, the main one first; empty once it has ended.
+    /// Returns the pids of the server's process and all its descendants, the main process first; empty once it has ended.
     pub fn pids(&self) -> Vec<u32> {
         let mut pids = Vec::new();
         self.pid_source()(&mut pids);
         pids
     }
 
-    /// What appends the server's pids as they are whenever it is called, for monitoring.
+    /// Returns a function for monitoring that appends the server's pids as they are at each call.
     pub fn pid_source(&self) -> PidSource {
         let main = self.main.clone();
         Box::new(move |pids| {
@@ -306,38 +306,39 @@ impl Server {
         })
     }
 
-    /// What the server's log says about settings that it took with another value than it was given.
+    /// Returns the log's messages about settings to which the server gave another value than asked for.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Whether it is running still.
+    /// Returns whether the server is still running.
     pub fn is_running(&self) -> bool {
         self.child.as_ref().is_some_and(|child| !process::has_ended(child))
     }
 
-    /// Whether a server that answers nobody has ended, or does so now: one that was killed loses its connections a moment before it is gone.
+    /// Waits for at most ten seconds until a server that does not answer has ended, and returns whether it has: a
+    /// killed server loses its connections shortly before it is gone.
     pub fn ends_now(&self) -> bool {
         process::wait_until(ENDED_WITHIN, || !self.is_running())
     }
 
-    /// The last lines of its log that tell of errors: for when it ended by itself.
+    /// Returns the last lines of the log that report errors, for a server that ended by itself.
     pub fn log_lines(&self) -> String {
         readiness::relevant_lines(&start::read_log(&self.directory.log()))
     }
 
-    /// The end of its log, at most a mebibyte of it.
+    /// Returns the end of the log, at most 1 MiB.
     pub fn log(&self) -> String {
         start::read_log(&self.directory.log())
     }
 
-    /// Where it keeps its files; gone after [`Server::stop`].
+    /// Returns the directory with the server's files; it is gone after [`Server::stop`].
     pub fn directory(&self) -> PathBuf {
         self.directory.server()
     }
 
-    /// Stops it in order, after 20 seconds by force, and removes its directory, as dropping does. Returns whether it
-    /// stopped in order.
+    /// Stops the server in order, or after 20 seconds by force, and removes its directory, as dropping does. Returns
+    /// whether it stopped in order.
     pub fn stop(mut self) -> bool {
         self.end()
     }

@@ -1,7 +1,7 @@
-//! Processes: who they are, which ones belong together, how they are started and ended.
+//! Processes: their identity, their descendants, and how they are started and ended.
 //!
-//! Main type: [`ProcessIdentity`]. Invariant: a process is signalled only while its identity, pid and start time, is
-//! confirmed or while it is an unreaped child, so that a pid which has been given to somebody else is never hit.
+//! Main type: [`ProcessIdentity`]. Invariant: a process is signalled only while its identity (pid and start time) is
+//! confirmed, or while it is an unreaped child, so that a pid that the kernel has reused is never signalled.
 
 use std::fs::File;
 use std::io;
@@ -21,28 +21,28 @@ use crate::database::Namespace;
 
 const POLL_EVERY: Duration = Duration::from_millis(10);
 
-/// A process, told apart from a later one with the same pid by the time of its start.
+/// A process, distinguished from a later one with the same pid by its start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProcessIdentity {
     pub pid: u32,
-    /// Start in clock ticks after boot.
+    /// Start time in clock ticks after boot.
     pub start_ticks: u64,
 }
 
 impl ProcessIdentity {
-    /// The identity of a running process; none if there is none.
+    /// Returns the identity of a running process; `None` if no process has this pid.
     pub fn of(pid: u32) -> Option<Self> {
         let stat = read_stat(pid)?;
         (!matches!(stat.state, 'Z' | 'X')).then_some(ProcessIdentity { pid, start_ticks: stat.start_ticks })
     }
 
-    /// Whether it is running still.
+    /// Returns whether the process is still running.
     pub fn is_running(self) -> bool {
         ProcessIdentity::of(self.pid) == Some(self)
     }
 
-    /// Sends a signal if it is running still.
+    /// Sends a signal to the process if it is still running.
     pub fn signal(self, signal: i32) {
         if self.is_running() {
             send(self.pid as i32, signal);
@@ -50,29 +50,29 @@ impl ProcessIdentity {
     }
 }
 
-/// The main process of a server, which is another one when it was started again.
+/// The main process of a server; it is replaced when the server is started again.
 #[derive(Debug, Clone)]
 pub(super) struct MainProcess(Arc<Mutex<Option<ProcessIdentity>>>);
 
 impl MainProcess {
-    /// The process with this number.
+    /// Creates the main process from a pid.
     pub(super) fn of(pid: u32) -> Self {
         MainProcess(Arc::new(Mutex::new(ProcessIdentity::of(pid))))
     }
 
-    /// It, where it runs.
+    /// Returns the main process if it is running.
     pub(super) fn running(&self) -> Option<ProcessIdentity> {
         let identity = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         identity.filter(|identity| identity.is_running())
     }
 
-    /// From now on it is the process with this number.
+    /// Replaces the main process by the process with this pid.
     pub(super) fn set(&self, pid: u32) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = ProcessIdentity::of(pid);
     }
 }
 
-/// What is needed of `/proc/PID/stat`.
+/// The fields of `/proc/PID/stat` that are needed here.
 #[derive(Debug, PartialEq)]
 struct Stat {
     state: char,
@@ -85,7 +85,7 @@ fn read_stat(pid: u32) -> Option<Stat> {
     parse_stat(&String::from_utf8_lossy(&bytes))
 }
 
-/// The name, in parentheses, may contain anything, parentheses included; the fields behind its last one are numbers.
+/// Parses `/proc/PID/stat`. The name, in parentheses, may contain anything, parentheses included; after the last one come numbers.
 fn parse_stat(text: &str) -> Option<Stat> {
     let mut fields = text[text.rfind(')')? + 1..].split_ascii_whitespace();
     let state = fields.next()?.chars().next()?;
@@ -94,7 +94,7 @@ fn parse_stat(text: &str) -> Option<Stat> {
     Some(Stat { state, parent, start_ticks })
 }
 
-/// Appends a process, if it exists, and all that descend from it; parents before their children.
+/// Appends the pid of a process, if it exists, and those of all its descendants; parents come before their children.
 pub(super) fn append_tree(root: u32, pids: &mut Vec<u32>) {
     if read_stat(root).is_none() {
         return;
@@ -106,8 +106,8 @@ pub(super) fn append_tree(root: u32, pids: &mut Vec<u32>) {
     while next < pids.len() {
         let pid = pids[next];
         next += 1;
-        // The kernel lists the children of a thread; servers fork from their main thread. Kernels built without that list
-        // need a look at every process.
+        // The kernel lists the children of a thread, and servers fork from their main thread. On kernels built without
+        // that list, every process of the machine is examined.
         match std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")) {
             Ok(children) => {
                 pids.extend(children.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()))
@@ -120,30 +120,30 @@ pub(super) fn append_tree(root: u32, pids: &mut Vec<u32>) {
     }
 }
 
-/// Every process of the machine with its parent.
+/// Returns every process of the machine with its parent.
 fn all_parents() -> Vec<(u32, u32)> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter_map(|pid| Some((pid, read_stat(pid)?.parent))).collect()
 }
 
-/// How a process is to run.
+/// The conditions under which a process runs.
 #[derive(Debug, Clone)]
 pub(super) struct Conditions {
-    /// As whom; none is as loadline.
+    /// The user; `None` is loadline's own user.
     pub user: Option<User>,
-    /// Where; none is wherever loadline was allowed to run at first.
+    /// The CPUs; `None` is all CPUs on which loadline was allowed to run at first.
     pub cpus: Option<CpuList>,
-    /// The signal it gets from the kernel when loadline dies without having stopped it.
+    /// The signal that the kernel sends the process when loadline dies without having stopped it.
     pub death_signal: i32,
-    /// The network that it is in; none is loadline's own.
+    /// The network namespace; `None` is loadline's own.
     pub namespace: Option<Namespace>,
-    /// The list of processes of the group that it is in, whose memory is limited; none is loadline's own.
+    /// The process list (`cgroup.procs`) of the control group that limits the process's memory; `None` is loadline's own group.
     pub memory: Option<Arc<File>>,
 }
 
 impl Conditions {
-    /// Those of loadline itself, for a process that the kernel ends with this signal when loadline dies.
+    /// Returns the conditions of loadline itself, for a process that gets this signal from the kernel when loadline dies.
     pub fn own(death_signal: i32) -> Self {
         Conditions { user: None, cpus: None, death_signal, namespace: None, memory: None }
     }
@@ -162,7 +162,7 @@ pub(super) fn spawn(mut command: Command, conditions: &Conditions) -> io::Result
     let memory = conditions.memory.clone();
     let prepare = move || {
         if let Some(processes) = &memory {
-            // SAFETY: the descriptor is open as long as the file is kept, and the bytes are there; writing is async-signal-safe. Zero is whoever writes.
+            // SAFETY: the descriptor is open as long as the file is kept, and the bytes are there; writing is async-signal-safe. "0" stands for the writing process.
             let written = unsafe { libc::write(processes.as_raw_fd(), c"0".as_ptr().cast(), 1) };
             if written != 1 {
                 return Err(io::Error::last_os_error());
@@ -191,17 +191,17 @@ pub(super) fn spawn(mut command: Command, conditions: &Conditions) -> io::Result
     spawn_from_keeper(command, conditions.namespace.clone())
 }
 
-/// Starts a process from a thread that lives as long as loadline: the kernel takes the end of the *thread* that forked for
-/// the death of the parent.
+/// Starts a process from a thread that lives as long as loadline: the kernel takes the end of the *thread* that forked
+/// for the death of the parent.
 fn spawn_from_keeper(command: Command, namespace: Option<Namespace>) -> io::Result<Child> {
     type Order = (Command, Option<Namespace>, Sender<io::Result<Child>>);
     static KEEPER: OnceLock<Sender<Order>> = OnceLock::new();
     let keeper = KEEPER.get_or_init(|| {
         let (sender, orders) = channel::<Order>();
-        // Should the thread not start, the channel is closed and every order fails.
+        // If the thread does not start, the channel is closed and every request fails.
         let _ = thread::Builder::new().name("server-keeper".to_owned()).spawn(move || {
             for (mut command, namespace, answer) in orders {
-                // A process is born into the network that the thread is in which forks it.
+                // A process is born into the network namespace of the thread that forks it.
                 let inside = namespace.as_ref().map(Namespace::enter).transpose();
                 let _ = answer.send(inside.and_then(|_inside| command.spawn()));
             }
@@ -214,7 +214,7 @@ fn spawn_from_keeper(command: Command, namespace: Option<Namespace>) -> io::Resu
     answer.recv().map_err(|_| gone())?
 }
 
-/// Whether a child has ended. It is not reaped, so that its pid stays its own.
+/// Returns whether a child has ended. The child is not reaped, so that its pid is not reused.
 pub(super) fn has_ended(child: &Child) -> bool {
     // SAFETY: siginfo_t consists of integers and pointers that are only written by the kernel; zero is valid.
     let mut information: libc::siginfo_t = unsafe { std::mem::zeroed() };
@@ -225,7 +225,7 @@ pub(super) fn has_ended(child: &Child) -> bool {
     answer != 0 || unsafe { information.si_pid() } != 0
 }
 
-/// Waits until something is true; whether it became so in time.
+/// Waits until a condition is true, for at most `patience`. Returns whether it became true in time.
 pub fn wait_until(patience: Duration, mut is_true: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + patience;
     loop {
@@ -239,12 +239,12 @@ pub fn wait_until(patience: Duration, mut is_true: impl FnMut() -> bool) -> bool
     }
 }
 
-/// Ends a child and everything that descends from it: in order with `signal`, and after `patience` by force. Afterwards
-/// the child is reaped, and `child.wait()` tells its status. Returns whether it ended in order.
+/// Ends a child and all its descendants: in order with `signal`, and after `patience` by force. Afterwards the child is
+/// reaped, and `child.wait()` returns its status. Returns whether it ended in order.
 pub(super) fn end(child: &mut Child, signal: i32, patience: Duration) -> bool {
     let mut family = identities(child.id());
     let pid = child.id() as i32;
-    // The child is not reaped before the last line, so that its pid, which is its group's number too, cannot be anyone else's.
+    // The child is reaped only in the last line, so that its pid, which is also its group's number, is not reused before.
     send(pid, signal);
     send(pid, libc::SIGCONT);
     let in_order = wait_until(patience, || has_ended(child));
@@ -257,7 +257,7 @@ pub(super) fn end(child: &mut Child, signal: i32, patience: Duration) -> bool {
     in_order
 }
 
-/// Kills what is left of these processes after `grace` and waits until they are gone.
+/// Kills those of these processes that still run after `grace`, and waits until they are gone.
 pub(super) fn end_by_force(family: &[ProcessIdentity], grace: Duration) {
     let gone = || family.iter().all(|process| !process.is_running());
     if !wait_until(grace, gone) {
@@ -266,7 +266,7 @@ pub(super) fn end_by_force(family: &[ProcessIdentity], grace: Duration) {
     }
 }
 
-/// A process and its descendants.
+/// Returns the identities of a process and its descendants.
 pub(super) fn identities(root: u32) -> Vec<ProcessIdentity> {
     let mut pids = Vec::new();
     append_tree(root, &mut pids);
@@ -274,7 +274,7 @@ pub(super) fn identities(root: u32) -> Vec<ProcessIdentity> {
 }
 
 fn send(pid: i32, signal: i32) {
-    // SAFETY: kill has no conditions; callers see to it that the pid is the one meant. Failing means that it is gone.
+    // SAFETY: kill has no conditions; callers make sure that the pid is the one meant. A failure means that the process is gone.
     unsafe { libc::kill(pid, signal) };
 }
 
@@ -334,7 +334,7 @@ mod tests {
             spawn(command, &conditions()).unwrap()
         };
         let mut child = thread::spawn(start).join().unwrap();
-        // With the thread as its parent it would get its death signal now.
+        // If the thread were its parent, the process would get its death signal now.
         thread::sleep(Duration::from_millis(100));
         assert!(!has_ended(&child));
         end(&mut child, libc::SIGTERM, Duration::from_secs(20));

@@ -1,4 +1,4 @@
-//! Waiting until a server answers, and what its log says when it does not.
+//! Waits until a server answers, and extracts what its log says when it does not.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::database::{Endpoint, Namespace};
 const POLL_EVERY: Duration = Duration::from_millis(20);
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// How waiting ended.
+/// The result of waiting for a server.
 #[derive(Debug, PartialEq)]
 pub(super) enum Outcome {
     Ready,
@@ -23,7 +23,7 @@ pub(super) enum Outcome {
     Interrupted,
 }
 
-/// Waits until the server lets clients in on all its sockets.
+/// Waits until the server accepts clients on all its sockets.
 pub(super) fn await_server(recipe: &dyn Recipe, endpoint: &Endpoint, child: &Child, patience: Duration) -> Outcome {
     let end = Instant::now() + patience;
     loop {
@@ -45,7 +45,7 @@ pub(super) fn await_server(recipe: &dyn Recipe, endpoint: &Endpoint, child: &Chi
     }
 }
 
-/// Ready if all sockets are.
+/// Asks all sockets; the server is ready if all of them are.
 fn ask_all(recipe: &dyn Recipe, endpoint: &Endpoint) -> Readiness {
     let mut readiness = Readiness::Ready;
     if let Some(path) = &endpoint.unix {
@@ -84,7 +84,7 @@ fn ask(recipe: &dyn Recipe, endpoint: &Endpoint, mut stream: impl Read + Write) 
     }
 }
 
-/// The last lines of a log that say what went wrong; without such lines, its last lines. At most eight.
+/// Returns the last lines of a log that say what went wrong; if there are none, its last lines. At most eight lines.
 pub(super) fn relevant_lines(log: &str) -> String {
     const TELLING: [&str; 10] =
         ["error", "fatal", "panic", "unknown", "unrecognized", "invalid", "denied", "hint:", "detail:", "no space"];
@@ -103,7 +103,7 @@ pub(super) fn relevant_lines(log: &str) -> String {
     if out.is_empty() { "\n    (its log is empty)".to_owned() } else { out }
 }
 
-/// What a log says of settings that the server took with another value than it was given, without time and severity.
+/// Returns the log's messages, without time and severity, about settings to which the server gave another value than asked for.
 pub(super) fn adjustments<'a>(log: &str, settings: impl Iterator<Item = &'a String>) -> Vec<String> {
     let plain = |text: &str| text.to_lowercase().replace('-', "_");
     let names: Vec<String> = settings.map(|name| plain(name)).collect();

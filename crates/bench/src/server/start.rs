@@ -1,4 +1,4 @@
-//! Starting: checks first, then the directory, the data, the process, and waiting for it.
+//! Starts a server: checks first, then makes the directory, the data and the process, and waits until it answers.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -21,21 +21,21 @@ use crate::units::show_bytes;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const INITIALISED_WITHIN: Duration = Duration::from_secs(180);
-/// What an empty data directory needs, with its logs.
+/// Free space in MiB that an empty data directory needs with its logs.
 const LEAST_FREE_MIB: u64 = 400;
-/// How often another port is tried when somebody else took the free one in between.
+/// How many ports are tried when another program takes the free one in between.
 const PORT_ATTEMPTS: u32 = 5;
 const MOST_LOG_BYTES: u64 = 1 << 20;
 
-/// What is checked before anything is made: the binary, the settings' names, the CPUs and the user.
+/// Checks everything that can be checked before anything is made: the binary, the names of the settings, the CPUs and the user.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first fault found.
 pub fn check(recipe: &dyn Recipe, settings: &DatabaseSettings) -> Result<(), ServerError> {
     Plan::new(recipe, settings, &Reach::LOOPBACK).map(|_| ())
 }
 
-/// All that a start needs to know.
+/// Everything that a start needs to know.
 pub(super) struct Plan<'a> {
     recipe: &'a dyn Recipe,
     settings: &'a DatabaseSettings,
@@ -96,7 +96,7 @@ impl<'a> Plan<'a> {
         self.write_files(directory, password)?;
         let name = self.user().map(|user| user.name.as_str()).unwrap_or_default();
         for line in self.recipe.initialise(&self.binary, &directory.server(), name) {
-            // Half a data directory is of no use: these need not end in order when loadline dies.
+            // Half a data directory is of no use: the programs that make it need not end in order when loadline dies.
             let conditions = Conditions { death_signal: libc::SIGKILL, ..self.conditions.clone() };
             let mut child = execute(&line, directory, &conditions)?;
             let ended = process::wait_until(INITIALISED_WITHIN, || process::has_ended(&child) || interrupted());
@@ -115,7 +115,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Starts the process; again with another port while the one that was free is taken meanwhile.
+    /// Starts the process; tries another port if the free one was taken in between.
     fn run(
         &self,
         directory: &mut PrivateDirectory,
@@ -137,7 +137,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Starts the process again on a port that it had, with the log that is there.
+    /// Starts the process again on a port that it had before, and appends to the existing log.
     pub(super) fn run_again(
         &self,
         directory: &mut PrivateDirectory,
@@ -149,7 +149,7 @@ impl<'a> Plan<'a> {
         self.run_on(directory, password, &conditions, port).map_err(|failed| *failed.error)
     }
 
-    /// Starts the process on a port; where it does not come up, why.
+    /// Starts the process on a port. If it does not come up, returns the reason.
     fn run_on(
         &self,
         directory: &mut PrivateDirectory,
@@ -160,7 +160,7 @@ impl<'a> Plan<'a> {
         let line = self.recipe.start(&self.binary, &directory.server(), port, self.settings, self.reach);
         let started = execute(&line, directory, conditions);
         let mut child = started.map_err(NotStarted::for_good)?;
-        // Both sockets must answer, whichever of them clients are told of.
+        // Both sockets must answer, whichever of them clients will use.
         let all = DatabaseSettings { socket: None, ..self.settings.clone() };
         let endpoint = self.recipe.endpoint(&directory.server(), port, &all, self.reach);
         let endpoint = Endpoint { password: password.to_owned(), ..endpoint };
@@ -185,11 +185,11 @@ impl<'a> Plan<'a> {
         Err(NotStarted { error: Box::new(error), is_port_taken })
     }
 
-    /// What to do about what a log says.
+    /// Returns what to do about the errors in a log; `None` if that is not known.
     fn remedy(&self, log: &str) -> Option<String> {
         let plain = |text: &str| text.to_lowercase().replace('-', "_");
         let lines = plain(&relevant_lines(log));
-        // MariaDB writes the number of the error only.
+        // MariaDB writes only the number of the error.
         if lines.contains("no space left") || lines.contains("error 28") {
             return Some("free some room, or choose another place (--out, TMPDIR)".to_owned());
         }
@@ -208,10 +208,10 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Why a process did not come up.
+/// The reason why a process did not come up.
 struct NotStarted {
     error: Box<ServerError>,
-    /// Whether it would on another port.
+    /// Whether the port was taken, so that another port may work.
     is_port_taken: bool,
 }
 
@@ -221,7 +221,7 @@ impl NotStarted {
     }
 }
 
-/// Whether a log says that somebody else has the port.
+/// Returns whether a log says that the port is taken by another process.
 fn is_port_taken(log: &str) -> bool {
     log.to_lowercase().contains("address already in use")
 }
@@ -245,7 +245,7 @@ pub(super) fn start(
         Some(kept) => plan.adopt(&mut directory, kept)?,
         None => plan.initialise(&mut directory, &password)?,
     }
-    // Whatever was made before is not the server's own: its data lie in the page cache of whoever wrote them, and count there.
+    // The group is made only now, for the server alone: the pages of the data made before lie in the page cache of whoever wrote them, and count there.
     let memory = settings.memory_bytes.map(MemoryGroup::create).transpose().map_err(ServerError::Memory)?;
     let (child, port) = plan.run(&mut directory, &password, memory.as_ref())?;
     let mut endpoint = recipe.endpoint(&directory.server(), port, settings, reach);
@@ -264,8 +264,8 @@ pub(super) fn start(
     })
 }
 
-/// Starts a program in the directory, with its output at the end of the log and nothing of loadline's environment that
-/// could change what it does.
+/// Starts a program in the directory, with its output appended to the log and without the environment variables of
+/// loadline that could change what it does.
 pub(super) fn execute(
     line: &CommandLine,
     directory: &mut PrivateDirectory,
@@ -287,13 +287,13 @@ pub(super) fn execute(
         return Err(error);
     }
     if let Some(mut input) = child.stdin.take() {
-        // A program that ends without reading shows by its exit status.
+        // A program that ends without reading its input shows that by its exit status.
         let _ = input.write_all(line.input.as_bytes());
     }
     Ok(child)
 }
 
-/// The end of a log, at most a mebibyte of it; empty if there is none.
+/// Returns the end of a log, at most 1 MiB; empty if there is no log.
 pub(super) fn read_log(path: &Path) -> String {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
@@ -306,7 +306,7 @@ pub(super) fn read_log(path: &Path) -> String {
     String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
-/// Not every database encrypts its files by itself.
+/// Checks that the database can encrypt its files as asked: not every database can.
 fn check_encryption(recipe: &dyn Recipe, settings: &DatabaseSettings) -> Result<(), ServerError> {
     let Some(asked) = settings.encryption.as_ref().filter(|asked| !recipe.encryptions().contains(&asked.as_str()))
     else {
@@ -319,7 +319,7 @@ fn check_encryption(recipe: &dyn Recipe, settings: &DatabaseSettings) -> Result<
     Err(ServerError::Encryption { asked: asked.clone(), remedy })
 }
 
-/// Names become options on a command line, and some would take the server out of its directory.
+/// Checks a setting: names become options on a command line, and some options would take the server out of its directory.
 fn check_setting(recipe: &dyn Recipe, name: &str, value: &str) -> Result<(), ServerError> {
     let refuse = |reason: &str| Err(ServerError::Setting { name: name.to_owned(), reason: reason.to_owned() });
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-' || byte == b'.';
@@ -329,7 +329,7 @@ fn check_setting(recipe: &dyn Recipe, name: &str, value: &str) -> Result<(), Ser
     if value.contains(['\0', '\n']) {
         return refuse("has a value with a line break or a zero byte; write it on one line");
     }
-    // Servers take unambiguous beginnings of names, and prefixes.
+    // Servers also accept unambiguous beginnings of names, and prefixes.
     let mut plain = name.to_lowercase().replace('-', "_");
     for prefix in ["loose_", "skip_", "enable_", "disable_", "maximum_"] {
         plain = plain.strip_prefix(prefix).map(str::to_owned).unwrap_or(plain);
@@ -342,7 +342,7 @@ fn check_setting(recipe: &dyn Recipe, name: &str, value: &str) -> Result<(), Ser
     }
 }
 
-/// A TCP port of the loopback address that is free now.
+/// Returns a TCP port of the loopback address that is free now.
 fn free_port() -> Result<u16, ServerError> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
     let failed = |source| ServerError::Path { path: "127.0.0.1".into(), action: "find a free port on", source };

@@ -1,4 +1,4 @@
-//! The user that a server runs as, and what that user may enter.
+//! The user that a server runs as, and the directories that this user may enter.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,33 +11,33 @@ pub(super) struct User {
     pub gid: u32,
 }
 
-/// The user id that loadline runs with.
+/// Returns the user id that loadline runs with.
 pub(super) fn own_uid() -> u32 {
     // SAFETY: geteuid has no conditions.
     unsafe { libc::geteuid() }
 }
 
-/// Files and directories that this process makes from here on are its user's alone.
+/// Makes files and directories that this process creates from here on accessible to its user alone.
 pub fn keep_files_private() {
     // SAFETY: umask has no conditions and cannot fail.
     unsafe { libc::umask(0o077) };
 }
 
 impl User {
-    /// The first of these users that exists.
+    /// Returns the first of these users that exists.
     pub fn first_of(names: &[&str]) -> Option<User> {
         let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
         names.iter().find_map(|name| find(&accounts, name))
     }
 
-    /// The first directory on the way to `path`, itself included, that the user may not enter; none if it may.
+    /// Returns the first directory on the way to `path`, itself included, that the user may not enter; `None` if it may enter all.
     pub fn barred_by(&self, path: &Path) -> Option<PathBuf> {
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let way: Vec<_> = path.ancestors().collect();
         way.into_iter().rev().find(|directory| !self.may_enter(directory)).map(Path::to_owned)
     }
 
-    /// By the classic permissions. Access lists may be more generous; then the caller errs on the safe side.
+    /// Decides by the classic permissions. Access lists may be more generous; the caller then errs on the safe side.
     fn may_enter(&self, directory: &Path) -> bool {
         let Ok(metadata) = directory.metadata() else { return false };
         let mode = metadata.mode();
@@ -50,7 +50,7 @@ impl User {
     }
 }
 
-/// Looks a name up in the text of `/etc/passwd`.
+/// Finds a user by name in the text of `/etc/passwd`.
 fn find(accounts: &str, name: &str) -> Option<User> {
     let line = accounts.lines().find(|line| line.split(':').next() == Some(name))?;
     let mut fields = line.split(':').skip(2);

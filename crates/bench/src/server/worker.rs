@@ -1,7 +1,7 @@
-//! Workers: further processes of loadline's own program, which do a part of a trial apart from the one that writes.
+//! Workers: further processes of loadline's own program, which do a part of a trial separately from the process that writes.
 //!
-//! Main type: [`Worker`]. A worker is given lines on its standard input and answers with lines on its standard output. Invariant: it
-//! ends when its [`Worker`] is dropped, and when loadline dies.
+//! Main type: [`Worker`]. A worker reads lines from its standard input and answers with lines on its standard output.
+//! Invariant: it ends when its [`Worker`] is dropped, and when loadline dies.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -17,7 +17,7 @@ const END_WITHIN: Duration = Duration::from_secs(2);
 pub struct Worker {
     child: Child,
     input: Option<ChildStdin>,
-    /// None once somebody else listens to it.
+    /// The worker's standard output; `None` after [`Worker::take_output`].
     output: Option<BufReader<ChildStdout>>,
 }
 
@@ -25,7 +25,7 @@ impl Worker {
     /// Starts loadline's own program with these arguments.
     ///
     /// # Errors
-    /// As the operating system answers.
+    /// Returns the operating system's error.
     pub fn start(arguments: &[&str]) -> io::Result<Worker> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -36,24 +36,24 @@ impl Worker {
         Ok(Worker { child, input, output: Some(BufReader::new(output)) })
     }
 
-    /// Its process.
+    /// Returns the worker's pid.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Gives it a line.
+    /// Sends the worker a line.
     ///
     /// # Errors
-    /// When it has ended.
+    /// When the worker has ended.
     pub fn tell(&mut self, line: &str) -> io::Result<()> {
         let input = self.input.as_mut().ok_or_else(|| io::Error::other("its input is closed"))?;
         input.write_all(format!("{line}\n").as_bytes())
     }
 
-    /// Waits for its next line.
+    /// Waits for the worker's next line and returns it.
     ///
     /// # Errors
-    /// When it has ended.
+    /// When the worker has ended.
     pub fn hear(&mut self) -> io::Result<String> {
         let mut line = String::new();
         let output = self.output.as_mut().ok_or_else(|| io::Error::other("somebody else listens to it"))?;
@@ -63,22 +63,22 @@ impl Worker {
         }
     }
 
-    /// All that it will say from now on, for somebody else to listen to; none where somebody does already.
+    /// Returns the rest of the worker's output, for another reader; `None` if it was taken before.
     pub fn take_output(&mut self) -> Option<BufReader<ChildStdout>> {
         self.output.take()
     }
 
-    /// Closes its input, at which it ends in order.
+    /// Closes the worker's input, which makes it end in order.
     pub fn close_input(&mut self) {
         self.input = None;
     }
 
-    /// Kills it; it is gone when it waits for nothing any more that cannot be interrupted.
+    /// Kills the worker; it is gone as soon as it is not in an uninterruptible wait.
     pub fn kill(&self) {
         ProcessIdentity::of(self.pid()).into_iter().for_each(|identity| identity.signal(libc::SIGKILL));
     }
 
-    /// Waits until it is gone; whether it is.
+    /// Waits until the worker is gone, for at most `most`. Returns whether it is gone.
     pub fn is_gone_within(&self, most: Duration) -> bool {
         process::wait_until(most, || process::has_ended(&self.child))
     }

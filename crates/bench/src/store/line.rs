@@ -1,35 +1,35 @@
-//! One line of `trials.jsonl`: a JSON object whose last member is the checksum of all before it.
+//! One line of `trials.jsonl`: a JSON object whose last member is the checksum of everything before it.
 //!
-//! Main functions: [`sealed`] and [`measurement_of`]. Invariant: a line of version 2 whose bytes are not those that were written is never taken for a
-//! measurement, and neither is a line of another run: the checksum begins with when the run began. Lines of version 1 have no checksum; of
-//! them the sums must agree.
+//! Main functions: [`sealed`] and [`measurement_of`]. Invariant: a line of version 2 whose bytes are not those that
+//! were written is never taken for a measurement, and neither is a line of another run, because the checksum includes
+//! the start time of the run. Lines of version 1 have no checksum; in them the sums must agree.
 //!
-//! The checksum is CRC-32 (ISO-HDLC, as in zip and gzip) of when the run began, followed by the bytes from `{` to before the comma of `,"crc32":"…"}`, as
-//! eight hexadecimal digits. Other tools read the line as they read any JSON.
+//! The checksum is CRC-32 (ISO-HDLC, as in zip and gzip) of the start time of the run, followed by the bytes from `{`
+//! to before the comma of `,"crc32":"…"}`, as eight hexadecimal digits. Other tools read the line like any JSON.
 
 use serde::Deserialize;
 
 use crate::measurement::{MEASUREMENT_VERSION, Measurement};
 
-/// What stands between a measurement and its checksum.
+/// The bytes between a measurement and its checksum.
 const SEAL: &[u8] = b",\"crc32\":\"";
-/// What stands behind the checksum.
+/// The bytes after the checksum.
 const END: &[u8] = b"\"}";
-/// Digits of the checksum.
+/// Number of digits of the checksum.
 const DIGITS: usize = 8;
 /// The first version whose lines have a checksum.
 const SEALED_FROM: u32 = 2;
 
-/// What is wrong with a line.
+/// The fault of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum BadLine {
-    /// It cannot be a measurement of this run: it is left out.
+    /// The line cannot be a measurement of this run and is left out.
     Damaged(String),
-    /// A newer loadline wrote it, and this one cannot read the run.
+    /// A newer loadline wrote the line, and this one cannot read the run. Contains the version.
     Newer(u32),
 }
 
-/// The version of a line, whatever else it has.
+/// The version of a line, whatever other members it has.
 #[derive(Deserialize)]
 struct Version {
     version: u32,
@@ -54,14 +54,14 @@ pub(super) fn sealed(run_began: &str, mut object: Vec<u8>) -> Vec<u8> {
     object
 }
 
-/// The object of a line without its end, and the checksum that stands behind it; none where there is none.
+/// Returns the object of a line without its end, and the checksum after it; `None` if there is no checksum.
 fn opened(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.strip_suffix(b"\n").unwrap_or(line).strip_suffix(END)?;
     let (object, sum) = line.split_at_checked(line.len().checked_sub(DIGITS)?)?;
     Some((object.strip_suffix(SEAL)?, sum))
 }
 
-/// The measurement of a line.
+/// Reads the measurement of a line.
 pub(super) fn measurement_of(run_began: &str, line: &[u8]) -> Result<Measurement, BadLine> {
     let damaged = |why: &str| Err(BadLine::Damaged(why.to_owned()));
     if let Some((object, sum)) = opened(line) {
@@ -95,7 +95,7 @@ fn read(object: &[u8]) -> Result<Measurement, BadLine> {
     serde_json::from_slice(object).map_err(|error| BadLine::Damaged(error.to_string()))
 }
 
-/// The kind of operation whose counts do not agree.
+/// Returns the kind of operation whose counts do not agree; `None` if all agree.
 fn disagreement(measurement: &Measurement) -> Option<String> {
     let (kind, operation) = measurement.operations.iter().find(|(_, operation)| {
         operation.completed.checked_add(operation.failed).and_then(|sum| sum.checked_add(operation.abandoned))

@@ -1,11 +1,11 @@
 //! The store: run directories, append-only and readable by other tools.
 //!
-//! Main type: [`RunDirectory`]. A run directory holds `run.toml` (what was done, where), `trials.jsonl` (a versioned line per
-//! finished trial, on disk before the next trial starts), `monitor/<trial>.jsonl` (resource samples) and, where the study asks for
-//! them, `samples/<trial>.samples` (raw times of every operation).
+//! Main type: [`RunDirectory`]. A run directory contains `run.toml` (what was done, and where), `trials.jsonl` (a
+//! versioned line per finished trial, on disk before the next trial starts), `monitor/<trial>.jsonl` (resource samples)
+//! and, if the study asks for them, `samples/<trial>.samples` (raw times of every operation).
 //!
-//! Invariant: a line that is complete is never changed again, and one that was changed is left out and named. A torn last line, left by a crash, is
-//! dropped with a note.
+//! Invariant: a complete line is never changed again, and a line that was changed is left out and reported. A torn last
+//! line, left by a crash, is dropped with a note.
 
 mod line;
 mod run;
@@ -29,16 +29,16 @@ pub use samples::{Sample, SampleBlock, SampleHeader, SampleOutcome, SampleReader
 const TRIALS: &str = "trials.jsonl";
 const RUN_FILE: &str = "run.toml";
 
-/// What can go wrong with a run directory.
+/// An error about a run directory.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// It is there already.
+    /// The directory exists already.
     #[error("{0} exists already; name another with --out, or continue it with --resume {0}")]
     Exists(String),
-    /// It is not there, or is not one.
+    /// The directory does not exist, or is not a run directory.
     #[error("{0} is not a run directory: {1}; give a directory that `loadline run` made")]
     NotARun(String, String),
-    /// Another process writes to it.
+    /// Another process writes to the run directory.
     #[error("{0} is being written by another loadline; wait for it to end")]
     Busy(String),
     /// A file could not be read or written.
@@ -48,41 +48,41 @@ pub enum StoreError {
         path: String,
         /// The system's error.
         error: std::io::Error,
-        /// What to do about it, if that is known.
+        /// How to correct it; empty if that is not known.
         remedy: &'static str,
     },
-    /// A line or file is not what it should be.
+    /// A line or a file is damaged.
     #[error("{path}:{line}: {why}; the file was changed by hand or by another program")]
     Damaged {
         /// The file.
         path: String,
-        /// The line, from 1.
+        /// The line's number, from 1.
         line: usize,
-        /// What is wrong.
+        /// What is wrong with it.
         why: String,
     },
-    /// A newer loadline wrote it.
+    /// A newer loadline wrote the run.
     #[error("{path}:{line}: version {version} was written by a newer loadline; read the run with that one")]
     Newer {
         /// The file.
         path: String,
-        /// The line, from 1.
+        /// The line's number, from 1.
         line: usize,
-        /// Its version.
+        /// The version that the line names.
         version: u32,
     },
-    /// Resuming would mix what does not belong together.
+    /// Resuming would mix trials of different studies or machines.
     #[error("{0}")]
     Different(String),
 }
 
 impl StoreError {
-    /// The error of something that was to write and ended by a panic.
+    /// Makes the error for a writer that panicked.
     pub fn from_panic(what: &str) -> Self {
         StoreError::Io { path: what.to_owned(), error: std::io::Error::other("it ended by a panic"), remedy: "" }
     }
 
-    /// The directory or file, with its line where that is known.
+    /// Returns the directory or file, with its line if that is known.
     pub fn place(&self) -> Option<String> {
         match self {
             StoreError::Exists(path) | StoreError::NotARun(path, _) | StoreError::Busy(path) => Some(path.clone()),
@@ -94,7 +94,7 @@ impl StoreError {
         }
     }
 
-    /// What to do about it, where that is known.
+    /// Returns what to do about the error, if that is known.
     pub fn remedy(&self) -> Option<String> {
         match self {
             StoreError::Exists(path) => Some(format!("name another with --out, or continue it with --resume {path}")),
@@ -108,13 +108,13 @@ impl StoreError {
         }
     }
 
-    /// Whether there is no room on the disk.
+    /// Returns whether the disk is full.
     pub fn is_full(&self) -> bool {
         matches!(self, StoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::StorageFull)
     }
 }
 
-/// A run directory that is being written. Locked until dropped.
+/// A run directory that is being written; locked until it is dropped.
 #[derive(Debug)]
 pub struct RunDirectory {
     path: PathBuf,
@@ -124,10 +124,10 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Makes a new run directory.
+    /// Creates a new run directory.
     ///
     /// # Errors
-    /// [`StoreError::Exists`] when there is something already.
+    /// [`StoreError::Exists`] if something exists at the path already.
     pub fn create(path: &Path, study: &Study, environment: Environment, started: &str) -> Result<Self, StoreError> {
         if path.exists() {
             return Err(StoreError::Exists(path.display().to_string()));
@@ -143,10 +143,10 @@ impl RunDirectory {
         Ok(directory)
     }
 
-    /// Opens a run directory to continue it. Gives what is there besides.
+    /// Opens a run directory to continue it. Returns the existing run with it.
     ///
     /// # Errors
-    /// [`StoreError::Different`] when the study or the machine is not the one that began it.
+    /// [`StoreError::Different`] if the study or the machine is not the one that began the run.
     pub fn resume(path: &Path, study: &Study, environment: &Environment) -> Result<(Self, Run), StoreError> {
         let trials_path = path.join(TRIALS);
         let mut trials = OpenOptions::new().read(true).append(true).open(&trials_path);
@@ -163,33 +163,33 @@ impl RunDirectory {
         Ok((RunDirectory { path: path.to_owned(), trials, file: run.file.clone(), written }, run))
     }
 
-    /// Where it is.
+    /// Returns the directory's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// How many trials are in it.
+    /// Returns how many trials the run has.
     pub fn written(&self) -> u64 {
         self.written
     }
 
-    /// The file of a trial's raw times.
+    /// Returns the path of the file with a trial's raw times.
     pub fn samples_path(&self, trial: &Trial) -> PathBuf {
         samples_path(&self.path, trial)
     }
 
-    /// Appends a finished trial; it is on disk when this returns. The samples come first, because the line makes the trial a
-    /// finished one.
+    /// Appends a finished trial; it is on disk when this returns. The samples are written first, because the line makes
+    /// the trial a finished one.
     ///
     /// # Errors
-    /// When not everything could be written. There is no line then: the part of it that was written is cut off again.
+    /// When not everything could be written. The line does not exist then: a part of it that was written is cut off again.
     pub fn append(&mut self, measurement: &Measurement, samples: &[ResourceSample]) -> Result<(), StoreError> {
         self.write_samples(&measurement.trial, samples)?;
         let path = self.path.join(TRIALS);
         let line = sealed(&self.file.started, to_json(measurement, &path)?);
         let before = self.trials.seek(SeekFrom::End(0)).map_err(|error| io(&path, error))?;
         if let Err(error) = self.trials.write_all(&line).and_then(|()| self.trials.sync_data()) {
-            // Nothing more can be done if cutting fails too: a torn line is dropped when read.
+            // Nothing more can be done if the truncation fails too: a torn line is dropped when it is read.
             let _ = self.trials.set_len(before);
             return Err(io(&path, error));
         }
@@ -197,7 +197,7 @@ impl RunDirectory {
         Ok(())
     }
 
-    /// Notes what was found out about a database after its start, and which cases have these settings of it.
+    /// Records facts about a database that were found out after its start, and which cases have these settings of it.
     ///
     /// # Errors
     /// When `run.toml` cannot be replaced.
@@ -212,7 +212,7 @@ impl RunDirectory {
         if is_known { Ok(()) } else { self.write_run_file() }
     }
 
-    /// Notes the command that began the run.
+    /// Records the command that began the run.
     ///
     /// # Errors
     /// When `run.toml` cannot be replaced.
@@ -221,7 +221,7 @@ impl RunDirectory {
         self.write_run_file()
     }
 
-    /// Notes what a link carried, the first time that there is one so named.
+    /// Records what a link carried, the first time that a link of this name is measured.
     ///
     /// # Errors
     /// When `run.toml` cannot be replaced.
@@ -234,7 +234,7 @@ impl RunDirectory {
         self.write_run_file()
     }
 
-    /// Notes how fast the disk of the run was.
+    /// Records how fast the disk of the run was.
     ///
     /// # Errors
     /// When `run.toml` cannot be replaced.
@@ -243,7 +243,7 @@ impl RunDirectory {
         self.write_run_file()
     }
 
-    /// Writes a file beside the trials, such as the report; replaces it as a whole.
+    /// Writes a file beside the trials, such as the report; replaces an existing one as a whole.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -284,7 +284,7 @@ fn to_json(value: &impl serde::Serialize, path: &Path) -> Result<Vec<u8>, StoreE
     })
 }
 
-/// Replaces a file as a whole: readers see the old or the new one, never a part.
+/// Replaces a file as a whole: readers see the old file or the new one, never a part.
 fn write_whole(path: &Path, content: &str) -> Result<PathBuf, StoreError> {
     let beside = path.with_extension("part");
     let written = File::create(&beside).and_then(|mut file| {
@@ -309,7 +309,7 @@ fn lock(file: &File, path: &Path) -> Result<(), StoreError> {
     if result < 0 { Err(StoreError::Busy(path.display().to_string())) } else { Ok(()) }
 }
 
-/// A directory that cannot be made: whatever the reason, another place is what helps.
+/// Returns the error for a directory that cannot be made: whatever the reason, another place is the remedy.
 fn unmade(path: &Path, error: std::io::Error) -> StoreError {
     match io(path, error) {
         StoreError::Io { path, error, remedy: "" } => {

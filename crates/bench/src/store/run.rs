@@ -1,4 +1,4 @@
-//! A run as it is read: which lines are trials of it, and what is said of those that are not. Main type: [`Run`].
+//! A run that is read from its directory: which lines are its trials, and notes on those that are not. Main type: [`Run`].
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -15,22 +15,22 @@ use crate::measurement::Measurement;
 use crate::said::said;
 use crate::trial::Case;
 
-/// A run as it was read.
+/// A run that was read from its directory.
 #[derive(Debug)]
 pub struct Run {
-    /// Its directory.
+    /// The run directory.
     pub path: PathBuf,
-    /// Study, seed, machine.
+    /// The content of `run.toml`: study, seed, machine.
     pub file: RunFile,
-    /// All finished trials in the order in which they were executed.
+    /// All finished trials, in the order in which they were executed.
     pub measurements: Vec<Measurement>,
-    /// What a reader should know about the files.
+    /// Notes on the files for the reader.
     pub notes: Vec<RunNote>,
-    /// What was left out because it was damaged or does not belong here: the run is not what was measured.
+    /// Lines and files that were left out because they were damaged or do not belong here: the run is then not what was measured.
     pub left_out: Vec<RunNote>,
 }
 
-/// What a reader should know about the files of a run. As JSON it is an object with `kind`, its figures and `says`.
+/// A note on the files of a run. As JSON it is an object with `kind`, its figures and `says`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 pub enum RunNote {
@@ -40,23 +40,23 @@ pub enum RunNote {
         /// The file.
         path: String,
     },
-    /// Its lines have no checksums.
+    /// The lines of the file have no checksums.
     #[error("{path}: an older loadline wrote it, without checksums: changes of it would not be seen")]
     FirstVersion {
         /// The file.
         path: String,
     },
-    /// A line is none that this run has.
+    /// A line is not one of this run.
     #[error("{path}:{line}: the trial is left out: {why}")]
     LeftOut {
         /// The file.
         path: String,
-        /// The line, from 1.
+        /// The line's number, from 1.
         line: usize,
         /// What is wrong with it.
         why: String,
     },
-    /// The file of the trials is not there.
+    /// The file of the trials does not exist.
     #[error("{path}: it is missing, and all trials with it")]
     Missing {
         /// The file.
@@ -67,10 +67,10 @@ pub enum RunNote {
 said!(RunNote);
 
 impl Run {
-    /// The raw times of a trial; none where they were not asked for.
+    /// Opens the raw times of a trial; `None` if they were not recorded.
     ///
     /// # Errors
-    /// When they are missing or are not what they should be.
+    /// When they are missing or damaged.
     pub fn samples(&self, measurement: &Measurement) -> Result<Option<SampleReader>, StoreError> {
         if measurement.samples.is_none() {
             return Ok(None);
@@ -81,7 +81,7 @@ impl Run {
     /// Reads a run directory.
     ///
     /// # Errors
-    /// When it is not one, or when a newer loadline wrote it.
+    /// When it is not a run directory, or a newer loadline wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let not_a_run = |why: String| StoreError::NotARun(path.display().to_string(), why);
         let run_path = path.join(RUN_FILE);
@@ -94,7 +94,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Reads the trials line by line: the text of a long run is many times larger than what is kept of it.
+    /// Reads the trials line by line: the text of a long run is many times larger than the data that is kept of it.
     fn read_trials(&mut self) -> Result<(), StoreError> {
         let path = self.path.join(TRIALS);
         let mut lines = match File::open(&path) {
@@ -134,10 +134,10 @@ impl Run {
     }
 }
 
-/// What is known while trials are read.
+/// The state while trials are read.
 struct Reading<'f> {
     run_began: &'f str,
-    /// The cases that the study has; none for a search, which chooses them.
+    /// The ids of the study's cases; `None` for a search, which chooses its cases.
     planned: Option<HashSet<&'f str>>,
     cases: Cases,
     trials: HashSet<String>,
@@ -156,7 +156,7 @@ impl<'f> Reading<'f> {
         }
     }
 
-    /// The measurement of a line, if it is one of this run.
+    /// Returns the measurement of a line if it is one of this run.
     fn measurement(&mut self, line: &[u8]) -> Result<Measurement, BadLine> {
         let mut measurement = measurement_of(self.run_began, line)?;
         let trial = &mut measurement.trial;
@@ -175,12 +175,12 @@ impl<'f> Reading<'f> {
     }
 }
 
-/// The cases of the trials read so far. A case is as large as all figures of a short trial, and its trials have one copy of it.
+/// The cases of the trials read so far. A case is as large as all figures of a short trial; all trials of a case share one copy of it.
 #[derive(Default)]
 struct Cases(HashMap<String, Arc<Case>>);
 
 impl Cases {
-    /// Puts the copy that is known in the place of an equal case.
+    /// Replaces the case by the known copy of an equal one.
     fn share(&mut self, case: &mut Arc<Case>) {
         match self.0.get(&case.id) {
             Some(known) if known == case => *case = known.clone(),

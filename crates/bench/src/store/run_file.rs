@@ -9,18 +9,18 @@ use crate::file;
 use crate::measurement::Environment;
 use crate::study::Study;
 
-/// Version of the file's form; raised when a field's meaning would change.
+/// Version of the file's format; raised when a field's meaning changes.
 const RUN_FILE_VERSION: u32 = 1;
 
 /// The content of `run.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunFile {
-    /// Version of the writer's form.
+    /// Version of the format in which the file was written.
     pub version: u32,
-    /// When the run began, UTC, RFC 3339.
+    /// Start of the run, UTC, RFC 3339.
     pub started: String,
-    /// Machine and software.
+    /// The machine and its software.
     pub environment: Environment,
     /// The study with everything resolved.
     pub study: Study,
@@ -31,10 +31,10 @@ impl RunFile {
         RunFile { version: RUN_FILE_VERSION, started: started.to_owned(), environment, study }
     }
 
-    /// Reads the file of a run, when `path` is one or is the directory of one; none when it is something else, as a study is.
+    /// Reads the file of a run if `path` is such a file or its directory; `None` if it is something else, such as a study.
     ///
     /// # Errors
-    /// A sentence, when it is one that cannot be understood.
+    /// A sentence, if the file is that of a run and cannot be understood.
     pub fn find(path: &Path) -> Option<Result<Self, String>> {
         let file = if path.is_dir() { path.join(super::RUN_FILE) } else { path.to_path_buf() };
         let text = file::read_text(&file, file::MADE_MOST).ok()?;
@@ -55,7 +55,7 @@ impl RunFile {
         Ok(file)
     }
 
-    /// Whether a run begun with this file may be continued with a study on a machine.
+    /// Checks that a run begun with this file may be continued with a study on a machine.
     ///
     /// # Errors
     /// A sentence that names what differs.
@@ -92,13 +92,13 @@ impl RunFile {
     }
 }
 
-/// The first setting in which two studies differ, with its values if they are short.
+/// Returns the first setting in which two studies differ, with its values if they are short.
 fn difference(then: &Study, now: &Study) -> String {
     fn first(path: &str, then: &Value, now: &Value) -> Option<String> {
         match (then, now) {
             _ if then == now => None,
             (Value::Object(then), Value::Object(now)) => {
-                // The cases follow from the rest.
+                // The cases follow from the other keys.
                 let keys = then.keys().chain(now.keys()).filter(|key| *key != "cases");
                 keys.chain(now.keys()).find_map(|key| {
                     let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };

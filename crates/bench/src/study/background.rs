@@ -41,7 +41,7 @@ fn background(settings: &Settings) -> Option<&BackgroundSettings> {
     settings.background.as_ref()
 }
 
-/// The settings of the section; none where it is not written.
+/// Reads the section; `None` if it is not written.
 pub fn read_background(root: &Table, errors: &mut Errors) -> Option<BackgroundSettings> {
     root.get("background")?;
     let section = Section::open(root, &BACKGROUND, errors);

@@ -1,7 +1,7 @@
-//! `[blocks]`: what cameras upload, where `recorder.path` is a way to upload blocks.
+//! `[blocks]`: the blocks that cameras upload, if `recorder.path` is a way to upload blocks.
 //!
-//! Main: [`BLOCKS`], [`read_blocks`] and [`check_blocks`]. Invariant: the section is read only where it is written; without it an upload has
-//! its defaults.
+//! Main: [`BLOCKS`], [`read_blocks`] and [`check_blocks`]. Invariant: the section is read only if it is written;
+//! without it an upload has its defaults.
 
 use super::clash::Clash;
 use crate::fault::{Fault, fault};
@@ -11,7 +11,7 @@ use crate::written::section::Section;
 use crate::written::tree::Table;
 use crate::written::{Absent, Kind, Part, Setting};
 
-/// What stands for no limit.
+/// The value for no limit.
 const NONE: &str = "none";
 
 /// The settings of the section.
@@ -19,7 +19,7 @@ pub static BLOCKS: Part = Part {
     name: "blocks",
     help: "What cameras upload where `recorder.path` is `ftp`, `ftps` or `put`, and what the recorder does with it.",
     settings: &[
-        // A block has a signature and a header at least, and one of more than the recorder takes would be refused.
+        // A block has at least a signature and a header, and one larger than the recorder's limit would be refused.
         Setting::new("size", Kind::Size(4 << 10, 32 << 20, &[]), Absent::Text("1MiB"), "The size of a block.")
             .factor(|settings| Some(blocks(settings)?.bytes.into())),
         Setting::new(
@@ -50,7 +50,7 @@ fn blocks(settings: &Settings) -> Option<&BlocksSettings> {
     settings.blocks.as_ref()
 }
 
-/// The settings of the section; none where it is not written.
+/// Reads the section; `None` if it is not written.
 pub fn read_blocks(root: &Table, errors: &mut Errors) -> Option<BlocksSettings> {
     root.get("blocks")?;
     let section = Section::open(root, &BLOCKS, errors);
@@ -62,7 +62,7 @@ pub fn read_blocks(root: &Table, errors: &mut Errors) -> Option<BlocksSettings> 
     })
 }
 
-/// What blocks cannot be combined with: the settings that speak against it, and why.
+/// Returns the settings that blocks cannot be combined with, and why.
 pub fn check_blocks(settings: &Settings, names_records: bool) -> Vec<Clash> {
     let mut wrong: Vec<Clash> = Vec::new();
     let path = settings.recorder.as_ref().map(|recorder| recorder.path).filter(|path| path.is_upload());

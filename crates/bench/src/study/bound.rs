@@ -1,17 +1,17 @@
-//! What a search for the load line looks for, and how many trials it takes.
+//! The bound that a search for the load line looks for, and the number of trials that it takes.
 
 use super::{Goal, Study};
 use crate::queueing::load_line::{Bound, TrialLength, trials_most};
 use crate::trial::{Length, Settings};
 
-/// Operations that the first trial should have at least.
+/// Minimum number of operations that the first trial should have.
 const OPERATIONS_LEAST: f64 = 50.0;
-/// Trials that confirm a line, at least and at most, whatever `[repeat]` says: ten are what it takes to exclude that three in ten are lost.
+/// Minimum and maximum number of trials that confirm a line, whatever `[repeat]` says: ten are needed to exclude that three in ten are lost.
 const CONFIRMATIONS: (u32, u32) = (10, 30);
-/// Trials that the search of a rehearsal may take: about half a minute of the shortest ones.
+/// Maximum number of trials that the search of a rehearsal may take: about half a minute of the shortest ones.
 const REHEARSED_MOST: usize = 50;
 
-/// What is looked for in a case.
+/// Returns the bound that is searched for in a case.
 pub fn bound_of(study: &Study, goal: &Goal, settings: &Settings) -> Bound {
     let replay = settings.load.replay.map(|replay| replay.own_rate_per_s());
     let least = match settings.load.length {
@@ -43,12 +43,12 @@ pub fn bound_of(study: &Study, goal: &Goal, settings: &Settings) -> Bound {
     }
 }
 
-/// Trials that confirm a line.
+/// Returns the number of trials that confirm a line.
 pub fn confirmations(study: &Study) -> u32 {
     study.repeat.least.clamp(CONFIRMATIONS.0, CONFIRMATIONS.1)
 }
 
-/// Trials that a search takes, at least for a line, and at most.
+/// Returns the number of trials of a search: the minimum for a line, and the maximum.
 pub fn trials(study: &Study, goal: &Goal) -> (u64, u64) {
     let bound = bound_of(study, goal, &study.base);
     (bound.confirmations as u64 + 3, bound.trials_most as u64)

@@ -1,6 +1,6 @@
 //! The studies that come with loadline.
 //!
-//! Main table: [`BUNDLED`]. Invariant: each has the name of its directory under `studies/`. A new one is a
+//! Main table: [`BUNDLED`]. Invariant: each study has the name of its directory under `studies/`. A new one is a
 //! directory and a line here.
 
 use std::path::Path;
@@ -17,9 +17,9 @@ pub struct Bundled {
     pub name: &'static str,
     /// One line for `loadline list studies`.
     pub summary: &'static str,
-    /// The file.
+    /// The text of the study file.
     pub text: &'static str,
-    /// What the study repeats, on which hardware, with which deviations.
+    /// The description: what the study repeats, on which hardware, with which deviations.
     pub readme: &'static str,
 }
 
@@ -34,7 +34,7 @@ macro_rules! bundled {
     };
 }
 
-/// All of them, in the order of `loadline list studies`.
+/// All bundled studies, in the order of `loadline list studies`.
 pub static BUNDLED: &[Bundled] = bundled! {
     "qos-write": "which layout takes the most measurement rows; about a minute on SQLite",
     "qos-write-paper": "the same with all 297 cases of the 2015 thesis on MariaDB; many hours",
@@ -72,7 +72,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "settings-postgres": "the same for PostgreSQL; five minutes",
 };
 
-/// The name in messages and the text of a study: bundled, a file, or a directory with a `study.toml`.
+/// Returns the name for messages and the text of a study: bundled, a file, or a directory with a `study.toml`.
 ///
 /// # Errors
 /// When there is no such study or it cannot be read.

@@ -14,11 +14,11 @@ use crate::fault::fault;
 use crate::trial::{Case, Levels};
 use crate::written::place::{Errors, Place};
 
-/// More combinations than this are taken for a slip.
+/// Maximum number of combinations; more are taken for a mistake.
 const CASES_MAX: usize = 10_000;
 
-/// Makes all cases; without factors the base alone. Empty when there are too many, which is an error. Where the study says so, those that cannot be carried
-/// out here are told apart.
+/// Makes all cases; without factors the base alone. Empty if there are too many, which is an error. With
+/// `where_possible`, the cases that cannot be carried out here are returned separately.
 pub fn make_cases(
     unchecked: &Unchecked,
     names: &Names,
@@ -55,7 +55,7 @@ pub fn make_cases(
     (cases, left_out)
 }
 
-/// The case with this number, read like a digit of each factor from left to right; or that it is left out.
+/// Makes the case with this number, whose digits, one for each factor from left to right, select the levels; or returns that it is left out.
 fn make_case(
     unchecked: &Unchecked,
     number: usize,

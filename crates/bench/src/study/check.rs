@@ -1,7 +1,7 @@
-//! Finds what does not go together in the settings of a case.
+//! Finds settings of a case that cannot be combined.
 //!
 //! Main function: [`check`]. Invariant: settings without an error here can be carried out, as far as the file alone
-//! tells.
+//! decides.
 
 mod background;
 mod database;
@@ -28,8 +28,8 @@ use crate::workload::writing_statement;
 use crate::written::place::{Errors, Place};
 use crate::written::tree::{Content, Entry, Table};
 
-/// Checks the settings of a case against each other. `root` is the tree that they were read from. When nothing is wrong
-/// with the case so far, the parts that the case is made of are asked too.
+/// Checks the settings of a case against each other. `root` is the tree that they were read from. If nothing is wrong
+/// with the case so far, the parts that it is made of are checked too.
 pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Errors) {
     let mut rules = Rules { settings, root, names, errors };
     rules.database();
@@ -64,7 +64,7 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     }
 }
 
-/// Whether a sentence names a setting, and not one whose name ends as its own does.
+/// Returns whether a sentence names a setting, and not one whose name merely ends in the same way.
 fn is_named(sentence: &str, setting: &str) -> bool {
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '.';
     sentence.match_indices(setting).any(|(at, _)| !sentence[..at].ends_with(is_of_name))
@@ -78,8 +78,8 @@ struct Rules<'a> {
 }
 
 impl Rules<'_> {
-    /// The last place where one of these settings was written: the one that made the combination impossible. For
-    /// settings that nobody wrote it is their section, or the first line.
+    /// Returns the last place where one of these settings was written: the one that made the combination impossible. If
+    /// none was written, returns their section, or the first line.
     fn place(&self, settings: &[&str]) -> Place {
         let written = settings.iter().filter_map(|setting| self.root.find(setting)).map(|entry| entry.node.place).max();
         let section = || settings.iter().filter_map(|setting| self.root.get(setting.split('.').next()?)).next();
@@ -90,7 +90,7 @@ impl Rules<'_> {
         self.errors.push(self.place(settings), message);
     }
 
-    /// The text that a setting was given.
+    /// Returns the text of a setting.
     fn text_at(&self, setting: &str) -> Option<&str> {
         match &self.root.find(setting)?.node.content {
             Content::Text(text) => Some(text),
@@ -98,7 +98,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Whether a list is missing or written without items.
+    /// Returns whether a list is missing or has no items.
     fn is_empty(&self, setting: &str) -> bool {
         match self.root.find(setting).map(|entry| &entry.node.content) {
             None => true,
@@ -270,7 +270,7 @@ impl Rules<'_> {
         }
     }
 
-    /// What only `usertable` and YCSB's workloads have, and tables of somebody else.
+    /// Checks the settings that only `usertable` and YCSB's workloads have, and those for existing tables.
     fn ycsb(&mut self) {
         let Settings { database, record, workload, .. } = self.settings;
         let written = usertable_keys().map(|key| format!("record.{key}")).find(|key| self.root.find(key).is_some());
@@ -326,7 +326,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Schema changes need tables of loadline's own with records in them, and time.
+    /// Checks schema changes: they need loadline's own tables with records in them, and time.
     fn evolution(&mut self, evolve_s: f64) {
         let (workload, rows) = (&self.settings.workload, self.settings.record.rows);
         if matches!(workload.name.as_str(), "sql" | "connect") || rows == 0 {

@@ -1,4 +1,4 @@
-//! What chooses among tables and statements of a study's own: the design and the database of a case.
+//! The choice among a study's own tables and statements, by the design and the database of a case.
 //!
 //! Main type: [`Chosen`].
 
@@ -10,7 +10,7 @@ use crate::written::section::Section;
 use crate::written::tree::{Content, Node, Table};
 use crate::written::{Absent, Kind, Setting};
 
-/// The design that a table, or a statement, belongs to.
+/// The setting for the design that a table or a statement belongs to.
 pub(super) const DESIGN: Setting = Setting::new(
     "design",
     Kind::Text,
@@ -18,7 +18,7 @@ pub(super) const DESIGN: Setting = Setting::new(
     "The design that it is in: cases whose `workload.design` is another one do without it.",
 );
 
-/// The databases that a table, or a statement, is for.
+/// The setting for the databases that a table or a statement is for.
 pub(super) const DATABASES: Setting = Setting::new(
     "databases",
     Kind::Texts,
@@ -26,7 +26,7 @@ pub(super) const DATABASES: Setting = Setting::new(
     "The databases that it is for, as in `[\"mariadb\", \"mysql\"]`: cases on another `database.name` do without it.",
 );
 
-/// The design and the database of a case, which tables and statements are chosen by.
+/// The design and the database of a case, by which tables and statements are chosen.
 pub struct Chosen<'c> {
     design: Option<&'c str>,
     database: &'c str,
@@ -43,7 +43,7 @@ impl fmt::Display for Chosen<'_> {
 }
 
 impl<'c> Chosen<'c> {
-    /// What a tree says.
+    /// Reads the design and the database from a tree.
     pub fn of(root: &'c Table, names: &'c Names) -> Self {
         Chosen {
             design: text_at(root, "workload.design"),
@@ -52,7 +52,7 @@ impl<'c> Chosen<'c> {
         }
     }
 
-    /// Whether a table or a statement is for the case.
+    /// Returns whether a table or a statement is for the case.
     pub fn has(&self, section: &Section, errors: &mut Errors) -> bool {
         let design = section.text("design", errors);
         for Node { place, content } in section.list("databases", errors) {
@@ -68,7 +68,7 @@ impl<'c> Chosen<'c> {
     }
 }
 
-/// The text that a setting was given.
+/// Returns the text of a setting.
 pub(super) fn text_at<'t>(root: &'t Table, setting: &str) -> Option<&'t str> {
     match &root.find(setting)?.node.content {
         Content::Text(text) => Some(text),

@@ -1,4 +1,4 @@
-//! The table of `[[claims]]`: what a claim may say. Main: [`CLAIM`].
+//! The table of `[[claims]]`: the settings of a claim. Main: [`CLAIM`].
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::queueing::fit::model_names;
 use crate::written::schema::duration;
 use crate::written::{Absent, Form, Kind, Part, Setting, Span};
 
-/// What the source says.
+/// The settings of a claim.
 pub static CLAIM: Part = Part {
     name: "claims",
     help: "What the source says, as a ratio, a bound or a model; exactly one of the three. The report says reproduced, contradicted or undecided.",
@@ -37,7 +37,7 @@ pub static CLAIM: Part = Part {
 
 const NO_END: Absent = Absent::Means("exactly one of `between`, `above` and `below` must be given");
 
-/// `ratio` of a claim.
+/// The settings of a claim's `ratio`.
 pub(super) static RATIO: Part = Part {
     name: "claims.ratio",
     help: "A ratio between two sets of cases; cases are matched by the factors that are not named.",
@@ -57,7 +57,7 @@ pub(super) static RATIO: Part = Part {
     ],
 };
 
-/// `bound` of a claim.
+/// The settings of a claim's `bound`.
 pub(super) static BOUND: Part = Part {
     name: "claims.bound",
     help: "A range that the metric lies in, in the metric's unit; times can be written as durations.",
@@ -69,7 +69,7 @@ pub(super) static BOUND: Part = Part {
     ],
 };
 
-/// `model` of a claim.
+/// The settings of a claim's `model`.
 pub(super) static MODEL: Part = Part {
     name: "claims.model",
     help: "A queueing model, and whether it fits.",
@@ -103,6 +103,6 @@ static END: Form = Form {
     example: "1",
 };
 
-/// How a ratio is written.
+/// The form of a ratio, for messages.
 pub(super) const RATIO_FORM: &str = "write ratio = { of = { \"layout.name\" = \"star\" }, to = { \"layout.name\" = \"wide\" }, \
      between = [0.9, 1.1] }";

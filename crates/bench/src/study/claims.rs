@@ -1,4 +1,4 @@
-//! Reads `[[claims]]`: what the source says, in a form that can be checked.
+//! Reads `[[claims]]`: the claims of the study's source, in a form that can be checked.
 //!
 //! Main function: [`read_claims`]. Invariant: every level that a claim names is one of the study's, before `--set`
 //! and `--quick` or after them.
@@ -16,9 +16,9 @@ use crate::written::place::{Errors, Place};
 use crate::written::section::{Section, number_of};
 use crate::written::tree::{Content, Entry, Node, Table};
 
-/// What the levels of claims are checked against.
+/// The settings of the study, against which the levels of claims are checked.
 pub struct Cases<'a> {
-    /// The factors as the file has them.
+    /// The factors as written in the file.
     pub written: &'a [UncheckedFactor],
     /// The factors after `--set` and `--quick`.
     pub factors: &'a [UncheckedFactor],
@@ -30,13 +30,13 @@ pub struct Cases<'a> {
 enum Level {
     /// A level of a factor.
     Varied(serde_json::Value),
-    /// True of every case.
+    /// The value that every case has.
     Fixed(serde_json::Value),
     /// A level of the file that `--set` or `--quick` left out; no case has it.
     LeftOut(serde_json::Value),
 }
 
-/// Reads all claims; empty when there are none.
+/// Reads all claims; empty if there are none.
 pub fn read_claims(root: &Table, cases: &Cases, errors: &mut Errors) -> Vec<Claim> {
     let top = root.get("claims").map(|entry| &entry.node);
     match top.map(|node| &node.content) {
@@ -75,7 +75,7 @@ fn read_claim(node: &Node, cases: &Cases, errors: &mut Errors) -> Option<Claim> 
     Some(Claim { says: says?, metric: metric?, ratio, bound, model: None })
 }
 
-/// A range of the metric itself; times can be written as durations.
+/// Reads a range of the metric itself; times can be written as durations.
 fn read_bound(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<ClaimedBound> {
     let section = Section::of_node(&entry.node, BOUND.name, &BOUND, errors)?;
     let of = resolved(&[&read_levels(&section, "of", cases, errors)]).into_iter().next()?;
@@ -109,7 +109,7 @@ fn read_model_claim(section: &Section, entry: &Entry, cases: &Cases, errors: &mu
     })
 }
 
-/// Levels of a claim as cases have them. One that is left out of the study keeps all of them, so that no case has them.
+/// Returns the levels of a claim as cases have them. If a level was left out of the study, all levels of the claim are kept, so that they match no case.
 fn resolved(sides: &[&[(String, Level)]]) -> Vec<Levels> {
     let keep_fixed = sides.iter().flat_map(|side| side.iter()).any(|(_, level)| matches!(level, Level::LeftOut(_)));
     let value = |level: &Level| match level {
@@ -144,7 +144,7 @@ fn read_ratio(entry: &Entry, cases: &Cases, errors: &mut Errors) -> Option<Claim
     Some(ratio)
 }
 
-/// The range of a ratio, or of a bound, whose ends may be durations.
+/// Reads the range of a ratio, or of a bound, whose ends may be durations.
 fn read_range(section: &Section, place: Place, errors: &mut Errors) -> Option<(f64, Option<f64>)> {
     let given: Vec<&str> = ["between", "above", "below"].into_iter().filter(|key| section.get(key).is_some()).collect();
     let name = section.name;
@@ -173,7 +173,7 @@ fn read_range(section: &Section, place: Place, errors: &mut Errors) -> Option<(f
     }
 }
 
-/// An end of a range; of a bound it can be a duration.
+/// Reads an end of a range; that of a bound can be a duration.
 fn read_end(section: &Section, key: &str, least: f64, errors: &mut Errors) -> Option<f64> {
     let is_duration = matches!(section.get(key)?.node.content, Content::Text(_));
     match section.name == BOUND.name {
@@ -197,7 +197,7 @@ fn read_levels(ratio: &Section, key: &str, cases: &Cases, errors: &mut Errors) -
         .collect()
 }
 
-/// Unquoted dots in settings make tables, which are joined again.
+/// Collects dotted settings: unquoted dots make tables, which are joined again.
 fn flatten<'a>(prefix: &str, table: &'a Table, out: &mut Vec<(String, &'a Entry)>) {
     for entry in &table.entries {
         let setting = format!("{prefix}{}", entry.key);

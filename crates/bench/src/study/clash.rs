@@ -1,6 +1,6 @@
-//! What the checks of single sections find.
+//! The result of the checks of single sections.
 
 use crate::fault::Fault;
 
-/// Settings that do not go together, and why.
+/// Settings that cannot be combined, and the reason.
 pub type Clash = (&'static [&'static str], Fault);

@@ -1,14 +1,14 @@
-//! What the tables of a trial hold before it, by which trials and runs know whether tables that are there can serve them.
+//! The content of a trial's tables before it, which tells trials and runs whether existing tables can serve them.
 //!
-//! Main function: [`content_of`]. Invariant: tables with equal content serve each other.
+//! Main function: [`content_of`]. Invariant: tables with equal content can serve each other's trials.
 
 use crate::trial::Settings;
 use crate::workload::{self, Work};
 
-/// What tables of these settings hold before a trial, and their shape: a layout may add an index for what a case asks.
+/// Returns the content and the shape of tables with these settings before a trial: a layout may add an index for a case's queries.
 ///
 /// # Errors
-/// When settings have no text.
+/// When the settings cannot be written as text.
 pub fn content_of(settings: &Settings, work: &Work) -> Result<String, serde_json::Error> {
     let tables: Vec<_> = work.programs().iter().map(|program| &program.tables).collect();
     let tables = match tables[..] {
@@ -22,15 +22,15 @@ pub fn content_of(settings: &Settings, work: &Work) -> Result<String, serde_json
     }
 }
 
-/// Whether the database is to look at the content before trials: plans of queries depend on what it knows.
+/// Returns whether the database analyses the content before trials: query plans depend on its statistics.
 pub fn is_analysed(settings: &Settings) -> bool {
     matches!(settings.workload.name.as_str(), "query" | "recent")
 }
 
-/// Fewer records than this are filled in faster than servers are stopped and started.
+/// Minimum number of records for which tables are kept: fewer are filled in faster than servers are stopped and started.
 const KEPT_ROWS_MIN: u64 = 100_000;
 
-/// Whether filled tables of these settings are kept for later runs: trials with them only read, they are large, and the database is loadline's own.
+/// Returns whether filled tables of these settings are kept for later runs: trials only read them, they are large, and the database is loadline's own.
 pub fn is_kept(settings: &Settings) -> bool {
     let database = &settings.database;
     // The page cache of kept data counts as that of whoever put it there, and not within the server's limit.

@@ -19,7 +19,7 @@ use crate::written::{Absent, Form, Kind, Part, Setting, Span};
 
 const PRIVATE: &str = "a private server";
 
-/// The least and the most memory of a server.
+/// Minimum and maximum memory of a server, in bytes.
 const MEMORY_LEAST: u64 = 32 << 20;
 const MEMORY_MOST: u64 = 1 << 44;
 
@@ -137,10 +137,10 @@ fn database_names() -> Vec<&'static str> {
     crate::database::REGISTRY.iter().map(|entry| entry.name).collect()
 }
 
-/// The settings of the section.
+/// Reads the section.
 pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> DatabaseSettings {
     let section = Section::open(root, &DATABASE, errors);
-    // Leaving it out and saying `none` are the same case.
+    // Leaving it out and writing `none` are the same case.
     let encryption: Option<String> = section.find("encryption", errors).filter(|name| name != "none");
     let tls: Option<String> = section.find("tls", errors).filter(|name| name != "none");
     let mut settings = DatabaseSettings {
@@ -163,7 +163,7 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
     settings
 }
 
-/// Adds the settings that give the level that is asked for. A database that has none is refused elsewhere, where others are named.
+/// Adds the settings that give the requested level. A database that has none is refused elsewhere, with the names of others.
 fn give_level(settings: &mut DatabaseSettings, section: &Section, errors: &mut Errors) {
     let level = settings.durability.as_deref().and_then(Level::of_name);
     let given = crate::database::find(&settings.name).zip(level).and_then(|(entry, level)| entry.settings_for(level));
@@ -184,14 +184,14 @@ fn give_level(settings: &mut DatabaseSettings, section: &Section, errors: &mut E
     }
 }
 
-/// How long trials wait for the database, which is no setting of a case.
+/// Reads how long trials wait for the database, which is not a setting of a case.
 pub fn read_patience(root: &Table, errors: &mut Errors) -> Patience {
-    // What else is wrong with the section was said when it was read for the cases.
+    // Other faults of the section were reported when it was read for the cases.
     let section = Section::open(root, &DATABASE, &mut Errors::default());
     Patience(section.read("statement_timeout", errors))
 }
 
-/// The server's own settings, as text. Unquoted dots in names make tables, which are joined again.
+/// Reads the server's own settings, as text. Unquoted dots in names make tables, which are joined again.
 fn read_config(section: &Section, errors: &mut Errors) -> BTreeMap<String, String> {
     fn collect(prefix: &str, table: &Table, out: &mut BTreeMap<String, String>, errors: &mut Errors) {
         for entry in &table.entries {

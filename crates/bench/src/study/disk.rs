@@ -1,7 +1,7 @@
 //! `[disk]`: a writer beside the load that writes to the disk as fast as it can.
 //!
-//! Main: [`DISK`] and [`read_disk`]. Invariant: without the section there is no such writer. `block = "none"` has the other settings and
-//! writes nothing, so that it can be a level beside theirs: what the load does undisturbed.
+//! Main: [`DISK`] and [`read_disk`]. Invariant: without the section there is no such writer. `block = "none"` keeps the
+//! other settings and writes nothing, so that it can be a level for comparison: the undisturbed load.
 
 use crate::fault::fault;
 use crate::trial::{DiskSettings, DiskSync, Settings};
@@ -51,7 +51,7 @@ fn disk(settings: &Settings) -> Option<&DiskSettings> {
     settings.disk.as_ref()
 }
 
-/// The settings of the section; none where it is not written.
+/// Reads the section; `None` if it is not written.
 pub fn read_disk(root: &Table, errors: &mut Errors) -> Option<DiskSettings> {
     root.get("disk")?;
     let section = Section::open(root, &DISK, errors);

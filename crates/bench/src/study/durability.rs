@@ -38,7 +38,7 @@ pub(super) static DURABILITY: Part = Part {
     ],
 };
 
-/// Reads `[durability]`; none where there is no such table.
+/// Reads `[durability]`; `None` if there is no such table.
 pub(super) fn read_durability(root: &Table, errors: &mut Errors) -> Option<DurabilityPlan> {
     root.get(DURABILITY.name)?;
     let section = Section::open(root, &DURABILITY, errors);

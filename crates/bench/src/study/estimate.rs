@@ -1,7 +1,7 @@
-//! How long a study takes, before it is run.
+//! Estimates how long a study takes before it is run.
 //!
-//! Main function: [`estimate`]. Invariant: the trials of the first rounds are gone through in the order of the plan, as a run goes through them, so that tables that
-//! serve several trials, and servers that stay, count once.
+//! Main function: [`estimate`]. Invariant: the trials of the first rounds are processed in the order of the plan, as in
+//! a run, so that tables that serve several trials, and servers that stay, count once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,16 @@ use super::{Study, bound};
 use crate::trial::{DatabaseSettings, Length, LoadSettings, Settings};
 use crate::workload::{Work, keeps_records};
 
-/// Guessed: operations per second of all clients together, when a trial is as long as its operations take.
+/// Guess: operations per second of all clients together, for trials that last as long as their operations take.
 pub const GUESSED_OPERATIONS_PER_S: f64 = 1000.0;
-/// Guessed: what looking at a record costs, as a share of writing it.
+/// Guess: the cost of looking at a record, as a share of the cost of writing it.
 const LOOK_SHARE: f64 = 0.1;
-/// Guessed: what a trial does around its load, in seconds.
+/// Guess: the time that a trial takes besides its load, in seconds.
 const AROUND_S: f64 = 0.2;
-/// Rounds that are gone through: those behind them are as long as the last of these.
+/// Number of rounds that are simulated: each later round is taken to be as long as the last of these.
 const ROUNDS_GONE_THROUGH: u64 = 3;
 
-/// What is known before a study is run.
+/// The knowledge available before a study is run.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     /// How long things took on this machine.
@@ -36,60 +36,60 @@ pub struct Known {
     pub filled: BTreeSet<String>,
 }
 
-/// How long a study takes, roughly.
+/// An estimate of how long a study takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Trials at least and at most, the extra first ones included.
+    /// Minimum and maximum number of trials, the extra first ones included.
     pub trials: (u64, u64),
-    /// Seconds at least and at most.
+    /// Minimum and maximum duration, in seconds.
     pub elapsed_s: (f64, f64),
-    /// Whether a length in operations had to be guessed as time.
+    /// Whether the duration of a length given in operations had to be guessed.
     pub is_guess: bool,
-    /// Of that, filling tables.
+    /// The part of the time that filling tables takes.
     pub filling: Part,
-    /// Of that, starting servers.
+    /// The part of the time that starting servers takes.
     pub starts: Part,
-    /// Records per second of 61 columns that a guess of filling begins with.
+    /// Records of 61 columns per second from which a guess of the filling time starts.
     pub guessed_records_per_s: f64,
 }
 
 /// A part of the time that a study takes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Part {
-    /// Seconds at least.
+    /// Minimum, in seconds.
     pub least_s: f64,
-    /// Seconds at most.
+    /// Maximum, in seconds.
     pub most_s: f64,
-    /// What it stands on; none where nothing of it is to be done.
+    /// The basis of the figures; `None` if this part takes no time.
     pub basis: Option<Basis>,
 }
 
-/// What a case costs.
+/// The costs of a case.
 struct Costs {
-    /// Its trials, each.
+    /// Duration of one trial, in seconds.
     trial_s: f64,
     filling_s: f64,
     filling_on: Option<Basis>,
     start_s: f64,
     start_on: Option<Basis>,
-    /// What is set up for it: cases with the same number share it.
+    /// Number of the setup that the case needs: cases with the same number share it.
     stage: usize,
-    /// What its tables hold; none where it has none that could serve another.
+    /// Number of the content of the case's tables; `None` if it has none that could serve another case.
     content: Option<usize>,
-    /// Whether a trial leaves them as they were.
+    /// Whether a trial leaves the tables as they were.
     leaves_tables: bool,
-    /// Whether they are kept when their server is left.
+    /// Whether the tables are kept when another server takes the place of theirs.
     is_kept: bool,
 }
 
-/// What a round costs besides its trials.
+/// The costs of a round besides its trials, in seconds.
 #[derive(Clone, Copy, Default)]
 struct Besides {
     filling_s: f64,
     starts_s: f64,
 }
 
-/// Estimates trials and time.
+/// Estimates the number of trials and the duration of a study.
 pub fn estimate(study: &Study, known: &Known) -> Estimate {
     let extra = u64::from(first_counted_round(study));
     let rounds = match &study.goal {
@@ -127,7 +127,7 @@ pub fn estimate(study: &Study, known: &Known) -> Estimate {
     }
 }
 
-/// What each case costs, by its id.
+/// Returns the costs of each case, by its id.
 fn costs<'s>(study: &'s Study, known: &Known) -> BTreeMap<&'s str, Costs> {
     let (mut stages, mut contents) = (Vec::new(), Vec::new());
     let mut costs = BTreeMap::new();
@@ -156,7 +156,7 @@ fn costs<'s>(study: &'s Study, known: &Known) -> BTreeMap<&'s str, Costs> {
     costs
 }
 
-/// The place of something in a list, to whose end it goes if it is not there.
+/// Returns the place of a value in a list; appends the value if it is not there.
 fn place_of<T: PartialEq>(list: &mut Vec<T>, wanted: T) -> usize {
     list.iter().position(|known| *known == wanted).unwrap_or_else(|| {
         list.push(wanted);
@@ -164,7 +164,7 @@ fn place_of<T: PartialEq>(list: &mut Vec<T>, wanted: T) -> usize {
     })
 }
 
-/// Goes through so many rounds as a run does.
+/// Simulates the first `rounds` rounds as a run carries them out, and returns the costs of each besides its trials.
 fn go_through(study: &Study, known: &Known, costs: &BTreeMap<&str, Costs>, rounds: u64) -> Vec<Besides> {
     let mut kept: BTreeSet<usize> = study
         .cases
@@ -194,13 +194,13 @@ fn go_through(study: &Study, known: &Known, costs: &BTreeMap<&str, Costs>, round
     gone_through
 }
 
-/// Whether tables are filled for a case. What a recorder stands in front of begins empty.
+/// Returns whether tables are filled for a case. The tables behind a recorder begin empty.
 fn has_tables(settings: &Settings) -> bool {
     let is_filled = settings.record.rows > 0 || settings.tables.iter().any(|table| table.rows > 0);
     is_filled && !settings.record.existing && settings.recorded().is_none()
 }
 
-/// What the tables of a case hold, and in which engine.
+/// Returns what the tables of a case hold, and in which engine.
 fn content(settings: &Settings) -> Option<(DatabaseSettings, String)> {
     let work = Work::new(settings).ok()?;
     let database = DatabaseSettings { socket: None, ..settings.database.clone() };
@@ -212,7 +212,7 @@ fn trial_s(settings: &Settings, known: &Known) -> f64 {
     around_s + settings.load.warmup_s + measured_s(settings, known)
 }
 
-/// How long the measured phase of a trial takes.
+/// Returns how long the measured phase of a trial takes, in seconds.
 fn measured_s(settings: &Settings, known: &Known) -> f64 {
     let load = &settings.load;
     if let Length::Seconds(seconds) = load.length {
@@ -226,7 +226,7 @@ fn measured_s(settings: &Settings, known: &Known) -> f64 {
     load.at_most_s.map_or(lasts_s, |most_s| lasts_s.min(most_s))
 }
 
-/// How long the operations of a case took here.
+/// Returns how long the operations of a case took on this machine, in seconds; `None` if that was not measured.
 fn measured_operations_s(settings: &Settings, known: &Known) -> Option<f64> {
     known.paces.lasts_s(&Subject::operations(settings)?, operations_of(settings)?)
 }
@@ -234,18 +234,18 @@ fn measured_operations_s(settings: &Settings, known: &Known) -> Option<f64> {
 fn guessed_operation_s(settings: &Settings) -> f64 {
     let Settings { record, workload, .. } = settings;
     let record_s = rates::record_s(&Filling::of(&settings.database, &settings.layout, record));
-    // A query looks at all records, unless an index finds those asked for.
+    // A query looks at all records, unless an index finds the ones asked for.
     let asks_all = ["query", "recent"].contains(&workload.name.as_str()) && settings.layout.indexes.is_empty();
     let read_s = if asks_all { record.rows as f64 * LOOK_SHARE * record_s } else { 0.0 };
     1.0 / GUESSED_OPERATIONS_PER_S + f64::from(workload.batch) * record_s + read_s
 }
 
-/// How long a replay takes.
+/// Returns how long a replay takes, in seconds.
 fn replayed_s(load: &LoadSettings) -> f64 {
     load.replay.map_or(0.0, |replay| replay.least_s.unwrap_or_else(|| replay.lasts_s(load.rate_per_s)))
 }
 
-/// How long filling the tables of a case takes, the layout's and the study's own, and what that stands on.
+/// Returns how long filling the tables of a case takes (the layout's and the study's own), in seconds, and the basis of that figure.
 fn fill_s(settings: &Settings, known: &Known) -> (f64, Option<Basis>) {
     let Settings { database, layout, record, tables, .. } = settings;
     let (mut sum_s, mut on) = (0.0, None);
@@ -276,7 +276,7 @@ mod tests {
     use super::*;
     use crate::trial::{Case, ColumnFill, Fill, Levels, TableSettings};
 
-    /// A study of three sizes on a database, two rounds of which its cases have at least, and four at most.
+    /// A study of three sizes on one database, with two rounds at least and four at most.
     fn of_sizes(database: &str, workload: &str, rows: [u64; 3]) -> Study {
         let mut study = study(3);
         for (case, rows) in study.cases.iter_mut().zip(rows) {
@@ -290,7 +290,7 @@ mod tests {
         study
     }
 
-    /// What is known where filling a million records takes as many seconds, as is measured here.
+    /// The knowledge on a machine where filling was measured at a million records per second.
     fn measured(study: &Study) -> Known {
         let mut paces = Paces::default();
         paces.add(Pace { subject: Subject::filling(&study.cases[0].settings), amount: 1_000, lasted_s: 1e-3 });
@@ -307,7 +307,7 @@ mod tests {
         let several = of_sizes("sqlite", "update", [million, 2 * million, 3 * million]);
         let filling = estimate(&several, &measured(&several)).filling;
         assert_eq!(filling.basis, Some(Basis::Measured));
-        // A round that begins with what the last one ended with fills one less.
+        // A round that begins with the content that the last one ended with fills one table less.
         assert!((2.0 * 3.0 + 3.0..=12.0).contains(&filling.least_s), "{filling:?}");
         let one = of_sizes("sqlite", "update", [million; 3]);
         let filling = estimate(&one, &measured(&one)).filling;

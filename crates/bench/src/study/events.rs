@@ -1,6 +1,6 @@
-//! `[[events]]`: what happens to the server while it is measured.
+//! `[[events]]`: disturbances of the server during the measurement.
 //!
-//! Main: [`EVENT`] and [`read_events`]. Invariant: events that were read are in the order of their times, and none begins before the one in front of it is over.
+//! Main: [`EVENT`] and [`read_events`]. Invariant: events that were read are in the order of their times, and none begins before the previous one is over.
 
 use crate::fault::{Fault, fault};
 use crate::trial::{CutKeeps, EventKind, EventSettings, Length, Settings};
@@ -41,10 +41,10 @@ pub(super) static EVENT: Part = Part {
     ],
 };
 
-/// Events of a trial, at most.
+/// Maximum number of events of a trial.
 pub const EVENTS_MOST: usize = 16;
 
-/// The events of the study, in the order of their times.
+/// Reads the events of the study, in the order of their times.
 pub(super) fn read_events(root: &Table, errors: &mut Errors) -> Vec<EventSettings> {
     let Some(entry) = root.get(EVENT.name) else { return Vec::new() };
     let Content::List(items) = &entry.node.content else {
@@ -94,12 +94,12 @@ pub(super) fn read_events(root: &Table, errors: &mut Errors) -> Vec<EventSetting
     events
 }
 
-/// Whether one of them cuts the power, so that the server's data must be on a disk of ours.
+/// Returns whether an event cuts the power, so that the server's data must be on a disk of loadline's own.
 pub fn cuts_power(events: &[EventSettings]) -> bool {
     events.iter().any(|event| event.what == EventKind::CutPower)
 }
 
-/// What does not go together with events; none where nothing is wrong.
+/// Returns what cannot be combined with events; `None` if nothing is wrong.
 pub(super) fn clash_of_events(settings: &Settings, has_private_server: bool) -> Option<Fault> {
     let last = settings.events.last()?;
     let with = |what: &str, remedy: &str| Some(fault!("there are [[events]] and {what}"; "{remedy}"));

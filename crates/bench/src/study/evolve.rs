@@ -1,4 +1,4 @@
-//! Reads what `[workload]` says of changes of the schema beside a load, and which of it goes together.
+//! Reads the settings of `[workload]` for schema changes during a load, and checks which can be combined.
 //!
 //! Main functions: [`read_evolve`] and [`check_evolve`]. Invariant: an algorithm that the database does not have is refused, never
 //! ignored.
@@ -12,7 +12,7 @@ use crate::written::section::Section;
 /// Layouts whose fields are columns of a table.
 const WITH_COLUMNS: [&str; 3] = ["wide", "star", "star-hot"];
 
-/// The settings, without how often the schema changes.
+/// Reads these settings, except how often the schema changes.
 pub fn read_evolve(section: &Section<'_>, errors: &mut Errors) -> EvolveSettings {
     let algorithm: Option<String> = section.find("evolve_algorithm", errors);
     EvolveSettings {
@@ -22,7 +22,7 @@ pub fn read_evolve(section: &Section<'_>, errors: &mut Errors) -> EvolveSettings
     }
 }
 
-/// What does not go together.
+/// Returns the settings that cannot be combined.
 pub fn check_evolve(settings: &Settings) -> Vec<Clash> {
     let evolve = &settings.workload.evolve;
     let mut found: Vec<Clash> = Vec::new();

@@ -1,6 +1,6 @@
 //! Reads the columns of a custom record, the statements of the workload `sql` and the shares of the workload `mix`.
 //!
-//! Main functions: [`read_columns`], [`read_statements`], [`read_mix`]. Invariant: a column that was read can hold what fills it.
+//! Main functions: [`read_columns`], [`read_statements`], [`read_mix`]. Invariant: a column that was read can hold the values that fill it.
 
 mod form;
 
@@ -123,10 +123,10 @@ fn mixed(settings: &Settings, part: &str) -> Option<Json> {
     settings.workload.mix.get(part).map(|share| (*share).into())
 }
 
-/// Columns that layouts add themselves.
+/// Names of columns that layouts add themselves.
 const RESERVED_COLUMNS: &[&str] = &["record_id", "measurement"];
 
-/// The columns under a key of `[record]`; empty when it is missing.
+/// Reads the columns under a key of `[record]`; empty if it is missing.
 pub fn read_columns(record: &Section, key: &str, part: &'static Part, errors: &mut Errors) -> Vec<CustomColumn> {
     record.list(key, errors).iter().filter_map(|node| read_column(node, part, errors)).collect()
 }
@@ -170,8 +170,8 @@ fn read_column(node: &Node, part: &'static Part, errors: &mut Errors) -> Option<
     Some(CustomColumn { name: column?.to_owned(), kind: kind?.to_owned(), fill: fill?, hot })
 }
 
-/// The statements of `[workload]`; empty when there are none. Those that are for writing alone are left out without it, and those of other designs and
-/// databases always.
+/// Reads the statements of `[workload]`; empty if there are none. Statements with `with_writes` are left out unless
+/// `is_writing`, and those of other designs and databases always.
 pub fn read_statements(
     workload: &Section,
     is_writing: bool,
@@ -208,7 +208,7 @@ pub fn read_statements(
     statements
 }
 
-/// What a statement is called in results, where it has a name.
+/// Reads the name of a statement in results, if it has one.
 fn read_name(section: &Section, errors: &mut Errors) -> Option<String> {
     let (name, entry) = (section.text("name", errors)?, section.get("name")?);
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_. ".contains(letter);
@@ -226,9 +226,9 @@ fn read_name(section: &Section, errors: &mut Errors) -> Option<String> {
 /// A statement that was read.
 struct Read {
     statement: SqlStatement,
-    /// Whether it is for writing alone.
+    /// Whether the statement is left out unless `workload.writes` is true.
     with_writes: bool,
-    /// Whether it is for the design and the database of the case.
+    /// Whether the statement is for the design and the database of the case.
     is_chosen: bool,
 }
 
@@ -260,7 +260,7 @@ fn read_statement(node: &Node, chosen: &Chosen<'_>, errors: &mut Errors) -> Opti
     read(SqlStatement { name: called, sql, weight, params, allow_empty, rows, then: parts.collect() })
 }
 
-/// One statement, alone or of a transaction.
+/// Reads one statement, which stands alone or in a transaction.
 fn read_part(section: &Section, name: &str, errors: &mut Errors) -> Option<SqlPart> {
     if section.get("sql").is_none() {
         errors.push(section.place, fault!("a statement of {name} has no sql"; "write {{ sql = \"SELECT ...\" }}"));
@@ -287,14 +287,14 @@ fn read_part(section: &Section, name: &str, errors: &mut Errors) -> Option<SqlPa
     Some(SqlPart { sql: sql?.to_owned(), params, allow_empty, rows })
 }
 
-/// The shares of `workload.mix`, by name of the workload; empty when there are none.
+/// Reads the shares of `workload.mix`, by name of the workload; empty if there are none.
 pub fn read_mix(workload: &Section, errors: &mut Errors) -> BTreeMap<String, f64> {
     let section = workload.part("mix", errors);
     let mut share = |name: &str| Some((name.to_owned(), section?.find(name, errors)?));
     MIX.keys().filter_map(&mut share).collect()
 }
 
-/// Whether a column of this kind can hold what the fill makes.
+/// Checks that a column of this kind can hold the values of the fill.
 fn fits(kind: &str, fill: &Fill) -> Result<(), String> {
     if let Fill::Weighted(choices) = fill {
         return choices.iter().try_for_each(|(fill, _)| fits(kind, fill));

@@ -1,6 +1,6 @@
-//! `[freshness]`: who reads the events that the workload `freshness` writes.
+//! `[freshness]`: the readers of the events that the workload `freshness` writes.
 //!
-//! Main: [`FRESHNESS`], [`read_freshness`] and [`check_freshness`]. Invariant: the workload `freshness` always has readers, others never.
+//! Main: [`FRESHNESS`], [`read_freshness`] and [`check_freshness`]. Invariant: the workload `freshness` always has readers, other workloads never.
 
 use super::clash::Clash;
 use crate::fault::fault;
@@ -101,14 +101,14 @@ fn freshness(settings: &Settings) -> Option<&FreshnessSettings> {
     settings.freshness.as_ref()
 }
 
-/// The settings of the section; those of the workload `freshness` without one.
+/// Reads the section; without one, returns the defaults for the workload `freshness` and `None` for others.
 pub fn read_freshness(root: &Table, workload: &str, errors: &mut Errors) -> Option<FreshnessSettings> {
     if root.get("freshness").is_none() && workload != "freshness" {
         return None;
     }
     let section = Section::open(root, &FRESHNESS, errors);
     let path = section.read("path", errors);
-    // A way of its own, so that a study can set it beside the others; `poll` may say it too.
+    // `notify` is also a path, so that a study can compare it with the other paths; `poll` may say it too.
     let usual = if path == EventPath::Notify { Poll::Notify } else { Poll::Key };
     Some(FreshnessSettings {
         path,
@@ -122,12 +122,12 @@ pub fn read_freshness(root: &Table, workload: &str, errors: &mut Errors) -> Opti
         window: section.read("window", errors),
         results: section.read("results", errors),
         tolerated: section.read("tolerated", errors),
-        // Leaving it out and saying `none` are the same case.
+        // Leaving it out and writing `none` are the same case.
         tls: section.find("tls", errors).filter(|name: &String| name != "none"),
     })
 }
 
-/// What does not go together with `[freshness]`: the settings concerned, and a sentence.
+/// Returns the settings that cannot be combined with `[freshness]`, each with a sentence.
 pub fn check_freshness(settings: &Settings, root: &Table) -> Vec<Clash> {
     let Some(freshness) = &settings.freshness else { return Vec::new() };
     let name = settings.workload.name.as_str();

@@ -1,4 +1,4 @@
-//! The trials of a search for the load line: one search per case, whose arrival rates are chosen from the trials so far.
+//! The trials of a search for the load line: one search per case, which chooses arrival rates by the trials so far.
 //!
 //! Main functions: [`open_round`] and [`unfold`]. Invariant: the next trials are a pure function of the study and of the
 //! measurements so far, so that an interrupted search continues as if it had never stopped.
@@ -17,15 +17,15 @@ use crate::units::NS_PER_S;
 
 /// The setting that the search chooses.
 const RATE: &str = "load.rate";
-/// CPUs that other processes may keep busy during a trial, where less than [`IDLE_LEAST`] of the machine is idle besides.
+/// CPUs that other processes may keep busy during a trial if less than [`IDLE_LEAST`] of the machine is idle.
 const OTHERS_MOST: f64 = 0.25;
 const IDLE_LEAST: f64 = 0.5;
-/// Share of its operations from which on a load may have been carried.
+/// Share of the scheduled operations from which on a load counts as carried.
 const CARRIED_LEAST: f64 = 0.95;
-/// Share of a CPU from which on a load thread was the limit.
+/// Share of a CPU from which on a load thread counts as the limit.
 const SATURATED_SHARE: f64 = 0.85;
 
-/// The case that a search is made for: without its arrival rate.
+/// Returns the case that a search is made for: the case without its arrival rate.
 pub fn base_of(case: &Case) -> Case {
     let mut levels = case.levels.clone();
     levels.remove(RATE);
@@ -34,13 +34,13 @@ pub fn base_of(case: &Case) -> Case {
     Case::new(levels, settings)
 }
 
-/// All cases that searches are made for, in the study's order.
+/// Returns all cases that searches are made for, in the study's order.
 pub fn base_cases(study: &Study) -> Vec<Case> {
     let mut known = HashSet::new();
     study.cases.iter().map(base_of).filter(|base| known.insert(base.id.clone())).collect()
 }
 
-/// The trials of each search, by the id of the case that it is made for. A case's base is computed once, however many trials it has.
+/// Groups the trials of each search by the id of the case that it is made for. The base of a case is computed once, however many trials it has.
 pub fn by_base<'m>(measurements: impl IntoIterator<Item = &'m Measurement>) -> HashMap<String, Vec<&'m Measurement>> {
     let mut bases: HashMap<&str, String> = HashMap::new();
     let mut found: HashMap<String, Vec<&Measurement>> = HashMap::new();
@@ -55,22 +55,22 @@ pub fn by_base<'m>(measurements: impl IntoIterator<Item = &'m Measurement>) -> H
     found
 }
 
-/// Whether all was served as it should be in an invalid trial, so that what is wrong with it is how the load was driven.
+/// Returns whether an invalid trial served everything correctly, so that its fault is how the load was driven.
 fn is_not_driven(measurement: &Measurement) -> bool {
     let is_full = measurement.operations.values().all(|operation| operation.empty == 0);
     let is_served = measurement.completed() > 0 && measurement.failed() == 0 && is_full;
     !measurement.is_valid() && is_served && measurement.errors.is_empty()
 }
 
-/// Those trials of a case that were not driven as they should be and that the search repeated well: they say nothing against the
-/// run's result. Always none for a study without a goal.
+/// Returns the trials of a case in which only the driving of the load was faulty and that the search repeated
+/// successfully: they do not speak against the run's result. Always empty for a study without a goal.
 pub fn repeated<'m>(study: &Study, trials: &[&'m Measurement]) -> Vec<&'m Measurement> {
     let is_repeated = study.goal.is_some() && trials.iter().any(|trial| trial.is_valid());
     let excused = |trial: &&&Measurement| is_repeated && is_not_driven(trial) && trial.abandoned() == 0;
     trials.iter().filter(excused).copied().collect()
 }
 
-/// The trials of a search so far, in the order of their rounds. All of them are of one base.
+/// Returns the trials of a search so far, in the order of their rounds. All of them must have the same base.
 pub fn probes(goal: &Goal, own: &[&Measurement]) -> Vec<Probe> {
     let mut own = own.to_vec();
     own.sort_by_key(|measurement| (measurement.trial.round, measurement.sequence));
@@ -97,13 +97,13 @@ fn probe(goal: &Goal, measurement: &Measurement) -> Option<Probe> {
     Some(Probe { rate_per_s, seconds: measurement.measured_s, outcome, disturbed })
 }
 
-/// Whether a trial of a search was disturbed, so that it speaks for its rate and never against it.
+/// Returns whether a trial of a search was disturbed, so that it can count for its rate and never against it.
 pub fn is_disturbed(goal: &Goal, measurement: &Measurement) -> bool {
     disturbance(goal, measurement).is_some()
 }
 
-/// What made response times longer than the database did, unless it does not explain what was lost. Whatever delays the sending of an operation can
-/// only delay its end, and both are counted from when it was due.
+/// Returns what lengthened response times besides the database, unless it does not explain what was lost. Whatever
+/// delays the sending of an operation can only delay its end, and both are counted from when it was due.
 fn disturbance(goal: &Goal, measurement: &Measurement) -> Option<Disturbance> {
     if measurement.is_late_beside(goal.quantile, goal.below_s) {
         return Some(Disturbance::Client);
@@ -111,7 +111,7 @@ fn disturbance(goal: &Goal, measurement: &Measurement) -> Option<Disturbance> {
     taken(measurement, goal.quantile).filter(|_| !is_lost_anyway(measurement))
 }
 
-/// What took CPU time that client and server may have needed, where this quantile is asked about.
+/// Returns what took CPU time that client and server may have needed, for a search that asks about this quantile.
 fn taken(measurement: &Measurement, quantile: f64) -> Option<Disturbance> {
     let resources = measurement.resources.as_ref()?;
     let is_full = resources.mean.idle + resources.mean.iowait < IDLE_LEAST;
@@ -121,25 +121,25 @@ fn taken(measurement: &Measurement, quantile: f64) -> Option<Disturbance> {
     }
 }
 
-/// Whether the database fell so far behind that it would have done so with what others took: all of it may have been taken from the one CPU
-/// that was its limit, so that it would have carried at most as many times more.
+/// Returns whether the database fell so far behind that it would have done so even with the CPU time that others took. All of that time may have been
+/// taken from the one CPU that was its limit; with it, the database would have carried at most proportionally more.
 fn is_lost_anyway(measurement: &Measurement) -> bool {
     let Some((resources, cpus)) = measurement.resources.as_ref().and_then(|used| Some((used, used.cpus?))) else {
         return false;
     };
     let taken_cpus = resources.mean.stolen * f64::from(cpus) + resources.others_cpu.unwrap_or_default();
-    // What was answered after the measured phase was not carried in it.
+    // Operations answered after the measured phase were not carried in it.
     let carried = measurement.carried.unwrap_or_else(|| measurement.completed()) as f64;
     let most = carried / (1.0 - taken_cpus.clamp(0.0, 1.0));
     measurement.is_overloaded() && most < CARRIED_LEAST * measurement.scheduled() as f64
 }
 
-/// Whether a load thread used up its CPU.
+/// Returns whether a load thread used up its CPU.
 fn is_saturated(measurement: &Measurement) -> bool {
     measurement.loops.iter().any(|each| each.wall_s > 0.0 && each.cpu_s > SATURATED_SHARE * each.wall_s)
 }
 
-/// The next trial of every case whose search goes on, in the seeded random order of a round; empty when all searches are over.
+/// Returns the next trial of every case whose search continues, in the seeded random order of a round; empty when all searches are over.
 pub fn open_round(study: &Study, goal: &Goal, round: u32, measurements: &[Measurement]) -> Vec<Trial> {
     let planned = plan::round(study, round).into_iter();
     let of_base = by_base(measurements);
@@ -156,7 +156,7 @@ pub fn open_round(study: &Study, goal: &Goal, round: u32, measurements: &[Measur
         .collect()
 }
 
-/// The case at an arrival rate.
+/// Returns the case at an arrival rate.
 fn at_rate(base: &Case, rate_per_s: f64) -> Case {
     let mut levels: Levels = base.levels.clone();
     levels.insert(RATE.to_owned(), level_of(rate_per_s));
@@ -165,13 +165,13 @@ fn at_rate(base: &Case, rate_per_s: f64) -> Case {
     Case::new(levels, settings)
 }
 
-/// Whole rates without a decimal point.
+/// Returns the level of a rate; whole rates have no decimal point.
 fn level_of(rate_per_s: f64) -> Value {
     if rate_per_s.fract() == 0.0 { Value::from(rate_per_s as i64) } else { Value::from(rate_per_s) }
 }
 
-/// The study as it turned out: the arrival rates that a search chose are levels of a factor, and every case at a rate is a case.
-/// A study without a goal stays as it is.
+/// Returns the study as it turned out: the arrival rates that the search chose become levels of a factor, and every
+/// case at a rate becomes a case. A study without a goal is returned unchanged.
 pub fn unfold(study: &Study, measurements: &[Measurement]) -> Study {
     if study.goal.is_none() {
         return study.clone();
@@ -190,7 +190,7 @@ pub fn unfold(study: &Study, measurements: &[Measurement]) -> Study {
     all.dedup();
     let mut factors: Vec<Factor> = study.factors.iter().filter(|factor| factor.setting != RATE).cloned().collect();
     factors.push(Factor { setting: RATE.to_owned(), levels: all.into_iter().map(level_of).collect() });
-    // The search decides how often a rate is repeated; what it confirmed is settled, and a step on its way is not.
+    // The search decides how often a rate is repeated: a rate that it confirmed is settled, and an intermediate rate is not.
     let least = confirmations(study);
     let repeat = Repeat { rule: RepeatRule::Fixed, least, most: least, discard_first: false, ..study.repeat.clone() };
     Study { cases, factors, repeat, ..study.clone() }

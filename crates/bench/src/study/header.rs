@@ -10,7 +10,7 @@ use crate::written::section::Section;
 use crate::written::tree::Table;
 use crate::written::{Absent, Kind, Part, Setting, Span};
 
-/// The name of a study.
+/// `name`: the name of a study.
 pub const NAME: Setting = Setting::new(
     "name",
     Kind::Text,
@@ -18,10 +18,10 @@ pub const NAME: Setting = Setting::new(
     "A short name, which run directories begin with: 1 to 60 letters, digits and the signs - _ .",
 );
 
-/// What is to be found out.
+/// `question`: what is to be found out.
 pub const QUESTION: Setting = Setting::new("question", Kind::Text, Absent::Text(""), "What is to be found out.");
 
-/// Where a study comes from.
+/// `source`: where a study comes from.
 pub const SOURCE: Setting = Setting::new(
     "source",
     Kind::Text,
@@ -29,7 +29,7 @@ pub const SOURCE: Setting = Setting::new(
     "Where the study comes from, such as a paper and its section.",
 );
 
-/// Whether what cannot be carried out here is left out.
+/// `where_possible`: whether cases that cannot be carried out here are left out.
 pub const WHERE_POSSIBLE: Setting = Setting::new(
     "where_possible",
     Kind::Truth,
@@ -88,19 +88,19 @@ pub static GOAL: Part = Part {
     ],
 };
 
-/// What stands at the top.
+/// The settings at the top of a study file.
 pub struct Header {
     /// Short name, used for run directories.
     pub name: String,
-    /// What is to be found out; empty when the file does not say.
+    /// The question that the study answers; empty if the file does not say.
     pub question: String,
-    /// Where the study comes from; empty when it is its own.
+    /// Where the study comes from; empty if it is the author's own.
     pub source: String,
     /// Whether cases that cannot be carried out here are left out.
     pub where_possible: bool,
 }
 
-/// Reads the top of the file. A study without a name has that of its file.
+/// Reads the top of the file. A study without a name gets the name of its file.
 pub fn read_header(top: &Section, file: &str, errors: &mut Errors) -> Header {
     let stem = std::path::Path::new(file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let is_sign = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
@@ -149,7 +149,7 @@ pub fn read_repeat(root: &Table, errors: &mut Errors) -> Repeat {
     Repeat { rule, within, least, most, discard_first: section.read("discard_first", errors) }
 }
 
-/// Reads `[goal]`; none when there is no such table.
+/// Reads `[goal]`; returns `None` if there is no such table.
 pub fn read_goal(root: &Table, errors: &mut Errors) -> Option<Goal> {
     let table = root.get("goal")?;
     let section = Section::open(root, &GOAL, errors);

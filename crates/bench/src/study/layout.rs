@@ -55,7 +55,7 @@ fn layout_names() -> Vec<&'static str> {
     crate::layout::REGISTRY.iter().map(|entry| entry.name).collect()
 }
 
-/// Reads the section; what is missing has its default.
+/// Reads the section; a missing setting has its default.
 pub fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
     let section = Section::open(root, &LAYOUT, errors);
     let tables = section.find("tables", errors);

@@ -1,6 +1,6 @@
-//! `[link]`: what lies between load and server.
+//! `[link]`: the network between load and server.
 //!
-//! Main: [`LINK`], [`read_link`] and [`check_link`]. Invariant: without the section load and server are on one host, as ever.
+//! Main: [`LINK`], [`read_link`] and [`check_link`]. Invariant: without the section, load and server are on one host, as always.
 
 use super::clash::Clash;
 use super::names::Names;
@@ -11,19 +11,19 @@ use crate::written::section::Section;
 use crate::written::tree::Table;
 use crate::written::{Absent, Kind, Part, Setting, Span};
 
-/// What stands for no limit.
+/// The value for no limit.
 const UNLIMITED: &str = "unlimited";
-/// What stands for no tunnel.
+/// The value for no tunnel.
 const NONE: &str = "none";
-/// What stands for a host of its own for each connection.
+/// The value for a host of its own for each connection.
 const EACH: &str = "each";
-/// What stands for the rate of the hosts' links.
+/// The value for the same rate as the hosts' links.
 const SAME: &str = "same";
-/// More hosts would not find an address ([`crate::link`]).
+/// Maximum number of hosts, limited by the addresses available ([`crate::link`]).
 const HOSTS_MAX: u32 = 250;
-/// Slower links would not carry a packet in a second.
+/// Minimum rate: slower links would not carry a packet in a second.
 const RATE_BITS_PER_S_LEAST: f64 = 16e3;
-/// Faster ones no machine makes.
+/// Maximum rate: no machine reaches more.
 const RATE_BITS_PER_S_MOST: f64 = 100e9;
 const DELAY_S_MAX: f64 = 10.0;
 
@@ -81,7 +81,7 @@ fn link(settings: &Settings) -> Option<&LinkSettings> {
     settings.link.as_ref()
 }
 
-/// The settings of the section; none where it is not written.
+/// Reads the section; `None` if it is not written.
 pub fn read_link(root: &Table, errors: &mut Errors) -> Option<LinkSettings> {
     root.get("link")?;
     let section = Section::open(root, &LINK, errors);
@@ -98,8 +98,8 @@ pub fn read_link(root: &Table, errors: &mut Errors) -> Option<LinkSettings> {
     })
 }
 
-/// A link has a private server at its other end: which settings speak against it, and why. Of a recorder whose path is not known it is not known
-/// either what goes over the link.
+/// Returns the settings that a link cannot be combined with, and why: it has a private server at its other end. If the
+/// path of a recorder is not known, it is not known either what goes over the link.
 pub fn check_link(settings: &Settings, names: &Names, is_path_known: bool) -> Option<Clash> {
     let link = settings.link.as_ref()?;
     if link.hosts == LinkHosts::Each && settings.load.clients > HOSTS_MAX {

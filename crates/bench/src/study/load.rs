@@ -1,4 +1,4 @@
-//! `[load]`: what clients do when, and for how long.
+//! `[load]`: what clients do and when, and for how long.
 //!
 //! Main: [`LOAD`] and [`read_load`]. Invariant: a load that was read has exactly one length.
 
@@ -16,11 +16,11 @@ use crate::written::{Absent, Form, Kind, Part, Setting, Span};
 /// The settings that end the measured phase; at most one of them can be given.
 pub const LENGTHS: [&str; 3] = ["load.operations", "load.operations_per_client", "load.duration"];
 
-/// What `connect` and `statements` can be.
+/// The value `each` of `connect` and `statements`.
 const EACH: &str = "each";
 const TEXT: &str = "text";
 
-/// Points of a profile, at most.
+/// Maximum number of points of a profile.
 const PROFILE_MOST: usize = 1_000;
 
 /// The form of `profile`.
@@ -188,7 +188,7 @@ pub static LOAD: Part = Part {
     ],
 };
 
-/// The number of operations that ends a trial, where it is this kind of number that does.
+/// Returns the number of operations that ends a trial, if this kind of number ends it.
 fn count(length: Length, kind: fn(u64) -> Length) -> Option<serde_json::Value> {
     match length {
         Length::Operations(count) | Length::OperationsPerClient(count) => (kind(count) == length).then(|| count.into()),
@@ -196,7 +196,7 @@ fn count(length: Length, kind: fn(u64) -> Length) -> Option<serde_json::Value> {
     }
 }
 
-/// The settings of the section; what is missing or wrong has its default.
+/// Reads the section; a setting that is missing or wrong has its default.
 pub fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettings {
     let section = Section::open(root, &LOAD, errors);
     let is_named = !read_name(&section, "arrivals", &names.arrivals, errors).is_empty();
@@ -229,7 +229,7 @@ pub fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettin
     }
 }
 
-/// The points of `load.profile`; none where they are missing or wrong.
+/// Reads the points of `load.profile`; empty if they are missing or wrong.
 fn read_profile(section: &Section, errors: &mut Errors) -> Vec<[f64; 2]> {
     let Some(entry) = section.get("profile") else { return Vec::new() };
     let point = |node: &Node| match &node.content {

@@ -1,4 +1,4 @@
-//! Studies: a file says what is to be found out; here it becomes cases and trials.
+//! Studies: a file says what is to be found out; this module turns it into cases and trials.
 //!
 //! Main type: [`Study`]. Invariant: a study that was read without error can be planned without error.
 
@@ -62,57 +62,58 @@ pub use passwords::{Passwords, without_password, without_passwords};
 pub use settings::setting_value;
 pub use table::STUDY;
 
-/// A study, read and checked.
+/// A study that has been read and checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Study {
     /// Short name, used for run directories.
     pub name: String,
-    /// What is to be found out.
+    /// The question that the study answers.
     pub question: String,
-    /// Where the study comes from; empty when it is its own.
+    /// Where the study comes from; empty if it is the author's own.
     pub source: String,
     /// Settings before the factors are applied.
     pub base: Settings,
-    /// What is varied, in the order of the file.
+    /// The settings that are varied, in the order of the file.
     pub factors: Vec<Factor>,
     /// How often each case is repeated.
     pub repeat: Repeat,
-    /// The load line looked for, if any.
+    /// The load line that is searched for; `None` if there is no `[goal]`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub goal: Option<Goal>,
-    /// How the databases are made to fail, where that is what the study is about.
+    /// How the databases are made to fail; `None` unless the study is about durability.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub durability: Option<DurabilityPlan>,
-    /// What the source says.
+    /// The claims of the study's source.
     pub claims: Vec<Claim>,
-    /// Whether sizes and repeats were shrunk for a rehearsal.
+    /// Whether sizes and repeats were reduced for a rehearsal.
     pub quick: bool,
-    /// What of it became smaller by that.
+    /// The settings and levels that the rehearsal reduced.
     #[serde(default, skip_serializing_if = "Shrunk::is_empty")]
     pub shrunk: Shrunk,
-    /// Cases that cannot be carried out here, where the study has them left out.
+    /// Cases that cannot be carried out on this machine, if the study has such cases left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// How long trials wait for the database.
+    /// How long trials wait for the database's answers.
     #[serde(default, skip_serializing_if = "Patience::is_usual")]
     pub patience: Patience,
-    /// Seed of the order of trials and of every trial's seed.
+    /// Seed of the order of the trials and of every trial's own seed.
     pub seed: u64,
-    /// Every combination of levels, resolved.
+    /// Every combination of levels, with its settings resolved.
     pub cases: Vec<Case>,
 }
 
-/// A case that cannot be carried out here.
+/// A case that cannot be carried out on this machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// Its levels.
+    /// The case's levels.
     pub levels: Levels,
-    /// Why: a sentence.
+    /// The reason, as a sentence.
     pub why: String,
 }
 
 impl Study {
-    /// What cannot be carried out here, by the reason: the levels that its cases have in common, where no other case has them, and else each of them.
+    /// Groups the cases that are left out by their reason. Each reason comes with the levels that its cases have in
+    /// common, if no other case has them, or else with the levels of each case.
     pub fn left_out_by_reason(&self) -> Vec<(Vec<Levels>, &str)> {
         let mut reasons: Vec<&str> = self.left_out.iter().map(|case| case.why.as_str()).collect();
         reasons.dedup();
@@ -135,8 +136,8 @@ impl Study {
     }
 }
 
-/// How long the answer to a statement before and after the load is waited for, in seconds. It is no property of what is measured: studies that
-/// differ in it alone are the same, and a run can be resumed with another.
+/// How long to wait for the answer to a statement before and after the load, in seconds. It is not a property of what
+/// is measured: studies that differ only in it are equal, and a run can be resumed with another value.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Patience(pub f64);
@@ -159,10 +160,10 @@ impl PartialEq for Patience {
     }
 }
 
-/// What a rehearsal made smaller than the study has it.
+/// The settings and levels that a rehearsal reduced.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Shrunk {
-    /// Settings with a smaller value.
+    /// Settings with a smaller value than in the study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub smaller: Vec<Smaller>,
     /// Levels of factors that no case has any more.
@@ -171,141 +172,141 @@ pub struct Shrunk {
 }
 
 impl Shrunk {
-    /// Whether nothing became smaller but the number of repeats.
+    /// Returns whether nothing was reduced except the number of repeats.
     pub fn is_empty(&self) -> bool {
         self.smaller.is_empty() && self.left_out.is_empty()
     }
 }
 
-/// A setting that a rehearsal made smaller.
+/// A setting that a rehearsal reduced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Smaller {
-    /// Dotted setting.
+    /// Dotted name of the setting.
     pub setting: String,
-    /// Its value in the study.
+    /// The value in the study.
     pub from: String,
-    /// Its value in the rehearsal.
+    /// The value in the rehearsal.
     pub to: String,
-    /// Whether it says how long a load lasts, and not what is measured.
+    /// Whether the setting is the length of a load, which does not change what is measured.
     pub is_length: bool,
 }
 
 /// A setting that is varied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Factor {
-    /// Dotted setting, as in `load.clients`.
+    /// Dotted name of the setting, as in `load.clients`.
     pub setting: String,
-    /// Its levels, in the order of the file.
+    /// The levels, in the order of the file.
     pub levels: Vec<serde_json::Value>,
 }
 
-/// `[repeat]`
+/// `[repeat]`: how often the cases are repeated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Repeat {
-    /// When a case has been repeated enough.
+    /// The rule for when a case has been repeated enough.
     pub rule: RepeatRule,
-    /// Relative bound of the rule, above 0.
+    /// Relative bound of the rule; above 0.
     pub within: f64,
-    /// Trials at least.
+    /// Minimum number of trials.
     pub least: u32,
-    /// Trials at most.
+    /// Maximum number of trials.
     pub most: u32,
     /// Whether the first trial of each case is left out of all analyses.
     pub discard_first: bool,
 }
 
-/// When a case has been repeated enough.
+/// The rule for when a case has been repeated enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RepeatRule {
-    /// Half-width of the 95 % interval of the throughput, over its mean, is at most `within`; noise is pooled over the cases.
+    /// The half-width of the 95 % interval of the throughput, divided by its mean, is at most `within`; noise is pooled over the cases.
     Interval,
-    /// The Oulu rule: standard error with the population standard deviation, over the mean, is below `within`.
+    /// The Oulu rule: the standard error, with the population standard deviation, divided by the mean, is below `within`.
     StandardError,
-    /// Always `least` trials.
+    /// Exactly `least` trials.
     Fixed,
 }
 
-/// `[goal]`: the load line looked for.
+/// `[goal]`: the load line that is searched for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Goal {
-    /// Quantile of response time, 0..1.
+    /// Quantile of response time that is bounded, 0..1.
     pub quantile: f64,
-    /// Bound, in seconds.
+    /// Bound of that quantile, in seconds.
     pub below_s: f64,
-    /// Relative width of the answer.
+    /// Relative width within which the answer is located.
     pub within: f64,
 }
 
-/// `[[claims]]`: what the source says, in a form that can be checked.
+/// `[[claims]]`: a claim of the study's source, in a form that can be checked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Claim {
     /// The claim in words.
     pub says: String,
-    /// What is compared: `throughput`, `records`, `response_time_p99`, `server_cpu`, `written_bytes` ...; empty where a model is
-    /// claimed.
+    /// The metric compared: `throughput`, `records`, `response_time_p99`, `server_cpu`, `written_bytes` ...; empty if a
+    /// model is claimed.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub metric: String,
-    /// The ratio claimed; none where something else is.
+    /// The ratio claimed; `None` if the claim is of another kind.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub ratio: Option<ClaimedRatio>,
-    /// The bound claimed; none where something else is.
+    /// The bound claimed; `None` if the claim is of another kind.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bound: Option<ClaimedBound>,
-    /// The model claimed; none where something else is.
+    /// The model claimed; `None` if the claim is of another kind.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub model: Option<ClaimedModel>,
 }
 
-/// A range that the metric itself lies in, in every case with some levels.
+/// The claim that the metric itself lies in a range, in every case with certain levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedBound {
-    /// Levels of the cases; all cases where it is empty.
+    /// Levels of the cases; empty for all cases.
     pub of: Levels,
     /// Lower end of the range, in the metric's unit.
     pub low: f64,
-    /// Upper end; none is no limit.
+    /// Upper end; `None` is no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub high: Option<f64>,
 }
 
-/// That mean response times grow with the arrival rate as a queueing model says, or that they do not.
+/// The claim that mean response times grow with the arrival rate as a queueing model says, or that they do not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedModel {
     /// Name of the model, as `loadline fit --model` takes it.
     pub name: String,
-    /// Levels of the cases that it is about.
+    /// Levels of the cases that the claim is about.
     pub only: Levels,
-    /// Whether it is said to fit.
+    /// Whether the model is claimed to fit.
     pub fits: bool,
 }
 
-/// A ratio between two sets of cases. Levels may be partial: cases are then matched by their other factors.
+/// A claimed ratio between two sets of cases. Levels may be partial: cases are then matched by their other factors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClaimedRatio {
     /// Levels of the numerator.
     pub of: Levels,
     /// Levels of the denominator.
     pub to: Levels,
-    /// Levels that both must have besides.
+    /// Levels that the cases on both sides must also have.
     pub only: Levels,
     /// Whether the best case on each side is compared instead of each matched pair.
     pub best: bool,
-    /// Lower end of the range of the ratio that bears the claim out.
+    /// Lower end of the range of the ratio that confirms the claim.
     pub low: f64,
-    /// Upper end; none is no limit.
+    /// Upper end; `None` is no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub high: Option<f64>,
 }
 
-/// Seed of a study that is not given one.
+/// Seed of a study for which none is given.
 const SEED: u64 = 1;
 
-/// Reads a study: a bundled one by its name, or a file by its path. `sets` are the `key=value` of `--set`, in order. The
-/// passwords of its addresses come beside it.
+/// Reads a study: a bundled one by its name, or a file by its path. `sets` are the `key=value` arguments of `--set`, in
+/// order. The passwords in its addresses are returned separately from it.
 ///
 /// # Errors
-/// Everything that is wrong with it, sorted by line; or that there is no such study, with a suggestion.
+/// All faults of the study, sorted by line; or that there is no such study, with a suggestion.
 pub fn load(
     source: &str,
     sets: &[String],
@@ -317,10 +318,10 @@ pub fn load(
     load_text(&file, &text, sets, seed, quick, names)
 }
 
-/// Reads a study from the text of a file that is called `file` in messages.
+/// Reads a study from the text of a file, which messages call `file`.
 ///
 /// # Errors
-/// Everything that is wrong with it, sorted by line.
+/// All faults of the study, sorted by line.
 pub fn load_text(
     file: &str,
     text: &str,
@@ -337,11 +338,11 @@ pub fn load_text(
     resolve(Parsed { source, root, sets }, seed, quick, names, errors)
 }
 
-/// Reads a study from a property file of YCSB: a path, or one of YCSB's own workloads by its name. `sets` may be properties too. Beside
-/// the study come notes on properties that have no effect.
+/// Reads a study from a property file of YCSB: a path, or the name of one of YCSB's own workloads. `sets` may also
+/// contain properties. Notes on properties that have no effect are returned with the study.
 ///
 /// # Errors
-/// Everything that is wrong with it, sorted by line.
+/// All faults of the study, sorted by line.
 pub fn load_ycsb(
     path: &str,
     sets: &[String],
@@ -365,14 +366,14 @@ fn source_of(file: &str, sets: &[String], seed: Option<u64>) -> place::Source {
     place::Source { file: file.to_owned(), arguments }
 }
 
-/// A study that was parsed, with the `key=value` of `--set` and their numbers among the arguments.
+/// A parsed study, with the `key=value` arguments of `--set` and their positions among the arguments.
 struct Parsed {
     source: place::Source,
     root: tree::Table,
     sets: Vec<(usize, String)>,
 }
 
-/// What is looked for, where that is not the speed of each case: a load line, or what survives.
+/// Reads the aim of a study that does not measure the speed of each case: a load line, or what survives a failure.
 fn read_aim(unchecked: &unchecked::Unchecked, errors: &mut place::Errors) -> (Option<Goal>, Option<DurabilityPlan>) {
     let goal = header::read_goal(&unchecked.root, errors);
     let durability = durability::read_durability(&unchecked.root, errors);
@@ -388,7 +389,7 @@ fn read_aim(unchecked: &unchecked::Unchecked, errors: &mut place::Errors) -> (Op
     (goal, durability)
 }
 
-/// Makes a study of what was parsed.
+/// Builds a study from its parsed form.
 fn resolve(
     parsed: Parsed,
     seed: Option<u64>,
@@ -423,7 +424,7 @@ fn resolve(
     let claims = claims::read_claims(&unchecked.root, &known, &mut errors);
     errors.into_result(&source)?;
 
-    // What no case has is not compared.
+    // Levels that no case has are not compared.
     let is_left = |setting: &str, level: &serde_json::Value| {
         left_out.is_empty() || cases.iter().any(|case| case.levels.get(setting) == Some(level))
     };

@@ -1,4 +1,4 @@
-//! Names that a study may use.
+//! The names that a study may use.
 //!
 //! Main type: [`Names`], filled by `commands/` from the registries.
 
@@ -7,33 +7,33 @@ use crate::fault::{Fault, fault};
 use crate::trial::Settings;
 use crate::written::closest;
 
-/// What `load.arrivals` can be.
+/// The values that `load.arrivals` can have.
 pub const ARRIVALS: &[&str] = &["closed", "poisson", "constant", "trace", "sources"];
 
 /// Everything that can be named in a study.
 #[derive(Debug, Clone)]
 pub struct Names {
-    /// `database.name`.
+    /// The values of `database.name`.
     pub databases: NameList,
-    /// What there is to know of each available database.
+    /// The facts about each available database.
     pub database_facts: Vec<DatabaseFacts>,
-    /// `record.type`.
+    /// The values of `record.type`.
     pub records: NameList,
-    /// `layout.name`.
+    /// The values of `layout.name`.
     pub layouts: NameList,
-    /// `workload.name`.
+    /// The values of `workload.name`.
     pub workloads: NameList,
-    /// `load.arrivals`.
+    /// The values of `load.arrivals`.
     pub arrivals: NameList,
-    /// Asks the parts that a case is made of whether they can be built so: the record type, the layout, the workload. The
-    /// answer is a sentence that names the setting, its value and the remedy. Agrees to everything until it is filled.
+    /// Checks that the parts of a case (record type, layout, workload) can be built with these settings. The error is a
+    /// sentence that names the setting, its value and the remedy. Accepts everything until it is set.
     pub try_build: fn(&Settings) -> Result<(), String>,
-    /// Why a case cannot be carried out here although nothing is wrong with it: its database cannot do what it asks, or the server is not installed. None
-    /// of all until it is filled.
+    /// Returns why a case that is not faulty cannot be carried out here: its database cannot do what it asks, or the
+    /// server is not installed. Returns `None` for every case until it is set.
     pub cannot: fn(&Settings) -> Option<String>,
 }
 
-/// What the study checks need to know of a database.
+/// The facts about a database that the checks of a study need.
 #[derive(Debug, Clone)]
 pub struct DatabaseFacts {
     /// Name in the registry.
@@ -42,19 +42,19 @@ pub struct DatabaseFacts {
     pub engines: Vec<String>,
     /// Whether loadline can start a private server of it.
     pub has_private_server: bool,
-    /// Reads `database.url`; none for embedded databases.
+    /// Reads `database.url`; `None` for embedded databases.
     pub read_url: Option<ReadUrl>,
 }
 
 impl DatabaseFacts {
-    /// Whether it runs inside this process: it has neither a private server nor an address.
+    /// Returns whether the database runs inside this process: it has neither a private server nor an address.
     pub fn is_embedded(&self) -> bool {
         !self.has_private_server && self.read_url.is_none()
     }
 }
 
 impl Names {
-    /// What is available, by kind.
+    /// Collects the available names, by kind.
     pub fn new(databases: Vec<DatabaseFacts>, records: &[&str], layouts: &[&str], workloads: &[&str]) -> Self {
         let database_names: Vec<&str> = databases.iter().map(|facts| facts.name.as_str()).collect();
         Names {
@@ -69,7 +69,7 @@ impl Names {
         }
     }
 
-    /// The facts of an available database.
+    /// Returns the facts about an available database.
     pub fn database(&self, name: &str) -> Option<&DatabaseFacts> {
         self.database_facts.iter().find(|facts| facts.name == name)
     }
@@ -78,22 +78,22 @@ impl Names {
 /// The names of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NameList {
-    /// What is named, as in `layout`.
+    /// The kind of thing that is named, as in `layout`.
     pub kind: &'static str,
-    /// Names that can be used.
+    /// The names that can be used.
     pub available: Vec<String>,
 }
 
 impl NameList {
-    /// A list of the names available.
+    /// Makes a list of the available names.
     pub fn new(kind: &'static str, available: &[&str]) -> Self {
         NameList { kind, available: available.iter().map(|name| (*name).to_owned()).collect() }
     }
 
-    /// Checks a name.
+    /// Checks that a name is available.
     ///
     /// # Errors
-    /// What was meant, or what is available.
+    /// A fault with the name that was probably meant, or with the available names.
     pub fn check(&self, name: &str) -> Result<(), Fault> {
         if self.available.iter().any(|available| available == name) {
             return Ok(());

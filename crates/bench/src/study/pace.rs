@@ -1,52 +1,52 @@
-//! How long things took on this machine: what a plan tells from instead of guessing.
+//! Paces: how long things took on this machine, so that a plan need not guess.
 //!
-//! Main types: [`Pace`], [`Paces`]. Invariant: a pace is finite and positive, of one build of the program, and of one subject; nothing is said of another.
+//! Main types: [`Pace`], [`Paces`]. Invariant: a pace is finite and positive, and belongs to one build of the program and to one subject; it says nothing about another.
 
 use serde::{Deserialize, Serialize};
 
 use super::rates;
 use super::subject::{Filling, Kind, Subject};
 
-/// How long something took.
+/// The time that an amount of a subject took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    /// What.
+    /// The thing that took the time.
     pub subject: Subject,
-    /// How much of it.
+    /// The amount of it, in the subject's unit.
     pub amount: u64,
-    /// How long all of it took, in seconds.
+    /// Time that the whole amount took, in seconds.
     pub lasted_s: f64,
 }
 
-/// What a time stands on.
+/// The basis of an estimated time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
-    /// The same was measured here.
+    /// The same subject was measured on this machine.
     Measured,
-    /// Rates of another machine, and how much faster or slower than that similar things went here.
+    /// Rates of another machine, scaled by how much faster or slower similar subjects were on this one.
     Related,
     /// Rates of another machine.
     Guessed,
 }
 
-/// All that is known, the oldest first.
+/// All known paces, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Paces(pub Vec<Pace>);
 
-/// The last so many that were alike decide.
+/// Number of most recent similar paces that are considered.
 const LOOKED_AT: usize = 9;
-/// Amounts are alike up to this ratio.
+/// Amounts are similar up to this ratio.
 const ALIKE: f64 = 2.0;
 
 impl Pace {
-    /// Whether it can be true.
+    /// Returns whether the pace is plausible: finite and positive.
     pub fn is_sound(&self) -> bool {
         self.amount > 0 && self.lasted_s.is_finite() && self.lasted_s > 0.0
     }
 
-    /// Whether another is of as much of the same.
+    /// Returns whether another pace is of the same subject and a similar amount.
     fn is_like(&self, other: &Pace) -> bool {
         self.subject == other.subject && distance(self.amount, other.amount) < ALIKE.ln()
     }
@@ -57,7 +57,7 @@ impl Pace {
 }
 
 impl Paces {
-    /// Adds one that can be true, in the place of the oldest of those that are like it where there are enough of them.
+    /// Adds a plausible pace; it replaces the oldest similar one if there are enough of them.
     pub fn add(&mut self, pace: Pace) {
         if !pace.is_sound() {
             return;
@@ -69,8 +69,8 @@ impl Paces {
         self.0.push(pace);
     }
 
-    /// How long so much of something takes, in seconds: by the median of the last few that were about as much, else of those whose amount comes
-    /// closest. None where it was never measured.
+    /// Returns how long an amount of a subject takes, in seconds: by the median of the most recent paces with a similar
+    /// amount, or else of those with the closest amount. `None` if the subject was never measured.
     pub fn lasts_s(&self, subject: &Subject, amount: u64) -> Option<f64> {
         let of_it = || self.0.iter().filter(|pace| pace.subject == *subject && pace.is_sound());
         let closest = of_it().map(|pace| distance(pace.amount, amount)).min_by(f64::total_cmp)?;
@@ -79,7 +79,7 @@ impl Paces {
         Some(median(&each_s[each_s.len().saturating_sub(LOOKED_AT)..])? * amount as f64)
     }
 
-    /// How long filling tables with so many records takes, in seconds, and what that stands on.
+    /// Returns how long filling tables with this many records takes, in seconds, and the basis of that figure.
     pub fn filling_s(&self, filling: &Filling, records: u64) -> (f64, Basis) {
         if let Some(lasts_s) = self.lasts_s(&Subject::Filling(filling.clone()), records) {
             return (lasts_s, Basis::Measured);
@@ -91,7 +91,7 @@ impl Paces {
         }
     }
 
-    /// How many times as long as guessed filling took here: that of the same database, else that of others. None where nothing was measured.
+    /// Returns how many times as long as guessed filling took here: for the same database, or else for others. `None` if nothing was measured.
     fn slowness(&self, database: &Kind) -> Option<f64> {
         let mut ratios: Vec<(bool, f64)> = Vec::new();
         for pace in self.0.iter().filter(|pace| pace.is_sound()) {
@@ -106,12 +106,12 @@ impl Paces {
     }
 }
 
-/// How far amounts are from each other: the logarithm of their ratio.
+/// Returns the distance between two amounts: the absolute logarithm of their ratio.
 fn distance(one: u64, other: u64) -> f64 {
     (one.max(1) as f64 / other.max(1) as f64).ln().abs()
 }
 
-/// The one in the middle, or the mean of the two there; none of none.
+/// Returns the middle value, or the mean of the two middle values; `None` for an empty list.
 fn median(values: &[f64]) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,7 +1,7 @@
 //! Passwords in addresses: taken out of a study before anything else reads it.
 //!
-//! Main type: [`Passwords`]. Invariant: what is stored, shown or hashed of a study has no password of `database.url` in it, and
-//! does not depend on one.
+//! Main type: [`Passwords`]. Invariant: nothing that is stored, shown or hashed of a study contains a password of
+//! `database.url` or depends on one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,22 +10,22 @@ use super::unchecked::Unchecked;
 use crate::written::hidden;
 use crate::written::tree::{Content, Node, Table};
 
-/// The addresses of a study as they were written, by the address without the password. Never stored and never shown.
+/// The addresses of a study as they were written, keyed by the address without the password. Never stored and never shown.
 #[derive(Clone, Default)]
 pub struct Passwords(BTreeMap<String, String>);
 
 impl Passwords {
-    /// The address with its password; the address itself when it was written without one.
+    /// Returns the address with its password; the address itself if it was written without one.
     pub fn whole_address<'a>(&'a self, url: &'a str) -> &'a str {
         self.0.get(url).map_or(url, String::as_str)
     }
 
-    /// Takes the passwords out of a file: of the setting, of its levels as a factor, and of claims about them.
+    /// Removes the passwords from a file: from the setting, from its levels as a factor, and from claims about them.
     pub(super) fn take_from(&mut self, root: &mut Table) {
         self.take_from_table("", root);
     }
 
-    /// Takes the passwords out of what `--set` has written.
+    /// Removes the passwords from the settings that `--set` has written.
     pub(super) fn take_from_unchecked(&mut self, unchecked: &mut Unchecked) {
         self.take_from(&mut unchecked.root);
         let levels = unchecked
@@ -66,11 +66,11 @@ impl fmt::Debug for Passwords {
 
 const SETTING: &str = "database.url";
 
-/// An address without its password, whether that stands before the host or among the options.
+/// Returns an address without its password, whether that is before the host or among the options.
 pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (place, options) = rest.split_once('?').map_or((rest, None), |(place, options)| (place, Some(options)));
-    // A password may itself contain `:`, `/` and `@`, well encoded or not: it ends at the last `@`.
+    // A password may itself contain `:`, `/` and `@`, correctly encoded or not: it ends at the last `@`.
     let place = match place.rsplit_once('@').map(|(account, host)| (account.split_once(':'), host)) {
         Some((Some((user, _)), host)) => format!("{user}@{host}"),
         _ => place.to_owned(),
@@ -81,13 +81,13 @@ pub fn without_password(url: &str) -> String {
     format!("{scheme}://{place}{options}")
 }
 
-/// What `--set` was given, without the passwords in it: those of addresses, and those of settings that are called so.
+/// Returns an argument of `--set` without the passwords in it: those of addresses, and those of settings named like passwords.
 pub fn without_passwords(set: &str) -> String {
     let Some((key, value)) = set.split_once('=') else { return hidden(set) };
     if key.to_lowercase().contains("passw") {
         return format!("{key}=***");
     }
-    // A list of addresses is divided where no address goes on.
+    // A list of addresses is split only at characters that end an address.
     let bare = value.split_inclusive([',', '[', ']', '"', ' ']).map(|part| {
         let address = part.trim_end_matches([',', '[', ']', '"', ' ']);
         format!("{}{}", without_password(address), &part[address.len()..])

@@ -1,4 +1,4 @@
-//! Plans a study: which trials, in which order, and what is still to be done.
+//! Plans a study: which trials there are, in which order, and which ones remain.
 //!
 //! Main function: [`open_round`]. Invariant: the plan is a pure function of the study and of the outcomes so far,
 //! so that an interrupted run continues as if it had never stopped.
@@ -12,36 +12,36 @@ use crate::statistics::noise::Series;
 use crate::trial::{Case, DatabaseSettings, LayoutSettings, RecordSettings, Settings, TableSettings, Trial};
 use crate::workload::keeps_records;
 
-/// What is known of the trials that are finished, by trial id: the value of a valid trial that its case settles by, none of an
-/// invalid one.
+/// The outcomes of the finished trials, by trial id: for a valid trial the value that decides whether its case is
+/// settled, `None` for an invalid trial.
 pub type Outcomes = BTreeMap<String, Option<f64>>;
 
-/// How many rounds there are at most. With `discard_first`, round 0 is extra and not counted.
+/// Returns the maximum number of rounds. With `discard_first`, round 0 is extra and counts in addition.
 pub fn rounds_max(study: &Study) -> u32 {
     study.repeat.most + first_counted_round(study)
 }
 
-/// Behind this many rounds nothing is done yet: each that was begun has a trial.
+/// Returns a number of rounds after which nothing has been done yet: each round that was begun has a trial.
 pub fn rounds_begun(study: &Study, outcomes: &Outcomes) -> u32 {
     rounds_max(study).min(u32::try_from(outcomes.len()).unwrap_or(u32::MAX).saturating_add(1))
 }
 
-/// The first round whose trials count: 1 with `discard_first`, else 0.
+/// Returns the first round whose trials count: 1 with `discard_first`, else 0.
 pub fn first_counted_round(study: &Study) -> u32 {
     u32::from(study.repeat.discard_first)
 }
 
-/// How long a rehearsal takes, in seconds, where the rounds that it needs at least do not take longer.
+/// Duration of a rehearsal in seconds, unless the minimum number of rounds takes longer.
 pub const REHEARSAL_S: f64 = 60.0;
 
-/// Whether a rehearsal ends before a round, because a round as long as the longest would end after [`REHEARSAL_S`]. It depends on the time alone
-/// and never on what was measured, so that it cannot favour a result.
+/// Returns whether a rehearsal ends before a round, because a round as long as the longest so far would end after
+/// [`REHEARSAL_S`]. This depends only on the time and never on what was measured, so that it cannot favour a result.
 pub fn is_rehearsed(study: &Study, round: u32, elapsed_s: f64, longest_round_s: f64) -> bool {
     let needed = study.repeat.least + first_counted_round(study);
     study.quick && study.goal.is_none() && round >= needed && elapsed_s + longest_round_s > REHEARSAL_S
 }
 
-/// The trial of a case in a round. Its seed depends on the study's seed, the case and the round.
+/// Returns the trial of a case in a round. Its seed depends on the study's seed, the case and the round.
 pub fn trial(study: &Study, case: &Case, round: u32) -> Trial {
     let case_number = u64::from_str_radix(&case.id, 16).unwrap_or(0);
     let mut random = Stream::seeded(study.seed);
@@ -51,9 +51,9 @@ pub fn trial(study: &Study, case: &Case, round: u32) -> Trial {
     Trial::new(case.clone(), round, random.word() >> 11)
 }
 
-/// All trials of a round, one for each case, in seeded random order. Cases that need differently configured private
-/// servers stand in blocks, so that a server is started once per block; within these, cases whose tables serve each other stand
-/// in blocks, so that these are filled once per block. The blocks are in random order too.
+/// Returns all trials of a round, one for each case, in seeded random order. Cases that need differently configured
+/// private servers form blocks, so that a server is started once per block; within these, cases that can use each
+/// other's tables form blocks, so that the tables are filled once per block. The blocks are in random order too.
 pub fn round(study: &Study, round: u32) -> Vec<Trial> {
     let mut random = Stream::seeded(study.seed ^ 0x6f72_6465_7200_0000);
     random = Stream::seeded(random.word() ^ u64::from(round));
@@ -68,7 +68,7 @@ pub fn round(study: &Study, round: u32) -> Vec<Trial> {
     trials
 }
 
-/// Cases with the same key together, the blocks in random order. A case without a key is a block of its own.
+/// Groups cases with the same key, the groups in random order. A case without a key is a block of its own.
 fn blocks<'a, K: PartialEq>(
     cases: Vec<&'a Case>,
     key: impl Fn(&'a Case) -> Option<K>,
@@ -86,7 +86,7 @@ fn blocks<'a, K: PartialEq>(
     blocks.into_iter().map(|(_, cases)| cases).collect()
 }
 
-/// What decides what tables are filled with.
+/// The settings that decide what tables are filled with.
 #[derive(PartialEq)]
 struct Filled<'s> {
     database: &'s DatabaseSettings,
@@ -95,16 +95,16 @@ struct Filled<'s> {
     own: &'s [TableSettings],
 }
 
-/// What the tables are filled with, where a case leaves it to the next one; none where each trial fills them anew.
+/// Returns what the tables are filled with if a case leaves them unchanged for the next one; `None` if each trial fills them anew.
 fn filled(settings: &Settings) -> Option<Filled<'_>> {
     let Settings { database, record, layout, tables, .. } = settings;
     let is_kept = (record.rows > 0 || !tables.is_empty()) && keeps_records(settings);
     is_kept.then_some(Filled { database, record, layout, own: tables })
 }
 
-/// The trials of a round that are still to be run: those of cases that were open before the round, without those
-/// done. To be called for round 0, 1, ... below [`rounds_max`]; an empty answer for a round does not mean that the
-/// next is empty.
+/// Returns the trials of a round that are still to be run: those of the cases that were open before the round, without
+/// the finished ones. To be called for round 0, 1, ... below [`rounds_max`]; an empty answer for a round does not mean
+/// that the next round is empty.
 pub fn open_round(study: &Study, number: u32, outcomes: &Outcomes) -> Vec<Trial> {
     let standings = standings(study, number, outcomes);
     let open: BTreeSet<&str> = study
@@ -119,24 +119,24 @@ pub fn open_round(study: &Study, number: u32, outcomes: &Outcomes) -> Vec<Trial>
     remaining(planned, outcomes)
 }
 
-/// The trials that are planned and not done: set subtraction of trial ids, in the order of the plan.
+/// Returns the planned trials that are not done: set subtraction of trial ids, in the order of the plan.
 pub fn remaining(planned: Vec<Trial>, outcomes: &Outcomes) -> Vec<Trial> {
     planned.into_iter().filter(|trial| !outcomes.contains_key(&trial.id)).collect()
 }
 
-/// Where a case stands.
+/// The state of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Standing {
-    /// What the case settles by, of the valid trials that count.
+    /// The values that decide whether the case is settled, of the valid trials that count.
     pub values: Series,
-    /// Trials that count and are invalid.
+    /// Number of trials that count and are invalid.
     pub invalid: u32,
     /// Whether more trials are needed. A case is given up after [`super::Repeat::most`] trials, valid or not, and
     /// as soon as [`super::Repeat::least`] of them were invalid.
     pub settled: Settled,
 }
 
-/// Where every case stands before a round, by the outcomes of the rounds before it, in the study's order.
+/// Returns the state of every case before a round, in the study's order, by the outcomes of the rounds before it.
 pub fn standings(study: &Study, before_round: u32, outcomes: &Outcomes) -> Vec<Standing> {
     let (mut series, mut invalid) = (Vec::new(), Vec::new());
     for case in &study.cases {
@@ -165,14 +165,14 @@ pub fn standings(study: &Study, before_round: u32, outcomes: &Outcomes) -> Vec<S
     series.into_iter().zip(invalid).zip(settled).map(standing).collect()
 }
 
-/// The private server that a case needs: cases with equal answers share one. None for databases inside this process
-/// and for servers that exist. The storage engine is left out, since tables choose it, and so is the socket, since connections do.
+/// Returns the settings of the private server that a case needs: cases with equal settings share one. `None` for databases inside this process and
+/// for servers that exist already. The storage engine is left out, since tables choose it, and so is the socket, since connections do.
 pub fn private_server(database: &DatabaseSettings) -> Option<DatabaseSettings> {
     let is_server = crate::database::find(&database.name).is_none_or(|entry| entry.recipe.is_some());
     (is_server && database.url.is_none()).then(|| DatabaseSettings { engine: None, socket: None, ..database.clone() })
 }
 
-/// Trials of each case at least and at most, in words.
+/// Returns the minimum and maximum number of trials of each case, in words.
 pub fn show_rule(study: &Study) -> String {
     let repeat = &study.repeat;
     let percent = repeat.within * 100.0;
@@ -199,7 +199,7 @@ pub(super) mod tests {
     use super::*;
     use crate::trial::{Length, Levels};
 
-    /// A study of so many cases, whose trials last a second.
+    /// Makes a study of this many cases, whose trials last a second.
     pub fn study(cases: u32) -> Study {
         let case = |clients| {
             let mut settings = Settings::default();

@@ -1,7 +1,7 @@
 //! Reads the queries of the workload `query`.
 //!
-//! Main function: [`read_queries`]. Invariant: a query that was read has a name of its own and conditions that can be compared;
-//! whether the record type has its columns is found where cases are built.
+//! Main function: [`read_queries`]. Invariant: a query that was read has a unique name and conditions that can be
+//! compared; whether the record type has its columns is checked where cases are built.
 
 use crate::fault::fault;
 use crate::written::place::Errors;
@@ -74,7 +74,7 @@ pub static QUERY: Part = Part {
     ],
 };
 
-/// The queries of `[workload]`: the one that `workload.query` names, else all; empty when there are none.
+/// Reads the queries of `[workload]`: the one that `workload.query` names, or else all; empty if there are none.
 pub fn read_queries(workload: &Section, errors: &mut Errors) -> Vec<Query> {
     let mut queries: Vec<Query> = Vec::new();
     for node in workload.list("queries", errors) {
@@ -152,7 +152,7 @@ fn read_columns(section: &Section, errors: &mut Errors) -> Projection {
     }
 }
 
-/// Columns with commas between them, `desc` behind those that fall.
+/// Reads columns separated by commas, with `desc` after descending ones.
 fn read_order(text: &str, section: &Section, errors: &mut Errors) -> Vec<(String, bool)> {
     let mut order = Vec::new();
     for part in text.split(',').map(str::trim).filter(|_| !text.is_empty()) {
@@ -170,7 +170,7 @@ fn read_order(text: &str, section: &Section, errors: &mut Errors) -> Vec<(String
     order
 }
 
-/// Reads `column comparison constant`, with `and` between several; none for an empty text.
+/// Reads `column comparison constant`, with `and` between several; empty for an empty text.
 fn read_conditions(text: &str) -> Result<Vec<QueryCondition>, String> {
     let mut words = Words { text, rest: text };
     let mut conditions = Vec::new();
@@ -189,7 +189,7 @@ fn read_conditions(text: &str) -> Result<Vec<QueryCondition>, String> {
     }
 }
 
-/// A condition that is being read.
+/// The rest of a condition that is being read.
 struct Words<'a> {
     text: &'a str,
     rest: &'a str,
@@ -208,7 +208,7 @@ impl<'a> Words<'a> {
         format!("\"{}\" {at}: expected {what}", self.text)
     }
 
-    /// Takes off the front what is made of such characters; empty for none.
+    /// Removes and returns the leading characters for which `is_part` holds; may be empty.
     fn take(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
         let rest = self.rest.trim_start();
         let end = rest.find(|character| !is_part(character)).unwrap_or(rest.len());

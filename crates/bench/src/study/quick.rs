@@ -1,7 +1,7 @@
-//! Shrinks a study to a rehearsal of about a minute.
+//! Reduces a study to a rehearsal of about a minute.
 //!
-//! Main function: [`shrink`]. Invariant: what `--set` says is left as it is; sizes and repeats only become smaller, and what did is told. What a
-//! search for the load line shall know becomes coarser.
+//! Main function: [`shrink`]. Invariant: settings that `--set` gives stay as they are; sizes and repeats only become
+//! smaller, and each reduction is reported. A search for the load line becomes less precise.
 
 use super::load::LENGTHS;
 use super::replay::{REHEARSED_S, is_replay};
@@ -12,44 +12,44 @@ use crate::written::place::Place;
 use crate::written::tree::{Content, Node, Table};
 
 const CASES_MAX: usize = 18;
-/// Where claims name so many levels that they need more cases: as many as fit into about a minute.
+/// Maximum number of cases if claims name so many levels that they need more cases: as many as fit into about a minute.
 const CLAIMED_CASES_MAX: usize = 60;
-/// What all trials may measure together, in seconds.
+/// Maximum time that all trials together may measure, in seconds.
 const MEASURED_S_MAX: f64 = 30.0;
 const DURATION_S_LEAST: f64 = 0.1;
 const DURATION_S_MAX: f64 = 0.4;
 const EVOLVE_RECORDS_MAX: i64 = 10;
-/// Several schema changes fit into the shortest trial.
+/// Longest interval between schema changes, in seconds: several changes fit into the shortest trial.
 const EVOLVE_S_MAX: f64 = 0.05;
 const WARMUP_S_MAX: f64 = 0.1;
 const ROWS_MAX: i64 = 2_000;
-/// Of records in runs: a scale up to this, 101,600 of the 2,032,000 of table 4.3 of Ruottinen 2015, stays; a larger one becomes the other.
+/// Scale of records in runs: one up to this, 101,600 of the 2,032,000 records of table 4.3 of Ruottinen 2015, stays; a larger one becomes [`SCALE_MAX`].
 const SCALE_KEPT: f64 = 0.05;
 const SCALE_MAX: f64 = 0.01;
-/// Records written or read by a trial that is counted in operations.
+/// Maximum number of records written or read by a trial that is counted in operations.
 const RECORDS_MAX: i64 = 2_000;
 const OPERATIONS_MAX: i64 = 200;
 const OPERATIONS_PER_CLIENT_MAX: i64 = 20;
 const LEAST_MAX: i64 = 2;
-/// Failures of each kind for each case.
+/// Maximum number of failures of each kind for each case.
 const CUTS_MAX: i64 = 10;
-/// Trials of a case at most, where no claim asks for more.
+/// Maximum number of trials of a case, if no claim asks for more.
 const MOST_MAX: i64 = 3;
-/// Where claims wait for an answer, which so short trials give by their number: then time ends a rehearsal, between two rounds.
+/// Maximum number of trials of a case if there are claims, which such short trials answer only by their number: time then ends the rehearsal, between two rounds.
 const CLAIMED_MOST: i64 = 10;
-/// A link is made and measured for each trial, so that there are fewer of them.
+/// Maximum number of cases with a link, which is made and measured for each trial.
 const LINK_CASES_MAX: usize = 6;
-/// Where each connection has a host of its own, all of which are made for each trial.
+/// Maximum number of clients if each connection has a host of its own, all of which are made for each trial.
 const HOSTS_MAX: i64 = 8;
 const BLOCK_BYTES_MAX: u64 = 20_000;
-/// How closely a search knows the load line: its trials are too short, and too few, for more.
+/// Minimum relative width to which a search locates the load line: its trials are too short, and too few, for less.
 const GOAL_WITHIN_LEAST: f64 = 0.5;
 
-/// Settings of which a smaller value makes another question: what there is, and what comes at once.
+/// Settings of which a smaller value changes the question: how much data there is, and how much happens at once.
 const AMOUNTS: [&str; 6] =
     ["record.rows", "record.scale", "blocks.size", "load.clients", "workload.evolve", "workload.evolve_records"];
 
-/// Shrinks sizes, factors and repeats in place, and says what became smaller.
+/// Reduces sizes, factors and repeats in place, and returns what became smaller.
 pub fn shrink(unchecked: &mut Unchecked) -> Shrunk {
     let before = unchecked.clone();
     shrink_all(unchecked);
@@ -68,7 +68,7 @@ pub fn shrink(unchecked: &mut Unchecked) -> Shrunk {
     Shrunk { smaller, left_out: left_out.filter(|factor| !factor.levels.is_empty()).collect() }
 }
 
-/// The value of a setting that became smaller: in the base, and of the levels of a factor.
+/// Returns the values of a setting that became smaller: in the base, and of the levels of a factor.
 fn made_smaller(before: &Unchecked, after: &Unchecked, setting: &str, is_length: bool) -> Vec<Smaller> {
     let show = |node: &Node| node.to_string().trim_matches('"').to_owned();
     let base = |unchecked: &Unchecked| unchecked.root.find(setting).map(|entry| show(&entry.node));
@@ -103,7 +103,7 @@ fn shrink_all(unchecked: &mut Unchecked) {
         ("repeat.least", LEAST_MAX),
         ("durability.cuts", CUTS_MAX),
     ] {
-        // A part of the records that is named by its numbers must stay within them.
+        // A part of the records that is selected by their numbers must stay within them.
         let is_named =
             ["workload.ycsb.first", "workload.ycsb.records"].iter().any(|part| unchecked.root.find(part).is_some());
         if setting != "record.rows" || !is_named {
@@ -120,7 +120,7 @@ fn shrink_all(unchecked: &mut Unchecked) {
     if has_hosts {
         shrink_setting(unchecked, "load.clients", &|node| limit_whole(node, HOSTS_MAX));
     }
-    // Events have times of their own within it.
+    // Events happen at fixed times within the duration.
     let may_shorten = unchecked.root.get("events").is_none();
     if may_shorten {
         shrink_setting(unchecked, "load.duration", &|node| limit_duration(node, DURATION_S_MAX));
@@ -154,10 +154,10 @@ fn shrink_all(unchecked: &mut Unchecked) {
     }
 }
 
-/// How often cases are repeated: where there are claims, as often as time permits, also where the study asks for fewer trials, which are longer.
+/// Limits how often cases are repeated. If there are claims, that is as often as time permits, even if the study asks for fewer trials, which are longer.
 fn repeat(unchecked: &mut Unchecked) {
     let has_claims = matches!(unchecked.root.get("claims").map(|entry| &entry.node.content), Some(Content::List(_)));
-    // Whoever says how often, on the command line, has said by that which rule.
+    // A number of repeats on the command line also keeps the study's rule.
     let is_said = ["repeat.least", "repeat.most", "repeat.rule"]
         .iter()
         .any(|setting| unchecked.root.find(setting).is_some_and(|entry| is_argument(entry.place)));
@@ -171,7 +171,7 @@ fn repeat(unchecked: &mut Unchecked) {
     lift_most(&mut unchecked.root);
 }
 
-/// A search ends once it knows the load line within a factor of about one and a half.
+/// Makes a search end once it knows the load line within a factor of about one and a half.
 fn coarsen(root: &mut Table) {
     let setting = "goal.within";
     let is_coarser =
@@ -182,7 +182,7 @@ fn coarsen(root: &mut Table) {
     }
 }
 
-/// The largest batch of any case, at least 1.
+/// Returns the largest batch of any case, at least 1.
 fn batch_max(unchecked: &Unchecked) -> i64 {
     let setting = "workload.batch";
     let base = unchecked.root.find(setting).map(|entry| &entry.node);
@@ -242,7 +242,7 @@ fn limit_duration(node: &mut Node, limit_s: f64) {
     }
 }
 
-/// Writes what the file leaves to its default, where the default is larger.
+/// Writes the limit for a setting that the file leaves to a larger default.
 fn put_default(root: &mut Table, setting: &str, content: Content) {
     if root.find(setting).is_none() {
         let place = Place::Line(1);
@@ -258,7 +258,7 @@ fn put_open(root: &mut Table, setting: &str, content: Content) {
     }
 }
 
-/// A number of repeats at least that `--set` gives must not be above the number at most.
+/// Raises the maximum number of repeats to a larger minimum that `--set` gives.
 fn lift_most(root: &mut Table) {
     let whole = |setting: &str| match root.find(setting)?.node.content {
         Content::Integer(number) => Some(number),
@@ -274,7 +274,7 @@ fn lift_most(root: &mut Table) {
     }
 }
 
-/// Every level that a claim speaks of, with its setting.
+/// Returns every level that a claim names, with its setting.
 fn claimed_levels(root: &Table) -> Vec<(String, Content)> {
     let mut found = Vec::new();
     if let Some(Content::List(claims)) = root.get("claims").map(|entry| &entry.node.content) {
@@ -290,7 +290,7 @@ fn claimed_levels(root: &Table) -> Vec<(String, Content)> {
     found
 }
 
-/// Unquoted dots in settings make tables, which are joined again.
+/// Collects the levels of a table; unquoted dots in settings make tables, which are joined again.
 fn collect_levels(prefix: &str, table: &Table, found: &mut Vec<(String, Content)>) {
     for entry in &table.entries {
         let setting = format!("{prefix}{}", entry.key);
@@ -301,8 +301,8 @@ fn collect_levels(prefix: &str, table: &Table, found: &mut Vec<(String, Content)
     }
 }
 
-/// Thins factors to three levels, those that claims speak of before the first, middle and last, and further until there are few enough cases:
-/// those with numbers first, then those with names.
+/// Thins factors to three levels: the levels that claims name come before the first, middle and last. Thins them
+/// further until there are few enough cases: first factors with numbers, then those with names.
 fn thin(factors: &mut [UncheckedFactor], claimed: &[(String, Content)], cases_max: usize) {
     if cases(factors) <= cases_max {
         return;
@@ -311,7 +311,7 @@ fn thin(factors: &mut [UncheckedFactor], claimed: &[(String, Content)], cases_ma
     let own = |factor: &UncheckedFactor| -> Vec<&Content> {
         claimed.iter().filter(|(setting, _)| *setting == factor.setting).map(|(_, level)| level).collect()
     };
-    // Levels that claims name stay, where that is possible: a claim without its cases is not answered.
+    // Levels that claims name stay if possible: a claim without its cases is not answered.
     let named = |factor: &UncheckedFactor| {
         let own = own(factor);
         factor.levels.iter().filter(|level| own.contains(&&level.content)).count()
@@ -344,12 +344,12 @@ fn thin(factors: &mut [UncheckedFactor], claimed: &[(String, Content)], cases_ma
     }
 }
 
-/// How many combinations of levels there are.
+/// Returns the number of combinations of levels.
 fn cases(factors: &[UncheckedFactor]) -> usize {
     factors.iter().fold(1, |cases, factor| cases.saturating_mul(factor.levels.len()))
 }
 
-/// Keeps this many levels in their order: those of claims first, then evenly spread from the first to the last.
+/// Keeps this many levels in their order: those of claims first, then levels evenly spread from the first to the last.
 fn thin_to(levels: &mut Vec<Node>, count: usize, claimed: &[&Content]) {
     if levels.len() <= count {
         return;

@@ -1,18 +1,18 @@
-//! Rates at which another machine filled tables, for plans where this one has measured nothing yet.
+//! Rates at which another machine filled tables, for plans on a machine that has measured nothing yet.
 //!
-//! Main function: [`record_s`]. Invariant: a figure here was measured, and is for plans alone: it is meant to be good to a factor of two on a usual machine.
+//! Main function: [`record_s`]. Invariant: the figures here were measured and are used only for plans: they should be right within a factor of two on a usual machine.
 
 use super::subject::{Filling, Kind};
 use crate::trial::{DatabaseSettings, LayoutSettings};
 
-/// Microseconds that a record takes: one of few columns (`sensor`), and one of many (`qos`).
+/// Microseconds that a record takes: one with few columns (`sensor`), and one with many (`qos`).
 type Record = (f64, f64);
-/// By the name of the layout.
+/// The times of records, by the name of the layout.
 type Layouts = &'static [(&'static str, Record)];
 
-/// What a record of each layout takes in a database and engine: measured on 27 November 2026 with a release build, on two virtual CPUs with other work on them.
-/// Least of two trials with 30,000 records and one with 150,000 (but `eav`), without 0.1 s of what a trial does besides: others took up to three times as long.
-/// SQLite 3.54.1, PostgreSQL 15.18, MariaDB 10.11.19, Redis 7.0.15. Redis has no `star`, `star-hot` and `eav`.
+/// Times of a record in each layout, database and engine: measured on 27 November 2026 with a release build, on two virtual CPUs with other work on
+/// them. Least of two trials with 30,000 records and one with 150,000 (except `eav`), without the 0.1 s that a trial takes besides: the others took
+/// up to three times as long. SQLite 3.54.1, PostgreSQL 15.18, MariaDB 10.11.19, Redis 7.0.15. Redis has no `star`, `star-hot` and `eav`.
 #[rustfmt::skip]
 const RECORDS_US: &[(&str, &str, Layouts)] = &[
     ("sqlite", "", &[
@@ -39,37 +39,39 @@ const RECORDS_US: &[(&str, &str, Layouts)] = &[
         ("wide", (15.1, 64.9)), ("json", (4.7, 15.6)), ("key-value", (8.3, 4.2)), ("spare", (16.0, 57.2)),
     ]),
 ];
-/// Whose figures stand for a database, an engine or a layout that has none.
+/// Database, engine and layout whose figures are used for those that have none.
 const INSTEAD: (&str, &str, &str) = ("mariadb", "innodb", "wide");
-/// Columns of these two records.
+/// Numbers of columns of these two records.
 const COLUMNS: (f64, f64) = (11.0, 61.0);
-/// Bytes that are in these figures: those of the larger record.
+/// Bytes of a record that these figures include: those of the larger record.
 const BYTES: u64 = 500;
-/// Microseconds of each byte beyond them: by records of ten texts of 100 bytes (`usertable`), on the same day. They took 2 to 9 µs more than `sensor` where they were 30,000,
-/// and 11 to 44 where they were 150,000, which the disk has to take at once.
+/// Microseconds of each further byte: by records of ten texts of 100 bytes (`usertable`), on the same day. They took 2
+/// to 9 µs more than `sensor` with 30,000 records, and 11 to 44 with 150,000, which the disk has to take at once.
 const BYTE_US: f64 = 0.02;
-/// Microseconds of a record in a secondary index: one and three of them on 60,000 `sensor` records, least of two, on the same day. PostgreSQL 1 to 2, InnoDB 1 to 2, SQLite 1.
+/// Microseconds of a record in a secondary index: one and three indexes on 60,000 `sensor` records, least of two
+/// trials, on the same day. PostgreSQL 1 to 2, InnoDB 1 to 2, SQLite 1.
 const INDEX_US: f64 = 2.0;
-/// Microseconds of a row of a table of a study's own, and of each of its columns: 60,000 rows of five columns, two trials each, on the same day.
-/// SQLite up to 12, MariaDB 10 to 21, PostgreSQL 17 to 19.
+/// Microseconds of a row in one of a study's own tables, and of each of its columns: 60,000 rows of five columns, two
+/// trials each, on the same day. SQLite up to 12, MariaDB 10 to 21, PostgreSQL 17 to 19.
 const OWN_ROW_US: (f64, f64) = (4.0, 1.6);
 
-/// Starting a private server and stopping the one before it, in seconds: PostgreSQL took 2.4 to 4.1, MariaDB 0.8 to 5.
+/// Seconds to start a private server and stop the one before it: PostgreSQL took 2.4 to 4.1, MariaDB 0.8 to 5.
 pub const START_S: f64 = 3.0;
 
-/// How long filling tables with a record takes, in seconds.
+/// Returns how long filling tables takes per record, in seconds.
 pub fn record_s(filling: &Filling) -> f64 {
     let (few, many) = record_us(&filling.database, &filling.layout);
     let of_column = (many - few) / (COLUMNS.1 - COLUMNS.0);
     let of_columns = few + of_column * (f64::from(filling.columns) - COLUMNS.0);
-    // Beyond what was measured nothing is so small that it costs nothing, and more columns cost no less. Within it they do where the many are of few measurements.
+    // Outside the measured range, a small record still costs something, and more columns cost no less. Inside it they
+    // can cost less, because the many columns belong to few measurements.
     let of_columns = of_columns.max(few.min(many) / 4.0);
     let of_columns = if filling.columns > COLUMNS.1 as u32 { of_columns.max(many) } else { of_columns };
     let of_bytes = BYTE_US * filling.bytes.saturating_sub(BYTES) as f64;
     (of_columns + of_bytes + INDEX_US * f64::from(filling.indexes)) / 1e6
 }
 
-/// The same of a record of 61 columns.
+/// Returns the same for a record of 61 columns.
 pub fn qos_record_s(database: &DatabaseSettings, layout: &LayoutSettings) -> f64 {
     let (database, layout) = (Kind::of(database), layout.name.clone());
     record_s(&Filling {
@@ -82,7 +84,7 @@ pub fn qos_record_s(database: &DatabaseSettings, layout: &LayoutSettings) -> f64
     })
 }
 
-/// How long a row of a table of a study's own takes, in seconds.
+/// Returns how long a row in one of a study's own tables takes, in seconds.
 pub fn own_row_s(columns: usize) -> f64 {
     (OWN_ROW_US.0 + OWN_ROW_US.1 * columns as f64) / 1e6
 }
@@ -92,7 +94,7 @@ fn record_us(database: &Kind, layout: &str) -> Record {
     let of = |name: &str, engine: &str| {
         RECORDS_US.iter().find(|(of, with, _)| *of == name && *with == engine).map(|(_, _, layouts)| *layouts)
     };
-    // MySQL's engines are MariaDB's, and each has InnoDB.
+    // MySQL's engines are taken to be MariaDB's, and each has InnoDB.
     let known = of(&database.name, engine).or_else(|| of(INSTEAD.0, engine)).or_else(|| of(INSTEAD.0, INSTEAD.1));
     let layouts = known.unwrap_or_default();
     let of_layout = |layout: &str| layouts.iter().find(|(of, _)| *of == layout).map(|(_, record)| *record);

@@ -1,4 +1,4 @@
-//! What the readers of several sections share: names from a list, CPUs, and the largest numbers.
+//! Parts shared by the readers of several sections: names from a list, CPUs, and the largest numbers.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::{Content, Node};
 
-/// Largest numbers of rows, operations and seeds: what every store and JSON reader carries exactly.
+/// Maximum number of rows and operations, and maximum seed: every store and JSON reader carries it exactly.
 pub const LARGE: i64 = 1 << 53;
 
 /// The form of a list of CPUs.
@@ -22,7 +22,7 @@ pub static CPUS: Form = Form {
     example: "\"0\"",
 };
 
-/// The name under a key, checked against a list; the default of its row when it is missing or no text.
+/// Reads the name under a key and checks it against a list; returns the default of its row if it is missing or not a text.
 pub(super) fn read_name(section: &Section, key: &str, list: &NameList, errors: &mut Errors) -> String {
     if let (Some(name), Some(entry)) = (section.text(key, errors), section.get(key))
         && let Err(sentence) = list.check(name)
@@ -32,7 +32,7 @@ pub(super) fn read_name(section: &Section, key: &str, list: &NameList, errors: &
     section.read(key, errors)
 }
 
-/// CPUs as in `0` or `0,2-3`.
+/// Reads CPUs, as in `0` or `0,2-3`.
 pub(super) fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String> {
     let entry = section.get("cpus")?;
     let text = match &entry.node.content {
@@ -55,7 +55,7 @@ pub(super) fn read_cpus(section: &Section, errors: &mut Errors) -> Option<String
     None
 }
 
-/// Whether the node can be the level of a factor.
+/// Returns whether the node can be the level of a factor.
 pub fn is_scalar(node: &Node) -> bool {
     node.to_json().is_some()
 }

@@ -1,6 +1,6 @@
-//! Reads `[record]`: which data, how many, and what shapes them.
+//! Reads `[record]`: the kind of data, its amount, and its shape.
 //!
-//! Main: [`RECORD`] and [`read_record`]. Invariant: a measurement is made of whole transactions.
+//! Main: [`RECORD`] and [`read_record`]. Invariant: a measurement consists of whole transactions.
 
 use super::fill::{IDENTITY, VALUES, read_columns};
 use super::names::Names;
@@ -107,7 +107,7 @@ fn record_types() -> Vec<&'static str> {
     crate::data::REGISTRY.iter().map(|entry| entry.name).collect()
 }
 
-/// The settings of the records. `batch` is how many records a transaction of the side that writes has.
+/// Reads the settings of the records. `batch` is the number of records in a transaction of the writing side.
 pub(super) fn read_record(
     root: &Table,
     names: &Names,
@@ -123,7 +123,7 @@ pub(super) fn read_record(
         errors.push(entry.node.place, fault!("record.table is {}", entry.node; "{must}"));
     }
     let per_measurement = section.find("per_measurement", errors).unwrap_or_else(|| match load.length {
-        // Events are numbered in the order in which they arrive, about: those of one transaction are a transmission.
+        // Events are numbered approximately in the order in which they arrive: those of one transaction are a transmission.
         _ if type_name == "sensor" => batch,
         Length::OperationsPerClient(operations) => operations.saturating_mul(batch).min(LARGE.unsigned_abs()),
         // A source sends one measurement, from its start to its end.
@@ -155,7 +155,7 @@ pub(super) fn read_record(
     }
 }
 
-/// Whether a text can name a table in every database without quotes being needed.
+/// Returns whether a text can name a table in every database without quotes.
 fn is_table_name(text: &str) -> bool {
     text.len() <= 40
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')

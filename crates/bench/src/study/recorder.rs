@@ -1,7 +1,7 @@
-//! `[recorder]`: what records go through on their way to the database.
+//! `[recorder]`: the recorder through which records pass on their way to the database.
 //!
-//! Main: [`RECORDER`] and [`read_recorder`]. Invariant: without the section nothing is between the load and the database, and what was
-//! acknowledged is not kept.
+//! Main: [`RECORDER`] and [`read_recorder`]. Invariant: without the section nothing is between the load and the
+//! database, and acknowledged records are not kept.
 
 use crate::trial::{RecorderPath, RecorderSettings, Settings};
 use crate::written::place::Errors;
@@ -52,12 +52,12 @@ fn recorder(settings: &Settings) -> Option<&RecorderSettings> {
     settings.recorder.as_ref()
 }
 
-/// The settings of the section; none where it is not written.
+/// Reads the section; `None` if it is not written.
 pub fn read_recorder(root: &Table, errors: &mut Errors) -> Option<RecorderSettings> {
     root.get("recorder")?;
     let section = Section::open(root, &RECORDER, errors);
     let path: Option<&str> = section.find("path", errors);
-    // Leaving it out and saying `none` are the same case.
+    // Leaving it out and writing `none` are the same case.
     let tls: Option<String> = section.find("tls", errors).filter(|name| name != "none");
     Some(RecorderSettings {
         path: path.and_then(RecorderPath::named).unwrap_or_default(),

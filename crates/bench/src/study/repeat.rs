@@ -1,8 +1,8 @@
 //! The repeat rules: when a case has been measured often enough.
 //!
-//! Main functions: [`are_settled`], by which a run goes on and by which a report says what it says, and [`stopping`]. Invariant: they
-//! depend on the rule and the trials' values alone, and a case is settled by `interval` exactly where the interval that is shown for it is
-//! within the bound.
+//! Main functions: [`are_settled`], by which both a run and a report decide, and [`stopping`]. Invariant: they depend
+//! only on the rule and the trials' values, and a case is settled by `interval` exactly if the interval that is shown
+//! for it is within the bound.
 
 use super::{Repeat, RepeatRule, Study};
 use crate::statistics::noise::{Series, Stopping, means};
@@ -15,12 +15,12 @@ pub enum Settled {
     Yes,
     /// More trials are needed.
     No,
-    /// The rule is not met after the most trials allowed.
+    /// The rule is not met after the maximum number of trials.
     GaveUp,
 }
 
-/// Which of a study's cases meet the rule, by the values of their valid trials. All cases are judged together, because what is known of
-/// the noise of one is known from the others too: a case that is settled can be open again where later trials of others show more of it.
+/// Returns which of a study's cases meet the rule, by the values of their valid trials. All cases are judged together, because the noise of one is
+/// estimated from the others too: a settled case can become open again if later trials of others show more noise.
 pub fn are_settled(rule: &Repeat, cases: &[Series]) -> Vec<bool> {
     let is_enough = |case: &Series| case.len() as u64 >= u64::from(rule.least);
     match rule.rule {
@@ -37,7 +37,7 @@ pub fn are_settled(rule: &Repeat, cases: &[Series]) -> Vec<bool> {
     }
 }
 
-/// Whether the values of a study's trials decided how many there are.
+/// Returns whether the values of a study's trials decided how many there are.
 pub fn stopping(study: &Study) -> Stopping {
     let repeat = &study.repeat;
     let is_fixed = repeat.rule == RepeatRule::Fixed || repeat.least >= repeat.most || study.goal.is_some();
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_case_alone_is_not_believed_to_be_as_calm_as_its_few_trials() {
-        // The t-interval's half-width is 10.7 % of the mean; one in ten samples is so calm or calmer at 1.9 times that noise.
+        // The t-interval's half-width is 10.7 % of the mean; one in ten samples is that calm or calmer at 1.9 times that noise.
         assert!(!is_settled(&repeat(RepeatRule::Interval, 0.11), &VALUES));
         assert!(is_settled(&repeat(RepeatRule::Interval, 0.22), &VALUES));
     }

@@ -1,4 +1,4 @@
-//! The workload `replay`: which trace is sent, how fast, and what goes with it.
+//! The workload `replay`: which trace is sent, how fast, and which settings it can be combined with.
 //!
 //! Main functions: [`read_replay`] and [`check_replay`]. Invariant: a trace is read once, however many cases send it.
 
@@ -17,13 +17,13 @@ use crate::written::tree::{Content, Table};
 
 /// The name of the workload.
 const NAME: &str = "replay";
-/// Connections, at most, as `load.clients` has it.
+/// Maximum number of connections, the same as of `load.clients`.
 const CLIENTS_MOST: usize = 100_000;
-/// Bytes of a file, at most.
+/// Maximum size of a trace file, in bytes.
 const FILE_BYTES_MOST: u64 = 8 << 30;
 
-/// Reads what is sent, and makes the load of it: its connections are those that the sessions of the trace need, its length is that of the trace, and
-/// its rate what the speed, or `load.rate`, says.
+/// Reads what is sent, and derives the load from it: the connections are those that the sessions of the trace need, the
+/// length is that of the trace, and the rate follows from the speed or `load.rate`.
 pub fn read_replay(root: &Table, workload: &mut WorkloadSettings, load: &mut LoadSettings, errors: &mut Errors) {
     let section = Section::open(root, &super::workload::WORKLOAD, errors);
     let speed: Option<f64> = section.read("speed", errors);
@@ -63,7 +63,7 @@ pub fn read_replay(root: &Table, workload: &mut WorkloadSettings, load: &mut Loa
     workload.replayed = Replayed(Some(replay));
 }
 
-/// A file as it was when it was read.
+/// Identifies the content of a file at the time when it was read.
 #[derive(Debug, Clone, PartialEq)]
 struct Version {
     path: String,
@@ -71,10 +71,10 @@ struct Version {
     changed: Option<SystemTime>,
 }
 
-/// What of a file is sent: up to a time, in seconds, and what changes something or not.
+/// The part of a file that is sent: up to a time in seconds (`None` for all), and whether with statements that write.
 type Part = (Option<f64>, bool);
 
-/// The trace that was read last, and what of it is sent: all cases of a study have the same, or few.
+/// The trace that was read last, and the parts of it that are sent: all cases of a study have the same one, or few.
 struct Last {
     version: Version,
     trace: Arc<Trace>,
@@ -83,10 +83,10 @@ struct Last {
 
 static LAST: Mutex<Option<Last>> = Mutex::new(None);
 
-/// What of a trace is sent.
+/// Returns the part of a trace that is sent; cases share it.
 fn shared(path: &str, until_s: Option<f64>, writes: bool) -> Result<Arc<Replay>, Fault> {
     let version = version_of(path)?;
-    // A holder that panicked has left a whole one, or none.
+    // A holder that panicked has left a complete value, or none.
     let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
     if last.as_ref().is_none_or(|last| last.version != version) {
         let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
@@ -129,7 +129,7 @@ fn unreadable(error: &std::io::Error) -> Fault {
     fault!("it cannot be read: {error}"; "name a file that loadline capture made")
 }
 
-/// What does not go together with a replay, each with the settings that it is about.
+/// Returns the settings that a replay cannot be combined with, each with the reason.
 pub fn check_replay(settings: &Settings, root: &Table) -> Vec<(Vec<&'static str>, Fault)> {
     let mut found = Vec::new();
     let is_given = |key: &str| root.find(key).is_some();
@@ -175,10 +175,10 @@ pub fn check_replay(settings: &Settings, root: &Table) -> Vec<(Vec<&'static str>
     found
 }
 
-/// Where a rehearsal leaves a trace, in seconds of its time.
+/// Length of a trace in a rehearsal, in seconds of the trace's time.
 pub const REHEARSED_S: f64 = 5.0;
 
-/// Whether a study that was not checked yet replays a trace.
+/// Returns whether a study that is not checked yet replays a trace.
 pub fn is_replay(root: &Table) -> bool {
     root.find("workload.name").is_some_and(|entry| matches!(&entry.node.content, Content::Text(name) if name == NAME))
 }

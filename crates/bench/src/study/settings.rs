@@ -1,7 +1,7 @@
-//! Reads all settings of a case, and tells their values.
+//! Reads all settings of a case, and returns their values by name.
 //!
-//! Main functions: [`read_settings`], [`setting_value`]. Invariant: which settings there are is said by [`STUDY`](super::table::STUDY) alone.
-//! What does not go together is found in `check`.
+//! Main functions: [`read_settings`], [`setting_value`]. Invariant: only [`STUDY`](super::table::STUDY) defines which
+//! settings exist. Settings that cannot be combined are found in `check`.
 
 use super::background::read_background;
 use super::blocks::read_blocks;
@@ -24,7 +24,7 @@ use crate::units::{parse_bit_rate, parse_bytes, parse_duration};
 use crate::written::place::Errors;
 use crate::written::tree::Table;
 
-/// Reads all settings of a tree; what is missing or wrong has its default.
+/// Reads all settings of a tree; a setting that is missing or wrong has its default.
 pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settings {
     let mut workload = read_workload(root, names, errors);
     let mut load = read_load(root, names, errors);
@@ -50,13 +50,13 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
     }
 }
 
-/// Records in a transaction of the side that writes: measurements are made of whole transactions.
+/// Returns the number of records in a transaction of the writing side: measurements consist of whole transactions.
 fn written_batch(workload: &WorkloadSettings, background: Option<&BackgroundSettings>) -> u64 {
     let beside = background.filter(|background| background.workload == "write");
     u64::from(beside.map_or(workload.batch, |background| background.batch))
 }
 
-/// The value that a setting has, as a study file would state it; none for settings that are absent or unknown.
+/// Returns the value of a setting as a study file would state it; `None` for settings that are absent or unknown.
 /// Durations are in seconds.
 pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::Value> {
     match setting.strip_prefix("database.config.") {
@@ -65,8 +65,8 @@ pub fn setting_value(settings: &Settings, setting: &str) -> Option<serde_json::V
     }
 }
 
-/// Whether two levels of a setting mean the same: the same number, the same text, a duration and its seconds, or a
-/// server setting and its text.
+/// Returns whether two levels of a setting mean the same: the same number, the same text, a duration and its seconds,
+/// or a server setting and its text.
 pub fn is_same_level(setting: &str, a: &serde_json::Value, b: &serde_json::Value) -> bool {
     let text = |value: &serde_json::Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let number = |value: &serde_json::Value| {

@@ -1,4 +1,4 @@
-//! Reads what shapes the data besides its columns: runs of several lengths with their scale, and secondary indexes.
+//! Reads the settings that shape the data besides its columns: runs of several lengths with their scale, and secondary indexes.
 //!
 //! Main functions: [`read_runs`], [`read_indexes`]. Invariant: a run that was read has at least one record.
 
@@ -32,7 +32,7 @@ pub static INDEXES: Form = Form {
 const RUNS_MAX: u64 = 1 << 30;
 const RECORDS_MAX: u64 = 1 << 53;
 
-/// `record.runs` with `record.scale` applied to the lengths, and the scale where it was given.
+/// Reads `record.runs` with `record.scale` applied to the lengths, and the scale if it was given.
 pub fn read_runs(record: &Section, errors: &mut Errors) -> (Vec<(u64, u64)>, Option<f64>) {
     let scale = record.given("scale", errors);
     if let (Some(entry), None) = (record.get("scale"), record.get("runs")) {
@@ -78,7 +78,7 @@ fn pair(node: &Node) -> Option<(u64, u64)> {
     ((1..=RUNS_MAX).contains(&count) && (1..=RECORDS_MAX).contains(&records)).then_some((count, records))
 }
 
-/// `layout.indexes`: a list of columns, or, as the level of a factor, their names with commas between them.
+/// Reads `layout.indexes`: a list of columns, or, as the level of a factor, their names separated by commas.
 pub fn read_indexes(layout: &Section, errors: &mut Errors) -> Vec<String> {
     let Some(entry) = layout.get("indexes") else { return Vec::new() };
     let name = |node: &Node| match &node.content {

@@ -1,6 +1,6 @@
-//! What takes time in a study, as far as it takes as long elsewhere: by this what was measured once is found again.
+//! Subjects: what takes time in a study, described so that an earlier measurement of the same thing can be found again.
 //!
-//! Main type: [`Subject`]. Invariant: equal subjects take about as long, in proportion to their amounts.
+//! Main type: [`Subject`]. Invariant: equal subjects take about equally long, in proportion to their amounts.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,30 +8,30 @@ use crate::data::build;
 use crate::record::{Cells, Generator};
 use crate::trial::{DatabaseSettings, LayoutSettings, Length, RecordSettings, Settings, TableSettings, text_hash};
 
-/// Bytes of a number, and what a text takes besides its own.
+/// Bytes of a number, and of a text besides its own bytes.
 const CELL_BYTES: usize = 8;
 
-/// What took time.
+/// The thing that took time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Subject {
-    /// Filling a layout's tables; its amount is records.
+    /// Filling a layout's tables; the amount is records.
     Filling(Filling),
-    /// Making and filling a table of the study's own; its amount is rows.
+    /// Making and filling one of the study's own tables; the amount is rows.
     OwnTable {
-        /// Whose.
+        /// The database.
         database: Kind,
-        /// Hash of all that the study says of the table but how many rows it has.
+        /// Hash of everything that the study says about the table except its number of rows.
         table: String,
     },
-    /// Starting a private server, in the place of another one where there was one; its amount is 1.
+    /// Starting a private server, which may replace another one; the amount is 1.
     Start {
-        /// Of which database.
+        /// The database.
         database: Kind,
     },
-    /// What a trial does around its load: tables made and dropped, connections opened, its end waited for; its amount is 1.
+    /// The part of a trial outside its load: making and dropping tables, opening connections, waiting for its end; the amount is 1.
     Around {
-        /// Whose.
+        /// The database.
         database: Kind,
         /// Name of the layout.
         layout: String,
@@ -39,19 +39,19 @@ pub enum Subject {
         workload: String,
         /// Clients that connect.
         clients: u32,
-        /// How records get to a recorder in front of the database, whose queue is waited for; none where none is.
+        /// How records get to a recorder in front of the database, whose queue must be drained; `None` if there is no recorder.
         front: Option<String>,
-        /// Whether clients are behind a link.
+        /// Whether the clients are behind a link.
         has_link: bool,
     },
-    /// The measured phase of a trial that is as long as its operations take; its amount is operations.
+    /// The measured phase of a trial that lasts as long as its operations take; the amount is operations.
     Operations {
-        /// Hash of the settings but the number of operations.
+        /// Hash of the settings except the number of operations.
         case: String,
     },
 }
 
-/// What decides how fast tables of a layout are filled.
+/// The properties that decide how fast the tables of a layout are filled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Filling {
@@ -63,26 +63,26 @@ pub struct Filling {
     pub record: String,
     /// Columns of a record.
     pub columns: u32,
-    /// Bytes of a record, about: those of its texts, and eight for each column.
+    /// Approximate bytes of a record: those of its texts, and eight for each column.
     pub bytes: u64,
-    /// Secondary indexes.
+    /// Number of secondary indexes.
     pub indexes: u32,
 }
 
-/// What kind of database.
+/// A kind of database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kind {
-    /// Its name.
+    /// Name of the database.
     pub name: String,
-    /// Its storage engine, where it has several.
+    /// The storage engine, if the database has several.
     pub engine: Option<String>,
-    /// Whether it was there, and not made for the study.
+    /// Whether the database existed before and was not started for the study.
     pub is_elsewhere: bool,
 }
 
 impl Kind {
-    /// That of these settings.
+    /// Returns the kind of database of these settings.
     pub fn of(settings: &DatabaseSettings) -> Self {
         let engines = crate::database::find(&settings.name).map_or(&[][..], |entry| entry.engines);
         Kind {
@@ -94,7 +94,7 @@ impl Kind {
 }
 
 impl Filling {
-    /// That of these settings.
+    /// Returns the subject of filling with these settings.
     pub fn of(database: &DatabaseSettings, layout: &LayoutSettings, record: &RecordSettings) -> Self {
         let (columns, bytes) = build(record).map_or((0, 0), |generator| size_of(&*generator));
         Filling {
@@ -108,7 +108,7 @@ impl Filling {
     }
 }
 
-/// Columns of a record, and bytes of the first one.
+/// Returns the number of columns of a record, and the bytes of the first record.
 fn size_of(generator: &dyn Generator) -> (u32, u64) {
     let mut cells = Cells::default();
     generator.identity(0, 1, &mut cells);
@@ -117,23 +117,23 @@ fn size_of(generator: &dyn Generator) -> (u32, u64) {
 }
 
 impl Subject {
-    /// Filling the tables of a case with records.
+    /// Returns the subject of filling the tables of a case with records.
     pub fn filling(settings: &Settings) -> Self {
         Subject::Filling(Filling::of(&settings.database, &settings.layout, &settings.record))
     }
 
-    /// Making and filling a table of a case's own.
+    /// Returns the subject of making and filling one of the case's own tables.
     pub fn own_table(database: &DatabaseSettings, table: &TableSettings) -> Self {
         let table = hash_of(&TableSettings { rows: 0, ..table.clone() });
         Subject::OwnTable { database: Kind::of(database), table }
     }
 
-    /// Starting the private server of a case. The engine is the tables'.
+    /// Returns the subject of starting the private server of a case. It has no engine, since tables choose theirs.
     pub fn start(database: &DatabaseSettings) -> Self {
         Subject::Start { database: Kind { engine: None, ..Kind::of(database) } }
     }
 
-    /// What a trial of a case does around its load.
+    /// Returns the subject of a trial of a case outside its load.
     pub fn around(settings: &Settings) -> Self {
         Subject::Around {
             database: Kind::of(&settings.database),
@@ -145,19 +145,19 @@ impl Subject {
         }
     }
 
-    /// The operations of a case whose trials are as long as these take; none where time ends them.
+    /// Returns the subject of the operations of a case whose trials last as long as these take; `None` if time ends them.
     pub fn operations(settings: &Settings) -> Option<Self> {
         operations_of(settings)?;
         let mut settings = settings.clone();
         settings.load.length = Length::Operations(0);
         (settings.load.warmup_s, settings.load.at_most_s) = (0.0, None);
-        // Each run has a file of its own.
+        // Each run has its own database file.
         settings.database.path = None;
         Some(Subject::Operations { case: hash_of(&settings) })
     }
 }
 
-/// Operations of a trial that is as long as these take; none where time ends it.
+/// Returns the number of operations of a trial that lasts as long as these take; `None` if time ends it.
 pub fn operations_of(settings: &Settings) -> Option<u64> {
     match settings.load.length {
         _ if settings.load.replay.is_some() => None,

@@ -1,6 +1,6 @@
-//! The table of a study file: all settings that there are.
+//! The table of a study file: all settings that exist.
 //!
-//! Main: [`STUDY`]. Invariant: what a study may say is said here and in the tables that this one names, and nowhere else.
+//! Main: [`STUDY`]. Invariant: this table and the tables that it names are the only definition of what a study may contain.
 
 use std::sync::OnceLock;
 
@@ -90,25 +90,25 @@ static FACTORS: Form = Form {
     example: "{ \"load.clients\" = [1, 2] }",
 };
 
-/// Every setting with a single value, by its dotted name: what can be a factor. The server's own settings, `database.config.*`, come on top.
+/// Returns every setting with a single value by its dotted name: these can be factors. The server's own settings, `database.config.*`, can be too.
 pub fn factors() -> &'static [String] {
     static NAMES: OnceLock<Vec<String>> = OnceLock::new();
     NAMES.get_or_init(|| STUDY.factors().into_iter().map(|(name, _)| name).collect())
 }
 
-/// Whether a setting can be a factor.
+/// Returns whether a setting can be a factor.
 pub fn is_factor(setting: &str) -> bool {
     let is_config = setting.strip_prefix("database.config.").is_some_and(|name| !name.is_empty());
     is_config || STUDY.find_path(setting).is_some_and(|setting| setting.factor.is_some())
 }
 
-/// The sections that make up the settings of a trial.
+/// Returns the sections that make up the settings of a trial.
 pub fn sections() -> impl Iterator<Item = &'static str> {
     let has_factors = |setting: &&Setting| matches!(setting.kind, Kind::Part(part) if !part.factors().is_empty());
     STUDY.settings.iter().filter(has_factors).map(|setting| setting.key)
 }
 
-/// Dotted settings, and the tables that dots without quotes make of them.
+/// Returns the schema of dotted settings, and of the tables that unquoted dots make of them.
 fn factors_schema() -> Json {
     let levels = |level: Json| json!({ "type": "array", "items": level, "minItems": 1, "uniqueItems": true });
     let scalar = levels(json!({ "type": ["string", "number", "boolean"] }));
@@ -129,7 +129,7 @@ fn factors_schema() -> Json {
     })
 }
 
-/// Puts a schema under a dotted name into tables within tables.
+/// Puts a schema under a dotted name into nested tables.
 fn put(properties: &mut Map<String, Json>, name: &str, schema: &Json) {
     match name.split_once('.') {
         None => drop(properties.insert(name.to_owned(), schema.clone())),

@@ -1,4 +1,4 @@
-//! `[[tables]]`: tables of a study's own, in the database's words, and the designs that they make up.
+//! `[[tables]]`: a study's own tables, written in the database's language, and the designs that they form.
 //!
 //! Main: [`TABLE`] and [`read_tables`]. Invariant: a table whose columns were read can be filled.
 
@@ -71,7 +71,7 @@ static COLUMN: Part = Part {
     ],
 };
 
-/// The nodes of `[[tables]]`.
+/// Returns the nodes of `[[tables]]`.
 fn nodes(root: &Table) -> Option<(&Entry, &[Node])> {
     let entry = root.get(TABLE.name)?;
     match &entry.node.content {
@@ -80,7 +80,7 @@ fn nodes(root: &Table) -> Option<(&Entry, &[Node])> {
     }
 }
 
-/// The tables of the case; those of other designs and databases are read too, and left out.
+/// Reads the tables of the case; those of other designs and databases are read too, and left out.
 pub(super) fn read_tables(root: &Table, names: &Names, errors: &mut Errors) -> Vec<TableSettings> {
     let Some((entry, items)) = nodes(root) else { return Vec::new() };
     if items.is_empty() {
@@ -105,7 +105,7 @@ pub(super) fn read_tables(root: &Table, names: &Names, errors: &mut Errors) -> V
     tables
 }
 
-/// A table, and whether it is for the case.
+/// Reads a table, and whether it is for the case.
 fn read_table(node: &Node, chosen: &Chosen<'_>, errors: &mut Errors) -> Option<(TableSettings, bool)> {
     let section = Section::of_node(node, TABLE.name, &TABLE, errors)?;
     for (key, example) in [("name", "name = \"orders\""), ("create", "create = [\"CREATE TABLE orders (...)\"]")] {
@@ -186,7 +186,7 @@ fn read_column(node: &Node, errors: &mut Errors) -> Option<ColumnFill> {
     Some(ColumnFill { name: name?.to_owned(), fill: fill? })
 }
 
-/// What does not go together: where each stands, and what it is.
+/// Returns the settings that cannot be combined with tables, with the place of each.
 pub(super) fn check_tables(settings: &Settings, root: &Table) -> Vec<(Place, Fault)> {
     let mut found = Vec::new();
     let Settings { workload, database, .. } = settings;
@@ -225,7 +225,7 @@ pub(super) fn check_tables(settings: &Settings, root: &Table) -> Vec<(Place, Fau
     found
 }
 
-/// The designs that tables and statements name, each once, in order.
+/// Returns the designs that tables and statements name, each once, in order.
 fn designs(root: &Table) -> Vec<&str> {
     let statements = root.find("workload.statements").map(|entry| &entry.node.content);
     let statements = if let Some(Content::List(items)) = statements { items.as_slice() } else { &[] };

@@ -1,6 +1,6 @@
 //! A study before it is checked: the tree of the file, the factors taken out of it, and `--set` applied to both.
 //!
-//! Main type: [`Unchecked`]. Invariant: a setting is either a factor or in the tree's base, and what `--set` says wins.
+//! Main type: [`Unchecked`]. Invariant: a setting is either a factor or in the tree's base, and `--set` takes precedence.
 
 use super::load::LENGTHS;
 use super::reading::is_scalar;
@@ -10,7 +10,7 @@ use crate::written::closest;
 use crate::written::place::{Errors, Place};
 use crate::written::tree::{Content, Node, Table};
 
-/// The tree and the factors.
+/// The tree of a study file and its factors.
 #[derive(Debug, Clone)]
 pub struct Unchecked {
     /// The file without `[factors]`.
@@ -22,11 +22,11 @@ pub struct Unchecked {
 /// A factor with the places of its levels.
 #[derive(Debug, Clone)]
 pub struct UncheckedFactor {
-    /// Dotted setting.
+    /// Dotted name of the setting.
     pub setting: String,
-    /// Where it was written.
+    /// Place where it was written.
     pub place: Place,
-    /// Its levels: scalars, each different, at least one.
+    /// The levels: scalars, all different, at least one.
     pub levels: Vec<Node>,
 }
 
@@ -58,7 +58,7 @@ impl Unchecked {
         }
     }
 
-    /// Adds a factor, in the place of one with the same setting.
+    /// Adds a factor; replaces one with the same setting.
     fn add_factor(&mut self, setting: String, place: Place, node: &Node, errors: &mut Errors) {
         if let Err(sentence) = check_setting(&setting) {
             errors.push(place, sentence);

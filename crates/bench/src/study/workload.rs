@@ -165,7 +165,7 @@ fn workload_names() -> Vec<&'static str> {
     crate::workload::REGISTRY.iter().map(|entry| entry.name).collect()
 }
 
-/// The settings of the section.
+/// Reads the section.
 pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> WorkloadSettings {
     let section = Section::open(root, &WORKLOAD, errors);
     let name = read_name(&section, "name", &names.workloads, errors);
@@ -199,7 +199,7 @@ pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> Worklo
     }
 }
 
-/// What `connect` asks where the study says nothing: the shortest query that there is in every database.
+/// Returns the query of `connect` if the study names none: the shortest one that works in every database.
 fn shortest() -> SqlStatement {
     let sql = "SELECT 1".to_owned();
     SqlStatement { name: None, sql, weight: 1.0, params: Vec::new(), allow_empty: false, rows: None, then: Vec::new() }

@@ -1,11 +1,11 @@
-//! Parts of the addresses of servers: host, port, and what is written in them as `%40`.
+//! Parts of the addresses of servers: host, port, and percent-encoded text such as `%40`.
 //!
-//! Invariant: no message repeats what may be a password.
+//! Invariant: no message repeats text that may be a password.
 
-/// Host and port of an address. An IPv6 address stands in brackets, which are taken off; the host may be empty.
+/// Reads the host and the port of an address. An IPv6 address is in brackets, which are removed; the host may be empty.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the error.
 pub fn host_and_port(place: &str, usual_port: u16) -> Result<(String, u16), String> {
     let (host, port) = match place.strip_prefix('[') {
         Some(rest) => {
@@ -13,7 +13,7 @@ pub fn host_and_port(place: &str, usual_port: u16) -> Result<(String, u16), Stri
             match rest.strip_prefix(':') {
                 Some(port) => (host, Some(port)),
                 None if rest.is_empty() => (host, None),
-                // What stands there may be a password that holds an @.
+                // The text may be a password that contains an @.
                 None => {
                     return Err(format!(
                         "the address has something else than a port behind its ]; write [{host}]:{usual_port}"
@@ -34,10 +34,10 @@ pub fn host_and_port(place: &str, usual_port: u16) -> Result<(String, u16), Stri
     Ok((decoded(host, "host")?, port.map_or(Ok(usual_port), read_port)?))
 }
 
-/// The number of a port. Words are not repeated in the message: where the `@` was forgotten, they are the password.
+/// Reads the number of a port. Messages do not repeat words: where the `@` was forgotten, they are the password.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the error.
 pub fn read_port(text: &str) -> Result<u16, String> {
     match text.parse() {
         Ok(port @ 1..) => Ok(port),
@@ -52,10 +52,10 @@ pub fn read_port(text: &str) -> Result<u16, String> {
     }
 }
 
-/// Undoes percent-encoding. `part` says what it is, for messages.
+/// Decodes percent-encoding. `part` names the text, for messages.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the error.
 pub fn decoded(text: &str, part: &str) -> Result<String, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

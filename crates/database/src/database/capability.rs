@@ -1,52 +1,52 @@
-//! What a database can do, so that a study which asks for more is refused before it begins. Main type: [`Capabilities`].
+//! Capabilities of databases, so that a study which needs more is refused before it begins. Main type: [`Capabilities`].
 //!
-//! Invariant: what a study needs is found from its program and its settings, and what a database has stands in its entry of the registry alone.
+//! Invariant: a study's needs follow from its program and its settings; a database's capabilities are stated only in its entry of the registry.
 
 use crate::statement::{Comparison, Condition, Program, Select, Statement, Table};
 
-/// Something that not every database can do.
+/// An ability that not every database has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capability {
-    /// To take statements in SQL.
+    /// Takes statements in SQL.
     Sql,
-    /// To read rows of several tables together.
+    /// Reads rows of several tables together.
     Joins,
-    /// To undo all of several statements when one of them is refused, and to keep others from what one of them has read.
+    /// Undoes all of several statements when one of them is refused, and isolates what one of them has read from others.
     Transactions,
-    /// To store all of several rows or none.
+    /// Stores all of several rows or none.
     Batches,
-    /// To refuse a second row with the same values in columns beside the key.
+    /// Refuses a second row with the same values in columns beside the key.
     UniqueKeys,
-    /// To find rows by columns that are no key of theirs.
+    /// Finds rows by columns that are not part of their key.
     Indexes,
-    /// To find rows by a part of their key or from a key on, in its order.
+    /// Finds rows by a part of their key or from a key on, in its order.
     Ranges,
-    /// To number the rows of a table by itself.
+    /// Numbers the rows of a table by itself.
     NumberedRows,
-    /// To read and change members of documents, and records that are several rows.
+    /// Reads and changes members of documents, and records that consist of several rows.
     Documents,
-    /// To change rows.
+    /// Changes rows.
     Updates,
-    /// To remove rows.
+    /// Removes rows.
     Deletes,
-    /// To change tables that are in use.
+    /// Changes tables that are in use.
     SchemaChanges,
-    /// To tell how it executes a query.
+    /// Shows how it executes a query.
     Plans,
-    /// To join tables in the order in which they are named.
+    /// Joins tables in the order in which they are named.
     StraightJoin,
-    /// To use a cache of answers, or not to.
+    /// Uses or bypasses a cache of answers on request.
     QueryCache,
-    /// To read statements as text with their values in it, rather than prepared.
+    /// Takes statements as text with their values in it, rather than prepared.
     Text,
-    /// To take all statements of a transaction in one round trip, and to store nothing when one of them fails.
+    /// Takes all statements of a transaction in one round trip, and stores nothing when one of them fails.
     Pipeline,
-    /// To tell a connection what others notify.
+    /// Passes notifications from other sessions to a connection.
     Notifications,
 }
 
 impl Capability {
-    /// What is missing, behind "has no": `notifications`.
+    /// Returns the name of the missing capability, as used after "has no": `notifications`.
     pub fn name(self) -> &'static str {
         match self {
             Capability::Sql => "SQL",
@@ -71,14 +71,14 @@ impl Capability {
     }
 }
 
-/// What a database can do.
+/// The set of a database's capabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capabilities(u32);
 
 impl Capabilities {
-    /// Nothing but to take records in and to find them by their keys.
+    /// No capability beyond taking in records and finding them by their keys.
     pub const NONE: Capabilities = Capabilities(0);
-    /// What every database that speaks SQL can do which is in the registry now.
+    /// The capabilities that all databases with SQL in the registry have at present.
     pub const SQL: Capabilities = Capabilities::NONE
         .with(Capability::Sql)
         .with(Capability::Joins)
@@ -94,23 +94,23 @@ impl Capabilities {
         .with(Capability::SchemaChanges)
         .with(Capability::Plans);
 
-    /// The same and one more.
+    /// Returns the set with one capability added.
     pub const fn with(self, capability: Capability) -> Self {
         Capabilities(self.0 | 1 << capability as u32)
     }
 
-    /// The same without one.
+    /// Returns the set without one capability.
     pub const fn without(self, capability: Capability) -> Self {
         Capabilities(self.0 & !(1 << capability as u32))
     }
 
-    /// Whether one is among them.
+    /// Returns whether the set contains a capability.
     pub const fn has(self, capability: Capability) -> bool {
         self.0 & 1 << capability as u32 != 0
     }
 }
 
-/// What the tables and statements of a program need.
+/// Returns the capabilities that the tables and statements of a program need.
 pub fn needs_of(program: &Program) -> Vec<Capability> {
     let mut needs = Vec::new();
     let mut need = |capability: Capability| {
@@ -174,14 +174,14 @@ fn of_select(select: &Select, tables: &[Table], need: &mut impl FnMut(Capability
     }
 }
 
-/// What finding rows needs by columns, each of which is compared for equality or not: nothing where they are the whole key.
+/// Returns the capabilities that finding rows by columns needs; each is compared for equality or not. Nothing where they are the whole key.
 fn of_key<'a>(
     table: &str,
     columns: impl Iterator<Item = (&'a str, bool)>,
     tables: &[Table],
     need: &mut impl FnMut(Capability),
 ) {
-    // The tables of others are as they are.
+    // The layout of tables that loadline does not make is unknown.
     let Some(table) = tables.iter().find(|known| known.name == table) else { return };
     let columns: Vec<_> = columns.collect();
     if columns.iter().any(|(name, _)| !table.primary_key.iter().any(|key| key == name)) {

@@ -1,23 +1,23 @@
-//! Values of a request that answers bring ([`Carry`]): a later step has them from the first row that an earlier one read.
+//! Values of a request that come from answers ([`Carry`]): a later step takes them from the first row that an earlier step read.
 //!
-//! Main type: [`Carrying`], which every wire and session has. Invariant: a request without such values costs one look at an empty list.
+//! Main type: [`Carrying`], used by every wire and session. Invariant: a request without such values costs one check of an empty list.
 
 use super::DatabaseError;
 use crate::record::{Cell, Cells};
 use crate::statement::{Carry, Request};
 
-/// The values of the request that is running, as far as they are known.
+/// The values of the running request, as far as they are known.
 #[derive(Debug, Default)]
 pub(super) struct Carrying {
-    /// The request's own values, and those that were answered. Empty where answers bring none.
+    /// The request's own values, with those from answers filled in. Unused where no values come from answers.
     values: Cells,
-    /// The first row of the step that is running, where a later one needs it.
+    /// The first row of the running step, where a later step needs it.
     row: Cells,
     has_row: bool,
 }
 
 impl Carrying {
-    /// Forgets the last request.
+    /// Resets the state for a new request.
     #[inline]
     pub(super) fn begin(&mut self, request: &Request) {
         if !request.carries.is_empty() {
@@ -27,19 +27,19 @@ impl Carrying {
         }
     }
 
-    /// What the steps of the request take their values from.
+    /// Returns the cells from which the steps of the request take their values.
     #[inline]
     pub(super) fn values<'v>(&'v self, request: &'v Request) -> &'v Cells {
         if request.carries.is_empty() { &request.cells } else { &self.values }
     }
 
-    /// Whether a later step needs what this one reads.
+    /// Returns whether a later step needs a value that this step reads.
     #[inline]
     pub(super) fn is_needed(request: &Request, step: usize) -> bool {
         !request.carries.is_empty() && request.carries.iter().any(|carry| usize::from(carry.step) == step)
     }
 
-    /// Where the first row of this step belongs, as long as it has not been read and a later step needs it. Whoever asks puts the row there.
+    /// Returns the cells for the first row of this step if a later step needs it and it has not been read. The caller must append the row to them.
     #[inline]
     pub(super) fn first_row(&mut self, request: &Request, step: usize) -> Option<&mut Cells> {
         if self.has_row || !Carrying::is_needed(request, step) {
@@ -50,10 +50,10 @@ impl Carrying {
         Some(&mut self.row)
     }
 
-    /// Hands on what a step has read; nothing becomes null.
+    /// Passes the values that a step has read to the later steps; without a row they become null.
     ///
     /// # Errors
-    /// When its rows have fewer values than a later step takes one from.
+    /// When the step's rows have fewer values than a later step needs.
     #[inline]
     pub(super) fn hand_on(&mut self, request: &Request, step: usize) -> Result<(), DatabaseError> {
         if request.carries.is_empty() {

@@ -1,7 +1,7 @@
-//! The blocking end of a connection's socket, and how one is opened. Main type: [`Channel`]; [`dial`] opens a socket.
+//! The blocking end of a connection's socket, and the functions that open one. Main type: [`Channel`]; [`dial`] opens a socket.
 //!
-//! Invariant: while bytes wait to be sent, bytes that arrive are taken in, so two full socket buffers never lock up. With limits, nothing is
-//! waited for beyond them. What a server sends takes bounded memory.
+//! Invariant: while bytes wait to be sent, arriving bytes are taken in, so two full socket buffers never lock up. With limits, no wait
+//! exceeds them. The memory for what a server sends is bounded.
 
 mod pace;
 mod script;
@@ -20,32 +20,32 @@ use crate::quote::shortened;
 
 pub use pace::Pace;
 
-/// How long opening a connection and proving who we are may take.
+/// The maximum time to open a connection and log in.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Bytes read from a socket at a time.
+/// The number of bytes read from a socket at a time.
 const READ_BYTES: usize = 16 << 10;
 
-/// Most bytes of a server that wait for the end of their message, and most that the rows of one answer take while they are kept. Nothing that
-/// a study or a recorder asks for comes near it.
+/// The maximum bytes from a server that wait for the end of their message, and the maximum that the kept rows of one answer take. No request of
+/// a study or a recorder comes near it.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// A message of just that size has its framing besides.
+/// Allowance for the framing of a message of the maximum size.
 const FRAMING_BYTES: usize = 1 << 20;
 
-/// How often whoever waits within limits looks whether it is to end.
+/// The interval at which a wait with limits checks whether loadline is to end.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// What to do when nobody answers.
+/// The remedy to name when nothing answers at the address.
 const DIAL_REMEDY: &str = "check the address, and that the server is running";
 
-/// Characters of a statement that is told with what is late.
+/// The maximum characters of a statement that are quoted in the error for a late answer.
 const ASKED_MAX: usize = 200;
 
-/// How long a connection may be silent before it is asked whether it is still there, and between two questions, in seconds.
+/// The silence in seconds after which the system probes the connection, and the seconds between two probes.
 const KEEPALIVE_S: [i32; 2] = [15, 5];
 
-/// The blocking end of a socket that something else owns and keeps open. Works whatever mode the socket is in.
+/// The blocking end of a socket that another value owns and keeps open. Works in whatever mode the socket is.
 #[derive(Debug)]
 pub struct Channel {
     fd: RawFd,
@@ -53,27 +53,27 @@ pub struct Channel {
     taken: usize,
     timeout_ms: i32,
     limits: Option<Arc<SessionLimits>>,
-    /// Until when the answer to what was sent last is waited for, and how long that is in all.
+    /// The deadline for the answer to the last request, and the limit that it follows from; `None` without limits.
     until: Option<(Instant, Duration)>,
-    /// What the rows of the answer take so far that somebody keeps.
+    /// The bytes that the kept rows of the answer take so far.
     kept: usize,
-    /// How long an answer may take.
+    /// The kind of request, which determines the limit.
     pace: Pace,
-    /// Whether loadline had been told to end when this was asked.
+    /// True if loadline had already been told to end when the request was sent.
     was_told: bool,
-    /// The statement that is being answered, where somebody waits for one.
+    /// The statement that is being answered; empty where none is to be named.
     asked: String,
-    /// What protects the socket, where something does.
+    /// The TLS connection on the socket; `None` for plain text.
     secure: Option<SharedSecure>,
-    /// Bytes on their way between it and the socket.
+    /// Sealed bytes between the TLS connection and the socket.
     sealed: Vec<u8>,
-    /// Whether the server has said everything before it is asked.
+    /// True if the server's messages are given in advance, before any request.
     #[cfg(any(test, fuzzing, feature = "fuzzed"))]
     is_scripted: bool,
 }
 
 impl Channel {
-    /// A channel over an open socket; waits without limit.
+    /// Creates a channel over an open socket; it waits without limit.
     pub fn new(fd: RawFd) -> Self {
         Channel {
             fd,
@@ -93,17 +93,17 @@ impl Channel {
         }
     }
 
-    /// A channel over an open socket and what protects it.
+    /// Creates a channel over an open socket and its TLS connection, if any.
     pub fn over(fd: RawFd, secure: Option<SharedSecure>) -> Self {
         Channel { secure, ..Channel::new(fd) }
     }
 
-    /// Agrees with the server upon TLS, for a host by that name; what protects the connection from here on.
+    /// Performs the TLS handshake with the server, as the host of that name. Returns the TLS connection that protects the channel from here on.
     ///
     /// # Errors
-    /// [`DatabaseError::Lost`] when the connection broke, the server has no such TLS, or does not prove what it is to prove.
+    /// [`DatabaseError::Lost`] when the connection breaks, the server has no suitable TLS, or fails to prove what `tls` demands.
     pub fn protect(&mut self, tls: &Tls, host: &str) -> Result<SharedSecure, DatabaseError> {
-        // Whoever sits between could have put it there, to be taken for what the server sealed.
+        // An attacker in between could have sent it in plain text, to be taken for sealed data of the server.
         if !self.input().is_empty() {
             return Err(DatabaseError::Lost("the server sent something before TLS that was not asked for".to_owned()));
         }
@@ -114,7 +114,7 @@ impl Channel {
         while secure.is_beginning() {
             self.time_left()?;
             let received = self.receive_some();
-            // Where it is refused, the server learns why.
+            // On failure this sends the alert that tells the server why.
             let sent = self.seal_and_send(&[]);
             if received? == 0 && secure.is_beginning() {
                 self.wait(libc::POLLIN)?;
@@ -124,19 +124,19 @@ impl Channel {
         Ok(secure)
     }
 
-    /// From now on each answer is waited for within limits, also the one that comes first without being asked for.
+    /// Sets the limits for each answer from now on, including the greeting that the server sends unasked.
     pub fn set_limits(&mut self, limits: Arc<SessionLimits>, pace: Pace) {
         self.limits = Some(limits);
         self.set_pace(pace);
         self.begin_answer();
     }
 
-    /// From now on answers may take so long.
+    /// Sets the kind of request for the answers from now on.
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
     }
 
-    /// This statement is sent next; what is late is told with it.
+    /// Notes the statement that is sent next; an error for a late answer quotes it.
     pub fn ask(&mut self, statement: &str) {
         self.asked.clear();
         if self.limits.is_some() {
@@ -144,15 +144,15 @@ impl Channel {
         }
     }
 
-    /// From now on gives up after waiting this long in one go; none waits without limit.
+    /// Sets the maximum duration of a single wait from now on; `None` waits without limit.
     pub fn set_timeout(&mut self, timeout: Option<Duration>) {
         self.timeout_ms = timeout.map_or(-1, |timeout| i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX));
     }
 
-    /// Sends all bytes, and takes in what arrives meanwhile.
+    /// Sends all bytes and takes in what arrives meanwhile.
     ///
     /// # Errors
-    /// [`DatabaseError::Lost`] when the connection broke; what had arrived until then is in [`Channel::input`].
+    /// [`DatabaseError::Lost`] when the connection breaks; bytes that arrived before are in [`Channel::input`].
     pub fn send(&mut self, bytes: &[u8]) -> Result<(), DatabaseError> {
         self.begin_answer();
         self.seal_and_send(bytes)
@@ -196,22 +196,22 @@ impl Channel {
     /// Waits until at least one more byte is in [`Channel::input`].
     ///
     /// # Errors
-    /// [`DatabaseError::Lost`] when the connection broke or was closed.
+    /// [`DatabaseError::Lost`] when the connection breaks or is closed.
     pub fn receive(&mut self) -> Result<(), DatabaseError> {
-        // A server that sends a little now and then does not get more time.
+        // A server that sends a few bytes now and then does not get more time.
         self.time_left()?;
         while self.receive_some()? == 0 {
             self.wait(libc::POLLIN)?;
         }
-        // Who only lets us in may stand still all the same.
+        // A server that answers the login may stand still all the same.
         self.limits.iter().filter(|_| self.pace != Pace::Login).for_each(|limits| limits.note_heard());
         Ok(())
     }
 
-    /// Waits for at most this time until at least one more byte is in [`Channel::input`]; whether there is.
+    /// Waits for at most this time until at least one more byte is in [`Channel::input`]. Returns whether one arrived.
     ///
     /// # Errors
-    /// [`DatabaseError::Lost`] when the connection broke or was closed.
+    /// [`DatabaseError::Lost`] when the connection breaks or is closed.
     pub fn receive_within(&mut self, patience: Duration) -> Result<bool, DatabaseError> {
         if self.receive_some()? > 0 {
             return Ok(true);
@@ -226,12 +226,12 @@ impl Channel {
         Ok(false)
     }
 
-    /// Bytes that arrived and were not consumed.
+    /// Returns the bytes that arrived and were not consumed.
     pub fn input(&self) -> &[u8] {
         &self.input[self.taken..]
     }
 
-    /// Forgets the first bytes of [`Channel::input`].
+    /// Removes the first bytes of [`Channel::input`].
     pub fn consume(&mut self, bytes: usize) {
         self.taken += bytes;
         debug_assert!(self.taken <= self.input.len(), "consumed {bytes} bytes that never arrived");
@@ -242,10 +242,10 @@ impl Channel {
         }
     }
 
-    /// Notes that so many bytes of the answer are kept until it is whole.
+    /// Adds to the bytes of the answer that are kept until it is complete.
     ///
     /// # Errors
-    /// [`DatabaseError::Lost`] when they are more than [`ANSWER_BYTES_MAX`] together.
+    /// [`DatabaseError::Lost`] when their sum exceeds [`ANSWER_BYTES_MAX`].
     pub fn keep(&mut self, bytes: usize) -> Result<(), DatabaseError> {
         self.kept = self.kept.saturating_add(bytes);
         if self.kept > ANSWER_BYTES_MAX { Err(self.endless("the server answers with rows of")) } else { Ok(()) }
@@ -257,7 +257,7 @@ impl Channel {
         DatabaseError::Lost(format!("{what} more than {} MiB, and no more are read{asked}", ANSWER_BYTES_MAX >> 20))
     }
 
-    /// Takes in what is there; 0 when nothing is there yet.
+    /// Takes in the bytes that are available and returns their number; 0 when none are there yet.
     pub(super) fn receive_some(&mut self) -> Result<usize, DatabaseError> {
         let waiting = self.input.len() - self.taken;
         if waiting > ANSWER_BYTES_MAX + FRAMING_BYTES {
@@ -289,7 +289,7 @@ impl Channel {
         }
     }
 
-    /// Whether the call that has just failed is to be tried again.
+    /// Returns `Ok` if the call that has just failed should be tried again, else the error.
     fn again(&self, doing: &str) -> Result<(), DatabaseError> {
         let error = std::io::Error::last_os_error();
         match error.kind() {
@@ -298,7 +298,7 @@ impl Channel {
         }
     }
 
-    /// What is sent now is to be answered within the limit, or what was sent and is answered next.
+    /// Starts the time limit for the answer to the request that is sent now, or for the next answer to requests already sent.
     pub(super) fn begin_answer(&mut self) {
         self.kept = 0;
         let Some(limits) = &self.limits else { return };
@@ -313,7 +313,7 @@ impl Channel {
         self.until = Some((Instant::now() + limit, limit));
     }
 
-    /// How long may still be waited; none without limits.
+    /// Returns the time left to wait; `None` without limits.
     fn time_left(&self) -> Result<Option<Duration>, DatabaseError> {
         let (Some(limits), Some((until, limit))) = (&self.limits, self.until) else { return Ok(None) };
         let now = Instant::now();
@@ -335,7 +335,7 @@ impl Channel {
         Ok(Some(until - now))
     }
 
-    /// Waits for one of the events; those that are there.
+    /// Waits for one of the events and returns those that occurred.
     fn wait(&self, events: i16) -> Result<i16, DatabaseError> {
         let mut poll = libc::pollfd { fd: self.fd, events, revents: 0 };
         loop {
@@ -355,11 +355,11 @@ impl Channel {
     }
 }
 
-/// Appends what a socket has, up to so many bytes; how many they are, and none where the call failed, as the system says.
+/// Appends up to `most` bytes that a socket has. Returns their number; `None` where the call failed, with the error in `errno`.
 fn receive_into(fd: RawFd, input: &mut Vec<u8>, most: usize) -> Result<Option<usize>, DatabaseError> {
     input.reserve(READ_BYTES);
     let free = input.spare_capacity_mut();
-    // A call takes as much as a fast server can send while it goes on.
+    // Without a bound, one call takes as much as a fast server can send while the call lasts.
     let most = free.len().min(most);
     // SAFETY: the pointer is that of the vector's own spare memory, which has this length at least, and which the call only writes.
     let received = unsafe { libc::recv(fd, free.as_mut_ptr().cast(), most, libc::MSG_DONTWAIT) };
@@ -374,10 +374,10 @@ fn receive_into(fd: RawFd, input: &mut Vec<u8>, most: usize) -> Result<Option<us
     }
 }
 
-/// Opens a socket to an endpoint, the unix one where there is one.
+/// Opens a socket to an endpoint; the unix socket where the endpoint has one.
 ///
 /// # Errors
-/// [`DatabaseError::Unavailable`] with the address and what went wrong.
+/// [`DatabaseError::Unavailable`] with the address and the cause.
 pub fn dial(endpoint: &Endpoint) -> Result<OwnedFd, DatabaseError> {
     let Some(path) = &endpoint.unix else { return dial_tcp(endpoint, CONNECT_TIMEOUT) };
     let failed =
@@ -385,10 +385,10 @@ pub fn dial(endpoint: &Endpoint) -> Result<OwnedFd, DatabaseError> {
     UnixStream::connect(path).map(OwnedFd::from).map_err(failed)
 }
 
-/// Opens a socket within limits: for a writer the system notices when nobody is at the other end any more.
+/// Opens a socket within limits. For a writer, the system detects a peer that is gone without closing the connection.
 ///
 /// # Errors
-/// As [`dial`].
+/// The errors of [`dial`].
 pub fn dial_within(endpoint: &Endpoint, limits: &SessionLimits) -> Result<OwnedFd, DatabaseError> {
     if !limits.notices_silence() {
         return dial(endpoint);
@@ -436,7 +436,7 @@ fn dial_tcp(endpoint: &Endpoint, within: Duration) -> Result<OwnedFd, DatabaseEr
     Err(failed(last))
 }
 
-/// Connects to a unix socket, or fails: where a server that stands still has its queue full, others would wait without limit.
+/// Connects to a unix socket without waiting: if a server that stands still has a full queue, a waiting connect would have no limit.
 fn connect_at_once(path: &Path) -> std::io::Result<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: the call takes no pointers.
@@ -473,7 +473,7 @@ mod tests {
     #[test]
     fn a_message_without_an_end_is_given_up() {
         let (ours, mut server) = UnixStream::pair().unwrap();
-        // It ends with the test, so that a channel that takes everything fails rather than fills the machine.
+        // The thread ends with the test, so that a channel that takes everything fails rather than fills the machine's memory.
         std::thread::spawn(move || (0..300).try_for_each(|_| server.write_all(&[7; 1 << 20])));
         let mut channel = Channel::new(ours.as_raw_fd());
         let error = std::iter::from_fn(|| channel.receive().err().map_or(Some(None), |error| Some(Some(error))));

@@ -1,4 +1,4 @@
-//! Dialects: how each database writes the statements that are neutral to it.
+//! Dialects: how each database writes the database-neutral statements.
 
 mod document;
 mod records;
@@ -11,63 +11,63 @@ use crate::statement::{Comparison, Hints, Limit, SchemaChange, Select, Statement
 
 pub use crate::statement::{parameters_of, parts_around_parameters};
 
-/// Statements around a deletion whose rows must not be left in the database's files.
+/// The statements around a deletion whose rows must not remain in the database's files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Erasing {
-    /// Before it.
+    /// The statements before the deletion.
     pub before: Vec<String>,
-    /// After its commit.
+    /// The statements after its commit.
     pub after: Vec<String>,
 }
 
-/// The ways in which databases' SQL differs.
+/// The differences between the databases' SQL.
 pub trait Dialect: Send + Sync {
-    /// A name in the quotes of the database.
+    /// Returns a name in the quotes of the database.
     fn quote(&self, name: &str) -> String;
 
-    /// The type of a column.
+    /// Returns the type of a column.
     fn column_type(&self, kind: ColumnKind) -> String;
 
-    /// The type of a column of whole numbers that the database fills itself, each larger than those before.
+    /// Returns the type of an integer column that the database fills itself, each value larger than those before.
     fn numbered_type(&self) -> String;
 
-    /// The place of the value with this number, from 0: `?` or `$1`.
+    /// Returns the placeholder of the value with this number, from 0: `?` or `$1`.
     fn placeholder(&self, number: usize) -> String;
 
-    /// A text as a literal.
+    /// Returns a text as a literal.
     fn literal(&self, text: &str) -> String {
         format!("'{}'", text.replace('\'', "''"))
     }
 
-    /// The expression of a JSON document (a quoted column) with members set, in the way of the standard's functions; each member
-    /// is its name, the type of its value and the value's place.
+    /// Returns the expression of a JSON document (a quoted column) with members set, by the standard's functions. Each member
+    /// is its name, the type of its value and the value's placeholder.
     fn document_with(&self, document: &str, members: &[(&str, ColumnKind, String)]) -> String {
         document::with(|text| self.literal(text), document, members)
     }
 
-    /// The expression of a JSON document without a member.
+    /// Returns the expression of a JSON document without a member.
     fn document_without(&self, document: &str, member: &str) -> String {
         format!("json_remove({document}, {})", self.literal(&document::path(member)))
     }
 
-    /// The expression of the value of a JSON document's member, of this type.
+    /// Returns the expression of the value, of this type, of a JSON document's member.
     fn member_of(&self, document: &str, member: &str, _kind: ColumnKind) -> String {
         format!("json_extract({document}, {})", self.literal(&document::path(member)))
     }
 
-    /// The value of a text, of this type.
+    /// Returns the expression of the value, of this type, of a text.
     fn value_of_text(&self, text: &str, kind: ColumnKind) -> String {
         records::value_of_text(text, kind, "BIGINT", "DOUBLE PRECISION")
     }
 
-    /// What stands behind a query whose rows are kept from others until the transaction ends; empty where transactions that
-    /// write keep all others out.
+    /// Returns the suffix of a query whose rows are locked until the transaction ends; empty where a writing transaction
+    /// excludes all others.
     fn row_lock(&self) -> &'static str {
         " FOR UPDATE"
     }
 
-    /// The ways of changing a table while it is in use, the best first; one that the database refuses is followed by the next. With
-    /// an algorithm, which is one that the database has, that is the only way.
+    /// Returns the statements that change a table in use, the best first; when the database refuses one, the next is tried. With
+    /// an algorithm, which the database must have, it is the only way.
     fn schema_change(&self, change: &SchemaChange, _algorithm: Option<&str>) -> Vec<String> {
         vec![schema_change_text(
             self.quote(change.table()),
@@ -77,72 +77,72 @@ pub trait Dialect: Send + Sync {
         )]
     }
 
-    /// What a connection executes before it deletes what must not be left in the files of these tables, and after it, as far as the database can be
-    /// told so; nothing by default.
+    /// Returns the statements to execute before and after a deletion whose rows must not remain in the files of these tables, as far as the database
+    /// has such statements; none by default.
     fn erasing(&self, _tables: &[&str]) -> Erasing {
         Erasing::default()
     }
 
-    /// What stands behind the closing parenthesis of CREATE TABLE, as in ` ENGINE=InnoDB`; empty by default.
+    /// Returns the text behind the closing parenthesis of CREATE TABLE, as in ` ENGINE=InnoDB`; empty by default.
     fn table_suffix(&self) -> String {
         String::new()
     }
 
-    /// Whether foreign keys are to be declared.
+    /// Returns whether foreign keys are to be declared.
     fn has_foreign_keys(&self) -> bool {
         true
     }
 
-    /// How tables are joined in the order in which they are named; none where that cannot be asked for.
+    /// Returns how tables are joined in the order in which they are named; `None` where that cannot be requested.
     fn straight_join(&self) -> Option<StraightJoin> {
         None
     }
 
-    /// Whether a query can say if the query cache is to keep its answer.
+    /// Returns whether a query can say if the query cache is to keep its answer.
     fn has_query_cache(&self) -> bool {
         false
     }
 
-    /// The statement that tells the plan of a query whose parameters have their values written in.
+    /// Returns the statement that shows the plan of a query that contains the values of its parameters.
     fn explain(&self, query: &str) -> String {
         format!("EXPLAIN {query}")
     }
 
-    /// What a row of that plan says, on one line; all its columns by default.
+    /// Returns a row of that plan as one line; all its columns by default.
     fn plan_line(&self, row: &[Option<String>]) -> String {
         row.iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
     }
 
-    /// The statement that makes the database look at a table's content, so that its plans do not depend on when it did so by
-    /// itself; none where there is no such thing.
+    /// Returns the statement that makes the database gather statistics of a table, so that its plans do not depend on when it does so
+    /// by itself; `None` where there is none.
     fn analyse(&self, _table: &str) -> Option<String> {
         None
     }
 
-    /// Queries for one number, the bytes that these tables take on the disk with their indexes. The first that is answered with a number
-    /// counts; none where the database does not tell.
+    /// Returns queries for the bytes that these tables take on the disk, including their indexes. The first query that is answered with a number
+    /// counts; empty where the database does not tell.
     fn table_bytes(&self, _tables: &[&str]) -> Vec<String> {
         Vec::new()
     }
 
-    /// The statement after which the connection changes nothing any more; none where there is no such thing.
+    /// Returns the statement after which the connection can no longer change anything; `None` where there is none.
     fn read_only(&self) -> Option<&'static str> {
         None
     }
 
-    /// What the server tells of itself while it works; nothing by default.
+    /// Returns the server's own measurements of its work; none by default.
     fn instruments(&self) -> &'static [Alternatives] {
         &[]
     }
 
-    /// Whether several statements, or the rows of one, can be undone together. Where they cannot, a refused request may
+    /// Returns whether several statements, or the rows of one, can be undone together. Where they cannot, a refused request may
     /// leave its first rows.
     fn has_transactions(&self) -> bool {
         true
     }
 }
 
-/// How a database can be told to join tables in the order in which they are named.
+/// The ways to tell a database to join tables in the order in which they are named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StraightJoin {
     /// `SELECT STRAIGHT_JOIN`.
@@ -151,7 +151,7 @@ pub enum StraightJoin {
     CrossJoin,
 }
 
-/// CREATE TABLE and CREATE INDEX statements for a table, in order.
+/// Returns the CREATE TABLE and CREATE INDEX statements for a table, in order.
 pub fn create_table(dialect: &dyn Dialect, table: &Table) -> Vec<String> {
     let columns = |names: &[String]| names.iter().map(|name| dialect.quote(name)).collect::<Vec<_>>().join(", ");
     let mut parts: Vec<String> = table
@@ -186,17 +186,17 @@ pub fn create_table(dialect: &dyn Dialect, table: &Table) -> Vec<String> {
     sql
 }
 
-/// What an index of a table over these columns is called.
+/// Returns the name of a table's index over these columns.
 pub fn index_name(table: &str, columns: &[String]) -> String {
     format!("{table}_{}", columns.join("_"))
 }
 
-/// DROP TABLE IF EXISTS.
+/// Returns the DROP TABLE IF EXISTS statement for a table.
 pub fn drop_table(dialect: &dyn Dialect, table: &str) -> String {
     format!("DROP TABLE IF EXISTS {}", dialect.quote(table))
 }
 
-/// The text of a statement. An insert has `rows` lists of values; the other statements ignore `rows`.
+/// Returns the text of a statement. An insert has `rows` lists of values; the other statements ignore `rows`.
 pub fn statement_text(dialect: &dyn Dialect, statement: &Statement, rows: usize) -> String {
     match statement {
         Statement::Insert { table, columns } => {
@@ -242,7 +242,7 @@ pub fn statement_text(dialect: &dyn Dialect, statement: &Statement, rows: usize)
     }
 }
 
-/// `column = ?` for each column, whose values are numbered from `first` on.
+/// Returns `column = ?` for each column; the values are numbered from `first` on.
 fn equalities(dialect: &dyn Dialect, columns: &[TableColumn], first: usize) -> Vec<String> {
     let equal = |(number, column): (usize, &TableColumn)| {
         format!("{} = {}", dialect.quote(&column.name), dialect.placeholder(number))
@@ -254,7 +254,7 @@ fn where_key(dialect: &dyn Dialect, key: &[TableColumn], first: usize) -> String
     format!(" WHERE {}", equalities(dialect, key, first).join(" AND "))
 }
 
-/// As listing A.8 of Lindfors and Lind Oros (KTH, 2018) has it.
+/// Returns an UPDATE with a CASE for each column, as in listing A.8 of Lindfors and Lind Oros (KTH, 2018).
 fn update_cases(
     dialect: &dyn Dialect,
     table: &str,
@@ -284,7 +284,7 @@ fn select_groups(dialect: &dyn Dialect, table: &str, columns: &[String], key: &T
     )
 }
 
-/// Changes of the schema in the words that most databases have.
+/// Returns a schema change in the SQL that most databases share.
 pub(super) fn schema_change_text(
     table: String,
     change: &SchemaChange,
@@ -307,8 +307,8 @@ pub(super) fn schema_change_text(
     }
 }
 
-/// The text of a query with its values, which stand in `cells` from `first` on, in the places of its parameters: for plans, never
-/// to be measured. None for statements that are no queries of a layout's.
+/// Returns the text of a query with its values, which are in `cells` from `first` on, in place of its parameters: for plans, never
+/// for measurements. `None` for statements that are not queries of a layout.
 pub fn query_with_values(dialect: &dyn Dialect, statement: &Statement, cells: &Cells, first: usize) -> Option<String> {
     let value = |number: usize| match cells.to_json(cells.get(first + number)) {
         serde_json::Value::String(text) => format!("'{}'", text.replace('\'', "''")),
@@ -354,7 +354,7 @@ fn select_text(dialect: &dyn Dialect, select: &Select, value: &dyn Fn(usize) -> 
     sql
 }
 
-/// A table of a query, or the latest of its rows under the same name.
+/// Returns a table of a query, or the latest of its rows under the same name.
 fn source(dialect: &dyn Dialect, select: &Select, table: &str) -> String {
     let name = dialect.quote(table);
     match select.window.as_ref().filter(|window| window.table == table) {
@@ -363,12 +363,12 @@ fn source(dialect: &dyn Dialect, select: &Select, table: &str) -> String {
     }
 }
 
-/// The rows of a table with the highest numbers, as a table.
+/// Returns the rows of a table with the highest numbers, as a subquery.
 fn latest(table: &str, columns: &str, by: &str, rows: u64) -> String {
     format!("(SELECT {columns} FROM {table} ORDER BY {by} DESC LIMIT {rows})")
 }
 
-/// SELECT with what the database is told about the query.
+/// Returns SELECT with the query's hints to the database.
 fn select_words(dialect: &dyn Dialect, hints: Hints) -> String {
     let is_told = hints.straight_join && dialect.straight_join() == Some(StraightJoin::SelectOption);
     let join = if is_told { " STRAIGHT_JOIN" } else { "" };
@@ -391,7 +391,7 @@ fn comparison(comparison: Comparison) -> &'static str {
     }
 }
 
-/// A text with the database's placeholders for its parameters.
+/// Returns a text with the database's placeholders for its parameters.
 fn with_placeholders(dialect: &dyn Dialect, sql: &str) -> String {
     let parts = parts_around_parameters(sql);
     let mut out = parts[0].clone();

@@ -1,34 +1,34 @@
-//! Whether a database keeps what it commits. Main type: [`Weakness`], a setting because of which it may not.
+//! Checks of whether a database keeps what it commits. Main type: [`Weakness`], a setting because of which it may not.
 //!
-//! Invariant: a setting that is not known to forget anything is no weakness; what a server does not tell is not guessed.
+//! Invariant: a setting that is not known to lose commits is no weakness; what a server does not tell is not guessed.
 
 use std::time::Duration;
 
 use super::{DatabaseError, Session};
 
-/// A setting because of which commits may be forgotten.
+/// A setting because of which commits may be lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Weakness {
-    /// The setting, or the table.
+    /// The name of the setting or of the table.
     pub setting: String,
-    /// What it is now.
+    /// The present value of the setting.
     pub value: String,
-    /// What is lost, and when.
+    /// The commits that are lost, and the event that loses them.
     pub loses: &'static str,
-    /// What whoever runs the database can do.
+    /// The change with which the operator of the database can remedy it.
     pub remedy: String,
-    /// How long it lasts.
+    /// The time for which a commit may still be lost.
     pub lasts: Lasts,
 }
 
-/// For how long a commit may be forgotten.
+/// The time for which a commit may still be lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lasts {
-    /// Until the server writes its log by itself, which takes it about so long.
+    /// Until the server writes its log by itself, about this time after the commit.
     Until(Duration),
-    /// Nothing says when it is over.
+    /// For an unknown time.
     Always,
-    /// Only where the disk does not write a page as a whole: a warning.
+    /// Only where the disk does not write a page as a whole; this is a warning.
     OnTornPages,
 }
 
@@ -39,16 +39,16 @@ impl std::fmt::Display for Weakness {
     }
 }
 
-/// How far a server's log has come, in bytes of its own count.
+/// How far a server's log has come, as byte positions of its own count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogPosition {
-    /// All commits that were answered before lie in front of it.
+    /// The position in front of which all commits answered so far lie.
     pub written: u64,
-    /// All that lies in front of it is on the disk.
+    /// The position in front of which everything is on the disk.
     pub durable: u64,
 }
 
-/// Names with their values, from rows of two columns; names in lower case.
+/// Returns names with their values from rows of two columns; names in lower case.
 pub(super) fn settings(
     session: &mut dyn Session,
     sql: &str,
@@ -61,7 +61,7 @@ pub(super) fn settings(
     Ok(rows.into_iter().filter_map(pair).collect())
 }
 
-/// Tables that are among those asked for, each as a weakness without end.
+/// Returns the tables of the answer that are among those asked for, each as a weakness that lasts [`Lasts::Always`].
 pub(super) fn weak_tables(
     session: &mut dyn Session,
     sql: &str,

@@ -1,4 +1,4 @@
-//! Members of the registry: what there is to know of a database before it is opened, and how it is. Main type: [`Entry`].
+//! Members of the registry: a database's name, abilities and settings before it is opened, and the function that opens it. Main type: [`Entry`].
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use super::recipe::Recipe;
 use super::{Capabilities, Capability, Database, DatabaseError, Endpoint, Known, Level, Target, with};
 use crate::trial::DatabaseSettings;
 
-/// Opens a database with its settings, at an endpoint where it is a server.
+/// Opens a database with its settings; servers also get an endpoint.
 pub type OpenSql = fn(&DatabaseSettings, Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError>;
-/// The same of a store that speaks no SQL.
+/// Opens a store that speaks no SQL; arguments as in [`OpenSql`].
 pub type OpenStore = fn(&DatabaseSettings, Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError>;
 
-/// How a member of the registry is opened, with its settings, and at an endpoint where it is a server.
+/// The function that opens a member of the registry.
 pub enum Opens {
-    /// As a database that speaks SQL.
+    /// For a database that speaks SQL.
     Sql(OpenSql),
-    /// As a store that speaks none.
+    /// For a store that speaks no SQL.
     Store(OpenStore),
 }
 
@@ -31,29 +31,29 @@ pub struct Entry {
     pub summary: &'static str,
     /// Storage engines that can be chosen, the default first; empty where there is no choice.
     pub engines: &'static [&'static str],
-    /// How it is opened. Servers get the endpoint of the private server or of `database.url`; embedded databases get none.
+    /// The function that opens it. Servers get the endpoint of the private server or of `database.url`; embedded databases get none.
     pub opens: Opens,
-    /// How a private server is started; none for embedded databases.
+    /// The recipe of a private server; `None` for embedded databases.
     pub recipe: Option<&'static dyn Recipe>,
-    /// Reads `database.url`; none for embedded databases.
+    /// Reads `database.url`; `None` for embedded databases.
     pub read_url: Option<ReadUrl>,
-    /// What it can do.
+    /// The abilities of the database.
     pub capabilities: Capabilities,
-    /// Names of its processes, where they are looked for; empty where it has none of its own.
+    /// The names of its server processes; empty where it has none of its own.
     pub processes: &'static [&'static str],
-    /// What an acknowledged write survives by what is known of the settings that decide it, and whether tables are of loadline's making; none where nothing is
-    /// said of it.
+    /// The function that returns what an acknowledged write survives, from the known settings and whether loadline makes the tables; `None` where the
+    /// level of this database is not known.
     pub level: Option<fn(&Known<'_>, bool) -> Option<Level>>,
-    /// The settings that give each level to tables of its default engine, for `database.durability`; a level without an entry cannot be had by settings.
+    /// The settings that give each level to tables of the default engine, for `database.durability`; a level without an entry cannot be reached by settings.
     pub levels: &'static [LevelSettings],
 }
 
-/// A level, and the settings of the database that give it.
+/// A level and the settings of the database that give it.
 pub type LevelSettings = (Level, &'static [(&'static str, &'static str)]);
 
 impl Entry {
-    /// What an acknowledged write survives with these settings; none where it is not known. `facts` is what the server told, `makes_tables` whether they are
-    /// of loadline's making, whose engine is known.
+    /// Returns what an acknowledged write survives with these settings; `None` where it is not known. `facts` are the settings that the server told; `makes_tables` is
+    /// true if loadline makes the tables, so that their engine is known.
     pub fn level(
         &self,
         settings: &DatabaseSettings,
@@ -63,19 +63,19 @@ impl Entry {
         self.level.and_then(|level| level(&Known::new(settings, facts), makes_tables))
     }
 
-    /// The settings that give a level; none where none do.
+    /// Returns the settings that give a level; `None` where no settings give it.
     pub fn settings_for(&self, level: Level) -> Option<&'static [(&'static str, &'static str)]> {
         self.levels.iter().find(|(known, _)| *known == level).map(|(_, settings)| *settings)
     }
 
-    /// The settings that decide this, for tables of loadline's making.
+    /// Returns the settings that decide the level, for tables made by loadline.
     pub fn deciding(&self, settings: &DatabaseSettings, facts: &BTreeMap<String, String>) -> Deciding {
         let known = Known::new(settings, facts);
         self.level.and_then(|level| level(&known, true));
         known.into_asked()
     }
 
-    /// Opens it.
+    /// Opens the database or store.
     ///
     /// # Errors
     /// [`DatabaseError::Unavailable`] with the setting that is wrong, and [`DatabaseError::NoFile`].
@@ -90,10 +90,10 @@ impl Entry {
         }
     }
 
-    /// Opens it as something that speaks SQL.
+    /// Opens the database for use with SQL.
     ///
     /// # Errors
-    /// As [`Entry::open`], and when it speaks none.
+    /// The errors of [`Entry::open`], and [`DatabaseError::Unavailable`] when it speaks no SQL.
     pub fn open_sql(
         &self,
         settings: &DatabaseSettings,

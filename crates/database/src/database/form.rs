@@ -1,4 +1,4 @@
-//! How files write what is about every database. [`URL_FORM`].
+//! Forms of configuration values that all databases share. Main item: [`URL_FORM`].
 
 use serde_json::json;
 

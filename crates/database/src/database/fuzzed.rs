@@ -1,4 +1,4 @@
-//! Fuzzing: servers that say whatever they like, from the greeting to the rows of a query.
+//! Fuzzing: servers that send arbitrary bytes, from the greeting to the rows of a query.
 
 use std::os::fd::OwnedFd;
 
@@ -9,10 +9,11 @@ use crate::fuzzed::{Target, said_by_a_server};
 use crate::record::{Cells, ColumnKind};
 use crate::statement::{Expect, Program, Request, SqlForm, Statement, Step, TableColumn};
 
-/// In the first byte: who asks is logged in. What a server says in one go is read to its end by whoever logs in, so that else nothing is left for a session.
+/// The bit of the first byte for a client that is already logged in. A login reads all the bytes that the server sends at once, so that without this
+/// bit none are left for a session.
 const LOGGED_IN: u8 = 64;
 
-/// A server of MySQL or MariaDB. The first byte says how long the greeting is, and what may be asked for.
+/// A server of MySQL or MariaDB. The first byte selects the client's socket, whether it is logged in, and its requests.
 pub static MYSQL: Target = Target {
     name: "mysql",
     run: |input| {
@@ -31,7 +32,7 @@ pub static MYSQL: Target = Target {
     is_linear: true,
 };
 
-/// A server of PostgreSQL. The first byte says what is asked.
+/// A server of PostgreSQL. The first byte selects the requests.
 pub static POSTGRES: Target = Target {
     name: "postgres",
     run: |input| {
@@ -52,7 +53,7 @@ pub static POSTGRES: Target = Target {
     is_linear: true,
 };
 
-/// How much was asked of such a server and answered.
+/// Returns the number of requests to such a server that were answered.
 fn asked_of_mysql(input: &[u8]) -> u32 {
     let (first, said) = input.split_first().unwrap_or((&0, &[]));
     let Some((ours, _theirs)) = said_by_a_server(said) else { return 0 };
@@ -95,9 +96,9 @@ fn program(as_text: bool) -> Program {
     Program { statements, rows_max: 10, as_text, ..Program::default() }
 }
 
-/// Uses a session as the recorder does: settings, statements, a batch, a dry run, and rows. How much of it was answered well.
+/// Uses a session as the recorder does: settings, statements, a batch, a dry run, and rows. Returns the number of requests that succeeded.
 fn converse<W: Speak + 'static>(mut session: WireSession<W>, first: u8) -> u32 {
-    // What comes before it is asked for ends a session else.
+    // Otherwise, data that arrives before the request ends a session.
     session.parts().1.follow_script(first & 32 == 0);
     let mut answered = 0;
     let mut goes_on = |outcome: Result<(), DatabaseError>| {
@@ -180,7 +181,7 @@ fn mysql_seeds() -> Vec<Vec<u8>> {
         &packet(4, b"\x01-----BEGIN PUBLIC KEY-----\nMFwwDQYJKoZIhvcNAQEBBQADSwAwSAJBAK\n-----END PUBLIC KEY-----\n"),
     ]
     .concat();
-    // The same behind the log-in; and with rows, in a transaction.
+    // The same after the login; and with rows, in a transaction.
     let begun = [&in_bulk[..], &changed].concat();
     let ok = packet(1, &[0, 0, 0, 2, 0, 0, 0]);
     let rows =
@@ -264,7 +265,7 @@ mod tests {
                 assert_eq!(own.len(), 1, "{bits}");
                 own[0]
             };
-            // Statements, and the batch alone or with rows; nothing where all of it comes before it is asked for.
+            // Statements, and the batch alone or with rows; none succeed where all answers come before the requests.
             assert_eq!((of(LOGGED_IN), of(LOGGED_IN | 8), of(LOGGED_IN | 32)), (2, 2, 0));
             let early = seeds.iter().map(|seed| asked(&[&[seed[0] | 32][..], &seed[1..]].concat()));
             assert_eq!(early.max(), Some(0));

@@ -1,4 +1,4 @@
-//! What every target does with tables, as one that speaks SQL does it: makes, changes, counts and removes them, and tells its settings.
+//! Table operations of targets that speak SQL: create, change, count and remove tables, and read the server's settings.
 
 use super::dialect;
 use super::{DatabaseError, Session};
@@ -36,14 +36,14 @@ pub(super) fn change_schema(
     outcome
 }
 
-/// Bytes of these tables on the disk, with their indexes.
+/// Returns the bytes that these tables take on the disk, including their indexes.
 pub(super) fn table_bytes(session: &mut dyn Session, tables: &[&str]) -> Option<u64> {
     let queries = session.dialect().table_bytes(tables);
     // Names of views differ between versions, and some users may not read them.
     queries.iter().find_map(|query| fact(session, query)?.parse().ok())
 }
 
-/// The last value of the first row of an answer: some name what they were asked for in front of it.
+/// Returns the last value of the first row of an answer: some answers repeat the name of the setting in front of it.
 pub(super) fn fact(session: &mut dyn Session, query: &str) -> Option<String> {
     session.query(query).ok()?.into_iter().next()?.pop().flatten()
 }

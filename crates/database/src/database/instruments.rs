@@ -1,31 +1,31 @@
-//! What a server tells of itself while it works: numbers that it counts, and what they say.
+//! Instruments: numbers that a server counts during its work, and the figures made of them.
 //!
-//! Main type: [`Instrument`]. Invariant: an instrument is a query that reads the server's own counters and gives one row of numbers.
+//! Main type: [`Instrument`]. Invariant: an instrument is a query that reads the server's own counters and returns one row of numbers.
 
 use crate::measurement::ToldHow;
 
-/// A query, and the figures that its numbers make.
+/// A query, and the figures that are made of its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instrument {
-    /// Gives a row only where the server has what is asked, so that no server writes a mistake of loadline's into its log. None where every version has it.
+    /// A query that returns a row only where the server has the counters, so that no server logs an error because of loadline. `None` where every version has them.
     pub is_there: Option<&'static str>,
-    /// Asks for one row of numbers.
+    /// The query for one row of numbers.
     pub sql: &'static str,
-    /// Names of figures, and how each is made of the numbers of this row.
+    /// The names of the figures, and how each is made of the numbers of the row.
     pub figures: &'static [(&'static str, ToldHow)],
 }
 
 impl Instrument {
-    /// How many numbers its row has.
+    /// Returns the number of numbers in the row.
     pub fn numbers(&self) -> usize {
         self.figures.iter().map(|(_, how)| how.numbers()).max().unwrap_or(0)
     }
 }
 
-/// Instruments of which the first that the server answers is read: versions keep their counters in different places.
+/// Alternative instruments, of which the first that the server answers is read: versions keep their counters in different places.
 pub type Alternatives = &'static [Instrument];
 
-/// Those of PostgreSQL.
+/// The instruments of PostgreSQL.
 pub static POSTGRES: &[Alternatives] = &[
     &[Instrument {
         is_there: None,
@@ -73,7 +73,7 @@ const OF_STATUS: &[(&str, ToldHow)] = &[
     ("sessions that wait for a row", ToldHow::Level(5)),
 ];
 
-/// The numbers of MySQL and MariaDB, from a table with a row for each.
+/// An instrument for MySQL and MariaDB that reads a table with one row for each number.
 macro_rules! status {
     ($table:literal) => {
         concat!(
@@ -90,9 +90,9 @@ macro_rules! status {
     };
 }
 
-/// Those of MySQL and MariaDB.
+/// The instruments of MySQL and MariaDB.
 pub static MYSQL: &[Alternatives] = &[&[
-    // MariaDB's, and that of MySQL before version 8.
+    // For MariaDB, and for MySQL before version 8.
     Instrument {
         is_there: Some(
             "SELECT 1 AS loadline_drawn FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'information_schema' AND TABLE_NAME = 'GLOBAL_STATUS'",
@@ -107,7 +107,7 @@ pub static MYSQL: &[Alternatives] = &[&[
 mod tests {
     use super::*;
 
-    /// What keeps loadline's own questions apart in a server's counters.
+    /// The alias that keeps loadline's own queries apart in a server's counters.
     const ALIAS: &str = "loadline_drawn";
 
     #[test]

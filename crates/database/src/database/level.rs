@@ -1,64 +1,65 @@
-//! What an acknowledged write survives, by the settings that decide it.
+//! Durability levels: what an acknowledged write survives, by the settings that decide it.
 //!
-//! Main types: [`Level`], and [`Known`], which the databases tell theirs from. Invariant: what is neither told by the server nor set by loadline is not guessed: the level is none then.
+//! Main types: [`Level`], and [`Known`], from which each database derives its level. Invariant: a setting that is neither told by the
+//! server nor set by loadline is not guessed: the level is `None` then.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use crate::trial::DatabaseSettings;
 
-/// The worst that an acknowledged write survives.
+/// The worst event that an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Nothing: a `kill -9` of the server may lose it.
     Nothing,
-    /// A `kill -9` of the server, and no power failure of its machine.
+    /// A `kill -9` of the server, but no power failure of its machine.
     Crash,
     /// A power failure of the machine, as far as its disk keeps what it was told to sync.
     PowerCut,
 }
 
 impl Level {
-    /// All of them, the least first.
+    /// All levels, the weakest first.
     pub const ALL: [Level; 3] = [Level::Nothing, Level::Crash, Level::PowerCut];
-    /// Their names in studies and in results.
+    /// The names of the levels in studies and in results, in the order of `ALL`.
     pub const NAMES: [&'static str; 3] = ["none", "crash", "power-cut"];
 
-    /// Its name.
+    /// Returns the name of the level.
     pub fn name(self) -> &'static str {
         Level::NAMES[self as usize]
     }
 
-    /// What a name says; none where nothing does.
+    /// Returns the level with this name; `None` where there is none.
     pub fn of_name(name: &str) -> Option<Self> {
         Level::ALL.into_iter().find(|level| level.name() == name)
     }
 }
 
-/// What is known of a setting: what the server told, else what it was started with. It remembers what it was asked: these are the settings that decide.
+/// The known values of settings: those that the server told, else those that it was started with. Records the names looked up: these are the settings that decide.
 pub struct Known<'a> {
     /// The settings of the study.
     pub settings: &'a DatabaseSettings,
-    /// What the server told.
+    /// The settings that the server told.
     facts: &'a BTreeMap<String, String>,
     asked: RefCell<Deciding>,
 }
 
-/// Settings that decide what a write survives, with their values; none of one that nobody has said.
+/// The settings that decide what a write survives, with their values; `None` for an unknown value.
 pub type Deciding = BTreeMap<String, Option<String>>;
 
 impl<'a> Known<'a> {
-    /// Of a database with these settings, by what its server told.
+    /// Creates the known settings of a database from those of the study and those that its server told.
     pub fn new(settings: &'a DatabaseSettings, facts: &'a BTreeMap<String, String>) -> Self {
         Known { settings, facts, asked: RefCell::default() }
     }
 
-    /// What it was asked.
+    /// Returns the settings looked up so far.
     pub fn into_asked(self) -> Deciding {
         self.asked.into_inner()
     }
 
-    /// Its value in small letters; none where nobody has said.
+    /// Returns the value of a setting in lower case; `None` where it is unknown.
     pub fn value(&self, name: &str) -> Option<String> {
         let config = || self.settings.config.iter().find(|(key, _)| key.replace('-', "_") == name);
         let told = self.facts.get(name).or_else(|| config().map(|(_, value)| value));
@@ -67,7 +68,7 @@ impl<'a> Known<'a> {
         value
     }
 
-    /// Whether its value is known, and one of these.
+    /// Returns whether the value of a setting is known and among `values`.
     pub fn is(&self, name: &str, values: &[&str]) -> bool {
         self.value(name).is_some_and(|value| values.contains(&value.as_str()))
     }
@@ -156,7 +157,7 @@ mod tests {
                 assert_eq!(entry.level(&settings, &BTreeMap::new(), true), Some(*level), "{}: {given:?}", entry.name);
                 assert_eq!(Level::of_name(level.name()), Some(*level));
             }
-            // What a database can be asked for begins with the best that it has.
+            // The levels that a database can be asked for include the best that it has.
             let best = entry.levels.iter().map(|(level, _)| *level).max();
             assert_eq!(best, entry.level.map(|_| Level::PowerCut), "{}", entry.name);
         }

@@ -1,29 +1,29 @@
-//! How long a session waits for its server. Main type: [`SessionLimits`].
+//! Limits on how long a session waits for its server. Main type: [`SessionLimits`].
 //!
-//! Invariant: a limit holds for the whole answer to a statement, however many pieces it comes in, and none outlasts the time of whoever set it.
+//! Invariant: a limit holds for the whole answer to a statement, however many pieces it comes in, and no wait outlasts the deadline of the caller that set it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::channel::CONNECT_TIMEOUT;
 
-/// How long opening a socket may take.
+/// The maximum time to open a socket.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How long each answer may take until a writer is let in.
+/// The maximum time for each answer until a writer is logged in.
 const LOGIN_MAX: Duration = Duration::from_secs(10);
-/// How long an answer may take to what is asked after loadline was told to end, or of a server that stands still: tables are removed where it still
+/// The maximum time for an answer to a statement sent after loadline was told to end, or to a server that stands still: tables are removed if it still
 /// answers.
 const LAST_MAX: Duration = Duration::from_secs(10);
-/// How long the server may wait for a lock that another session holds.
+/// The maximum time that the server may wait for a lock that another session holds.
 const LOCK_MAX: Duration = Duration::from_secs(5);
-/// Making tables and columns may take this many times as long as other statements.
+/// The factor by which making tables and columns may take longer than other statements.
 const CHANGE_FACTOR: u32 = 20;
-/// After so many answers that were late in a row the limit stays as it is; each doubles it.
+/// The number of late answers in a row up to which each doubles the limit.
 const DOUBLINGS_MAX: u32 = 3;
 
-/// When somebody's time is over, once that is known.
+/// Returns the caller's deadline, once it is known.
 pub type OverAt = Box<dyn Fn() -> Option<Instant> + Send + Sync>;
-/// Is told, before the server is waited for, how long that may take.
+/// Called before each wait for the server, with the maximum time of the wait.
 pub type Waits = Box<dyn Fn(Duration) + Send + Sync>;
 
 /// The limits of sessions.
@@ -31,22 +31,22 @@ pub struct SessionLimits {
     name: String,
     answer: Duration,
     login: Duration,
-    /// The setting that says how long an answer may take.
+    /// The name of the setting that limits the time for an answer.
     setting: &'static str,
-    /// Whether the system is to notice when nobody is at the other end any more.
+    /// True if the operating system should detect a peer that is gone without closing the connection.
     notices_silence: bool,
     over_at: OverAt,
     is_told_to_end: fn() -> bool,
-    /// Whether the last answer was late and nothing was heard since, where that counts.
+    /// True if the last answer was late and nothing has been received since; `None` where this is not tracked.
     stands_still: Option<AtomicBool>,
     late: AtomicU32,
     waits: Option<Waits>,
 }
 
 impl SessionLimits {
-    /// Limits of a writer's sessions, one after the other, that wait at most `answer` for the answer to a statement, and for nothing behind `over_at`. Sessions of the same
-    /// name follow each other: one that is opened ends the one before it. The name has letters, digits and `-`, at most 60; a session without
-    /// a name ends nobody.
+    /// Creates the limits of a writer's sessions, of which one is open at a time. They wait at most `answer` for the answer to a statement, and never beyond
+    /// `over_at`. A new session ends the earlier session of the same name. The name keeps letters, digits and `-`, at most 60 of them; a session
+    /// without a name ends no other.
     pub fn new(name: &str, answer: Duration, over_at: OverAt) -> Self {
         let is_plain = |letter: &char| letter.is_ascii_alphanumeric() || *letter == '-';
         let name = name.chars().filter(is_plain).take(60).collect();
@@ -64,8 +64,8 @@ impl SessionLimits {
         }
     }
 
-    /// Limits of the sessions of a trial. Once loadline is told to end, nothing that was asked before is waited for, and what is asked after
-    /// that for a moment only. So is a server that was late, until it answers again.
+    /// Creates the limits of a trial's sessions. Once loadline is told to end, statements sent before are no longer waited for, and later ones
+    /// only briefly. A server whose last answer was late is also waited for only briefly, until it answers again.
     pub fn of_trials(answer: Duration, is_told_to_end: fn() -> bool) -> Self {
         SessionLimits {
             login: CONNECT_TIMEOUT,
@@ -77,99 +77,99 @@ impl SessionLimits {
         }
     }
 
-    /// The same, with somebody who is told each time the server is waited for.
+    /// Returns the same limits with a function that is called each time the server is waited for.
     #[must_use]
     pub fn telling(self, waits: Waits) -> Self {
         SessionLimits { waits: Some(waits), ..self }
     }
 
-    /// From now on the server is waited for, at most this long.
+    /// Reports that the server will be waited for, for at most this time.
     pub(super) fn note_wait(&self, at_most: Duration) {
         if let Some(waits) = &self.waits {
             waits(at_most);
         }
     }
 
-    /// What the sessions are called.
+    /// Returns the name of the sessions.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How long opening a socket may take.
+    /// Returns the maximum time to open a socket.
     pub fn connect(&self) -> Duration {
         CONNECT_MAX.min(self.answer)
     }
 
-    /// How long the answer to a statement may take. A server that is late again and again may only be slow: with each try it gets twice
-    /// the time, up to eight times as much, so that it comes to an end.
+    /// Returns the maximum time for the answer to a statement. A server that is late repeatedly may only be slow: each try doubles
+    /// the limit, up to eight times `answer`, so that the statement completes in the end.
     pub fn answer(&self) -> Duration {
         self.answer * (1 << self.late.load(Ordering::Relaxed).min(DOUBLINGS_MAX))
     }
 
-    /// How long the other side may take to let us in.
+    /// Returns the maximum time for each answer during login.
     pub fn login(&self) -> Duration {
         self.login
     }
 
-    /// An answer was late.
+    /// Records that an answer was late.
     pub(super) fn note_late(&self) {
         self.stands_still.iter().for_each(|stands_still| stands_still.store(true, Ordering::Relaxed));
     }
 
-    /// The server was heard.
+    /// Records that something was received from the server.
     pub(super) fn note_heard(&self) {
         if self.stands_still() {
             self.stands_still.iter().for_each(|stands_still| stands_still.store(false, Ordering::Relaxed));
         }
     }
 
-    /// Whether the last answer was late and nothing was heard since.
+    /// Returns whether the last answer was late and nothing has been received since.
     pub(super) fn stands_still(&self) -> bool {
         self.stands_still.as_ref().is_some_and(|stands_still| stands_still.load(Ordering::Relaxed))
     }
 
-    /// How long an answer may take to what is asked after loadline was told to end, or of a server that stands still.
+    /// Returns the maximum time for an answer to a statement sent after loadline was told to end, or to a server that stands still.
     pub fn last(&self) -> Duration {
         LAST_MAX.min(self.answer)
     }
 
-    /// The setting that says how long an answer may take.
+    /// Returns the name of the setting that limits the time for an answer.
     pub fn setting(&self) -> &'static str {
         self.setting
     }
 
-    /// Whether the system is to notice when nobody is at the other end any more.
+    /// Returns whether the operating system should detect a peer that is gone without closing the connection.
     pub fn notices_silence(&self) -> bool {
         self.notices_silence
     }
 
-    /// Whether loadline was told to end.
+    /// Returns whether loadline was told to end.
     pub fn is_told_to_end(&self) -> bool {
         (self.is_told_to_end)()
     }
 
-    /// How long it may take where a table is changed, or much is deleted.
+    /// Returns the maximum time for a statement that changes a table or deletes many rows.
     pub fn change(&self) -> Duration {
         self.answer * CHANGE_FACTOR
     }
 
-    /// How long the server may wait for a lock: less than we wait for the server, in whole seconds.
+    /// Returns how long the server may wait for a lock, in whole seconds; less than the session waits for the server.
     pub fn lock_s(&self) -> u64 {
         (self.answer / 2).min(LOCK_MAX).as_secs().max(1)
     }
 
-    /// When everything is over, once that is known.
+    /// Returns the caller's deadline, once it is known.
     pub fn over_at(&self) -> Option<Instant> {
         (self.over_at)()
     }
 
-    /// A session was given up, maybe because an answer was late.
+    /// Records that a session was given up, perhaps because an answer was late.
     pub fn note_lost(&self) {
         let more = |late: u32| Some((late + 1).min(DOUBLINGS_MAX));
         let _ = self.late.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
 
-    /// The server has done what it was to do in time.
+    /// Records that the server completed its work in time.
     pub fn note_done(&self) {
         self.late.store(0, Ordering::Relaxed);
     }

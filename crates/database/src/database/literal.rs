@@ -1,6 +1,6 @@
-//! Statements with their values written into the text, as programs send them that prepare nothing. Main type: [`TextStatement`].
+//! Statements with their values written into the text, as sent by programs that prepare nothing. Main type: [`TextStatement`].
 //!
-//! Invariant: what a database reads out of the text is the value that a prepared statement would have been given.
+//! Invariant: the value that a database reads from the text is the one that a prepared statement would have been given.
 
 use std::io::Write;
 
@@ -8,15 +8,15 @@ use super::dialect::{Dialect, StraightJoin, parts_around_parameters, statement_t
 use crate::record::{Cell, Cells, ColumnKind};
 use crate::statement::Statement;
 
-/// How a database writes values into statements.
+/// The way in which a database writes values into statements.
 pub trait Literals {
-    /// Appends a whole number.
+    /// Appends an integer.
     fn int(value: i64, out: &mut Vec<u8>) {
         // Writing into a vector cannot fail.
         let _ = write!(out, "{value}");
     }
 
-    /// Appends a fractional number, in digits that give the same number when they are read.
+    /// Appends a floating-point number, in digits that give the same number when they are read.
     fn float(value: f64, out: &mut Vec<u8>) {
         let _ = write!(out, "{value:e}");
     }
@@ -24,28 +24,28 @@ pub trait Literals {
     /// Appends a text.
     ///
     /// # Errors
-    /// Why it cannot be written.
+    /// The reason why it cannot be written.
     fn text(value: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str>;
 
     /// Appends bytes.
     fn blob(value: &[u8], out: &mut Vec<u8>);
 }
 
-/// A statement cut where its values stand.
+/// A statement's text, cut at its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextStatement {
-    /// What stands before, between and behind the values of a row.
+    /// The texts before, between and behind the values of a row.
     pieces: Vec<Box<str>>,
-    /// Whether further rows can follow the first one.
+    /// True if further rows can follow the first one.
     is_insert: bool,
 }
 
 impl TextStatement {
-    /// A statement of a program in a database's words.
+    /// Creates the text of a program's statement in a database's dialect.
     pub fn new(dialect: &dyn Dialect, statement: &Statement) -> Self {
         let is_insert = matches!(statement, Statement::Insert { columns, .. } if !columns.is_empty());
         let pieces = match statement {
-            // A text of the study's own may have what looks like a place of the database's.
+            // A study's own text may contain something that looks like the database's placeholder.
             Statement::Sql { sql, .. } => {
                 parts_around_parameters(sql).into_iter().map(String::into_boxed_str).collect()
             }
@@ -58,16 +58,16 @@ impl TextStatement {
         TextStatement { pieces, is_insert }
     }
 
-    /// How many values a row has.
+    /// Returns the number of values of a row.
     pub fn values(&self) -> usize {
         self.pieces.len() - 1
     }
 
-    /// Appends the statement with the cells from `first` on. Of the rows of an insert it takes at least one, and as many as keep
-    /// its text within `bytes_max`; how many is the answer. Missing values are null.
+    /// Appends the statement with the cells from `first` on. Takes at least one row of an insert, and as many as keep
+    /// the text within `bytes_max`. Returns the number of rows taken. Missing values are null.
     ///
     /// # Errors
-    /// Why a value cannot be written.
+    /// The reason why a value cannot be written.
     pub fn append<L: Literals>(
         &self,
         cells: &Cells,
@@ -93,7 +93,7 @@ impl TextStatement {
         Ok(taken)
     }
 
-    /// Appends the values of a row with what stands between and behind them.
+    /// Appends the values of a row with the texts between and behind them.
     fn append_row<L: Literals>(&self, cells: &Cells, first: usize, out: &mut Vec<u8>) -> Result<(), &'static str> {
         for (place, piece) in (first..).zip(&self.pieces[1..]) {
             match cells.get(place) {
@@ -109,7 +109,7 @@ impl TextStatement {
     }
 }
 
-/// Appends a text in quotes, which are doubled within it.
+/// Appends a text in quotes; quotes within it are doubled.
 pub fn quoted(value: &[u8], out: &mut Vec<u8>) {
     out.push(b'\'');
     for part in value.split_inclusive(|byte| *byte == b'\'') {
@@ -127,17 +127,17 @@ pub fn hexadecimal(value: &[u8], out: &mut Vec<u8>) {
     out.extend(value.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]));
 }
 
-/// What stands around places of some length.
+/// Returns the texts around the placeholders at `places`, each of `length` bytes.
 fn cut(text: &str, places: &[usize], length: usize) -> Vec<Box<str>> {
     let ends = places.iter().copied().chain([text.len()]);
     let starts = std::iter::once(0).chain(places.iter().map(|place| place + length));
     starts.zip(ends).map(|(start, end)| text[start..end].into()).collect()
 }
 
-/// Marks the place of a value: a character that no name or text of a program has.
+/// The mark for a value: a character that is in no name or text of a program.
 const MARK: char = '\u{f8ff}';
 
-/// A dialect that marks the places of values.
+/// A dialect that writes marks as placeholders.
 struct InMarks<'a>(&'a dyn Dialect);
 
 impl Dialect for InMarks<'_> {

@@ -1,10 +1,10 @@
-//! Databases: one folder each, with its connections, its dialect and the recipe of a private server.
+//! Databases, one folder each: connections, the SQL dialect and the recipe of a private server.
 //!
-//! A [`Target`] opens connections, and a [`Database`] is one that speaks SQL. A [`TargetSession`] is a connection used in a blocking way: to make tables, to
-//! load, to check; a [`Session`] is one that takes SQL besides. Where the target has a lean codec, a session turns into a [`Wire`], which the load engine's
-//! event loops drive.
+//! A [`Target`] opens connections; a [`Database`] is a target that speaks SQL. A [`TargetSession`] is a blocking connection that makes tables,
+//! loads and checks them; a [`Session`] also takes SQL. Where the target has a lean codec, a session can turn into a [`Wire`], which the load
+//! engine's event loops drive.
 //!
-//! Invariant: databases know nothing of layouts and workloads; all they execute is a [`Program`]'s statements.
+//! Invariant: databases know nothing of layouts and workloads; all they execute is the statements of a [`Program`].
 
 pub mod address;
 mod capability;
@@ -59,12 +59,12 @@ pub use {
     recorder::FUZZED as FUZZED_FRONTS, redis::FUZZED as FUZZED_REDIS,
 };
 
-/// Something that requests can be sent to: a database, or what stands in the place of one and takes records in.
+/// Something that requests can be sent to: a database, or a recorder that takes records in the place of one.
 pub trait Target: Send + Sync {
     /// Name in the registry.
     fn name(&self) -> &'static str;
 
-    /// Whether it runs inside this process, so that its CPU time is part of the client's.
+    /// Returns whether the target runs inside this process, so that its CPU time is part of the client's.
     fn is_embedded(&self) -> bool {
         false
     }
@@ -75,88 +75,88 @@ pub trait Target: Send + Sync {
     /// [`DatabaseError::Unavailable`] with the address and what went wrong.
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError>;
 
-    /// From now on the connections that it opens wait for their server within limits, where it is behind a connection.
+    /// Sets the limits within which connections opened from now on wait for their server; has no effect on a target without connections.
     fn set_limits(&mut self, _limits: Arc<SessionLimits>) {}
 
-    /// Whether its last answer was late by those limits, and nothing was heard since.
+    /// Returns whether the last answer exceeded those limits and nothing has been received since.
     fn stands_still(&self) -> bool {
         false
     }
 
-    /// Itself as something that speaks SQL; none where it speaks none.
+    /// Returns the target as a database that speaks SQL; `None` where it speaks no SQL.
     fn sql(&self) -> Option<&dyn Database> {
         None
     }
 
-    /// What somebody types to remove a table; none where there is nothing to type it into.
+    /// Returns the statement that a person types to remove a table; `None` where the target takes no such statement.
     fn removal(&self, table: &str) -> Option<String> {
         self.sql().map(|database| dialect::drop_table(database.dialect(), table))
     }
 }
 
-/// A connection that executes requests, used in a blocking way.
+/// A blocking connection that executes requests.
 pub trait TargetSession: Send {
-    /// Prepares all statements of a program. To be called once per connection, after the tables exist.
+    /// Prepares all statements of a program. Must be called once per connection, after the tables exist.
     ///
     /// # Errors
-    /// As the database answers, with the statement's text.
+    /// The database's error, with the statement's text.
     fn prepare(&mut self, program: &Program) -> Result<(), DatabaseError>;
 
-    /// Executes a request; several steps are one transaction, which is undone when a step fails. The answer comes after
-    /// the commit. With `rows`, the rows read are appended to it, else they are counted and discarded.
+    /// Executes a request. Several steps form one transaction, which is undone when a step fails. The answer comes after
+    /// the commit. With `rows`, the rows read are appended to it; otherwise they are counted and discarded.
     ///
     /// # Errors
-    /// As the database answers. After [`DatabaseError::Lost`] the connection is of no more use.
+    /// The database's error. After [`DatabaseError::Lost`] the connection can no longer be used.
     fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError>;
 
-    /// The version of what it leads to, as that states it.
+    /// Returns the version of the target, as the target states it.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn version(&mut self) -> Result<String, DatabaseError>;
 
-    /// Makes a table, with its keys and indexes. One that is there already is refused, and stays as it is.
+    /// Creates a table with its keys and indexes. A table that exists already is refused and stays as it is.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn create_table(&mut self, table: &Table) -> Result<(), DatabaseError> {
         in_sql::create_table(self.sql().ok_or_else(no_tables)?, table)
     }
 
-    /// Removes a table with all that is in it, where there is one.
+    /// Removes a table with all its rows, if it exists.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn drop_table(&mut self, table: &str) -> Result<(), DatabaseError> {
         in_sql::drop_table(self.sql().ok_or_else(no_tables)?, table)
     }
 
-    /// How many rows a table has; none where nothing is kept that could be counted.
+    /// Returns the number of rows of a table; `None` where the target keeps nothing that could be counted.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn count_rows(&mut self, table: &str) -> Result<Option<u64>, DatabaseError> {
         in_sql::count_rows(self.sql().ok_or_else(no_tables)?, table)
     }
 
-    /// Bytes that tables take on the disk, with their indexes; none where it does not tell, or not this user.
+    /// Returns the bytes that tables take on the disk, including their indexes; `None` where the database does not tell this user.
     fn table_bytes(&mut self, tables: &[&str]) -> Option<u64> {
         in_sql::table_bytes(self.sql()?, tables)
     }
 
-    /// Has it look at what a table holds, so that its plans do not depend on when it does so by itself; nothing where it makes no plans.
+    /// Has the database gather statistics of a table, so that its plans do not depend on when it does so by itself; does nothing where it makes no plans.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn analyse_table(&mut self, table: &str) -> Result<(), DatabaseError> {
         let Some(session) = self.sql() else { return Ok(()) };
         session.dialect().analyse(table).map_or(Ok(()), |sql| session.run_change(&sql))
     }
 
-    /// Changes a table that is in use, in the best way that it accepts, or in the one that is named; what it was told, in its own words, where it was told in words.
+    /// Changes a table that is in use, by the best algorithm that the database accepts or by the named one. Returns the statement that succeeded, where there is one.
     ///
     /// # Errors
-    /// As the database answers to the last of the ways.
+    /// The database's error for the last algorithm tried.
     fn change_schema(
         &mut self,
         change: &SchemaChange,
@@ -165,28 +165,28 @@ pub trait TargetSession: Send {
         in_sql::change_schema(self.sql().ok_or_else(no_tables)?, change, algorithm)
     }
 
-    /// What is answered to a question of [`Recipe::facts`](recipe::Recipe::facts); none where this version does not know it.
+    /// Returns the answer to a question of [`Recipe::facts`](recipe::Recipe::facts); `None` where this version does not know it.
     fn fact(&mut self, question: &str) -> Option<String> {
         in_sql::fact(self.sql()?, question)
     }
 
-    /// Itself as something that takes SQL; none where it takes none.
+    /// Returns the connection as a session that takes SQL; `None` where it takes no SQL.
     fn sql(&mut self) -> Option<&mut dyn Session> {
         None
     }
 
-    /// What protects the connection, as in "TLS 1.3, AES 256 GCM; the server has proven who it is"; none where nothing does.
+    /// Returns the protection of the connection, as in "TLS 1.3, AES 256 GCM; the server has proven who it is"; `None` where it has none.
     fn protection(&self) -> Option<String> {
         None
     }
 
-    /// Turns the connection into one that an event loop can drive; itself again where there is no lean codec.
+    /// Turns the connection into one that an event loop can drive; returns it unchanged where there is no lean codec.
     fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>>;
 }
 
 /// A database that speaks SQL.
 pub trait Database: Target {
-    /// How it writes SQL.
+    /// Returns the dialect in which the database writes SQL.
     fn dialect(&self) -> &dyn Dialect;
 
     /// Opens a connection.
@@ -195,19 +195,19 @@ pub trait Database: Target {
     /// [`DatabaseError::Unavailable`] with the address and what went wrong.
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError>;
 
-    /// Opens a connection for a recorder's writer: it commits for as long as its process lives, and its commits should not wait for what
-    /// the database puts in order meanwhile. It waits for its server within limits; what is late is [`DatabaseError::Lost`].
+    /// Opens a connection for a recorder's writer, which commits for as long as its process lives; its commits should not wait for maintenance
+    /// that the database does meanwhile. It waits for its server within limits; a late answer is [`DatabaseError::Lost`].
     ///
     /// # Errors
-    /// As [`Database::connect`].
+    /// The errors of [`Database::connect`].
     fn connect_writer(&self, _limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
         self.connect()
     }
 
-    /// The settings because of which it may forget what this session commits into the tables that are asked for.
+    /// Returns the settings because of which the database may lose commits of this session to the tables for which `_is_asked` is true.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn weaknesses(
         &self,
         _session: &mut dyn Session,
@@ -216,18 +216,18 @@ pub trait Database: Target {
         Ok(Vec::new())
     }
 
-    /// Sets what a session may set itself so that its commits last; what was changed.
+    /// Changes the session's own settings so that its commits are durable. Returns what was changed.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn harden(&self, _session: &mut dyn Session) -> Result<Option<String>, DatabaseError> {
         Ok(None)
     }
 
-    /// How far its log has come; none where it does not tell.
+    /// Returns how far the database's log has come; `None` where it does not tell.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn log_position(&self, _session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
         Ok(None)
     }
@@ -239,35 +239,35 @@ fn no_tables() -> DatabaseError {
 
 /// A connection that takes statements in SQL.
 pub trait Session: TargetSession {
-    /// How its database writes SQL.
+    /// Returns the dialect in which the database writes SQL.
     fn dialect(&self) -> &dyn Dialect;
 
-    /// Executes one statement of text without values and discards its rows.
+    /// Executes one SQL text without values and discards its rows.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn run(&mut self, sql: &str) -> Result<(), DatabaseError>;
 
-    /// As [`Session::run`], for a statement that may take long because it changes a table or deletes much.
+    /// Executes one SQL text like [`Session::run`]; for a statement that may take long because it changes a table or deletes many rows.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn run_change(&mut self, sql: &str) -> Result<(), DatabaseError> {
         self.run(sql)
     }
 
-    /// Executes one statement of text without values; the answer's rows, column by column in text form, null as none.
+    /// Executes one SQL text without values. Returns the rows of the answer, each column as text and null as `None`.
     /// For small answers: versions, settings, plans.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError>;
 
-    /// Prepares one more statement, behind those of the program: an insert of up to so many rows that passes over those which a unique key forbids, and stores
-    /// the others. None where the database has no such insert for the table, or the user may not execute it. Not within a transaction.
+    /// Prepares one more statement after those of the program: an insert of up to `_rows_max` rows that passes over the rows which a unique key forbids
+    /// and stores the others. Returns `None` where the database has no such insert for the table or the user may not execute it. Not within a transaction.
     ///
     /// # Errors
-    /// [`DatabaseError::Lost`] when the connection broke.
+    /// [`DatabaseError::Lost`] when the connection breaks.
     fn prepare_passing_over(
         &mut self,
         _insert: &Statement,
@@ -276,30 +276,30 @@ pub trait Session: TargetSession {
         Ok(None)
     }
 
-    /// Begins a dry run: a transaction that [`Session::attempt`] goes on in and that is undone in the end. Constraints that are checked at a
-    /// commit are checked at once in it, where the database can be told so.
+    /// Begins a dry run: a transaction in which [`Session::attempt`] executes requests and that is undone in the end. Constraints that are
+    /// otherwise checked at commit are checked at once, where the database can be told so.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn begin_dry_run(&mut self) -> Result<(), DatabaseError> {
         Err(DatabaseError::Unavailable("the database has no transactions that go on behind an error".to_owned()))
     }
 
-    /// Executes a request's inserts within the dry run, behind those that were attempted with success before. What is refused leaves nothing
+    /// Executes a request's inserts within the dry run, after those attempted successfully before. A refused request leaves nothing
     /// behind, and the dry run goes on.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn attempt(&mut self, _request: &Request) -> Result<Answer, DatabaseError> {
         self.begin_dry_run().map(|()| Answer::default())
     }
 
-    /// What was attempted last, and was taken, is undone as if it had been refused. For sessions with inserts that pass over rows.
+    /// Undoes the last successful attempt as if it had been refused. For sessions with inserts that pass over rows.
     fn undo_attempt(&mut self) {}
 
-    /// Attempts requests one behind the other, each as [`Session::attempt`] does, and where the database can be asked so, without waiting for the
-    /// answer to one before the next leaves. The outcomes of those that were attempted: not all where one of them ended the dry run, or the connection
-    /// was lost.
+    /// Attempts requests one after another, each as [`Session::attempt`] does. Where the database allows it, a request leaves without waiting for the
+    /// answer to the one before. Returns the outcomes of the requests attempted; these are not all if one of them ended the dry run or the
+    /// connection was lost.
     fn attempt_each(&mut self, requests: &[Request]) -> Vec<Result<(), DatabaseError>> {
         let mut outcomes = Vec::with_capacity(requests.len());
         for request in requests {
@@ -313,21 +313,21 @@ pub trait Session: TargetSession {
         outcomes
     }
 
-    /// Whether the database is behind a connection, so that what is sent in many messages takes longer than in few.
+    /// Returns whether the database is behind a connection, so that many messages take longer than few.
     fn has_round_trips(&self) -> bool {
         true
     }
 
-    /// Whether the dry run still goes on: some errors undo all of it.
+    /// Returns whether the dry run still goes on: some errors undo all of it.
     fn is_dry_run(&self) -> bool {
         true
     }
 
-    /// Commits what was attempted with success, and the dry run was none.
+    /// Commits all successful attempts, so that the dry run becomes a real one.
     ///
     /// # Errors
-    /// As the database answers; all of it is undone then. [`DatabaseError::Lost`] where it is not known whether it was committed, or an error before has
-    /// ended the transaction.
+    /// The database's error; everything is undone then. [`DatabaseError::Lost`] where it is not known whether the transaction was committed,
+    /// or where an earlier error ended it.
     fn keep_dry_run(&mut self) -> Result<(), DatabaseError> {
         self.begin_dry_run()
     }
@@ -335,23 +335,23 @@ pub trait Session: TargetSession {
     /// Undoes the dry run.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The database's error.
     fn end_dry_run(&mut self) -> Result<(), DatabaseError> {
         self.run("ROLLBACK")
     }
 
-    /// From now on is told what others notify on a channel, whose name is that of a table.
+    /// Subscribes to the notifications of a channel, which has the name of a table.
     ///
     /// # Errors
-    /// When the database has no notifications, or refuses.
+    /// When the database has no notifications or refuses.
     fn listen(&mut self, channel: &str) -> Result<(), DatabaseError> {
         Err(DatabaseError::Unavailable(format!("the database has no notifications that \"{channel}\" could bring")))
     }
 
-    /// Whether there was a notification since the last call; waits for one for at most this time.
+    /// Returns whether there was a notification since the last call; waits for one for at most `_patience`.
     ///
     /// # Errors
-    /// When the database has no notifications, or the connection is lost.
+    /// When the database has no notifications or the connection is lost.
     fn await_notice(&mut self, _patience: std::time::Duration) -> Result<bool, DatabaseError> {
         Err(DatabaseError::Unavailable("the database has no notifications".to_owned()))
     }
@@ -360,73 +360,73 @@ pub trait Session: TargetSession {
 /// An insert that passes over rows which a unique key forbids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassingOver {
-    /// Its place among the statements.
+    /// The index of the prepared statement.
     pub statement: u16,
-    /// Whether [`Answer::changed`] counts the rows that were passed over as well.
+    /// True if [`Answer::changed`] also counts the rows that were passed over.
     pub counts_all: bool,
 }
 
-/// What a request did, over all its steps.
+/// The result of a request, over all its steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answer {
-    /// Rows read.
+    /// The number of rows read.
     pub rows: u64,
-    /// Rows changed, of inserts and updates.
+    /// The number of rows changed by inserts and updates.
     pub changed: u64,
-    /// Steps that expected rows and found none.
+    /// The number of steps that expected rows and found none.
     pub empty: u32,
 }
 
-/// What can go wrong with a database.
+/// An error of a database or of the connection to it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DatabaseError {
-    /// The database answered with an error; the connection is still good and nothing of the request is stored.
+    /// The database answered with an error; the connection is still usable and nothing of the request is stored.
     #[error("{message} ({code})")]
     Refused {
-        /// The database's own code, as in `1062` or `23505`.
+        /// The database's own error code, as in `1062` or `23505`.
         code: String,
-        /// Its message.
+        /// The database's error message.
         message: String,
     },
-    /// The database has done what was asked, with another number of rows than it must have been; nothing of the request is stored, unless it says so.
+    /// The database executed the request, but with an impossible number of rows; nothing of the request is stored unless the message says so.
     #[error("{0} (rows)")]
     Miscounted(Box<Miscount>),
-    /// The connection is lost; whether the request was stored is not known.
+    /// The connection is lost; it is not known whether the request was stored.
     #[error("connection lost: {0}")]
     Lost(String),
-    /// No connection could be made, or something that is needed is missing.
+    /// No connection could be made, or something needed is missing.
     #[error("{0}")]
     Unavailable(String),
-    /// A database in this process has no file.
+    /// An embedded database has no file.
     #[error("database.path is missing; name the file of the database")]
     NoFile,
 }
 
 impl DatabaseError {
-    /// A refusal by code and message.
+    /// Returns a refusal with this code and message.
     pub fn refused(code: impl Into<String>, message: impl Into<String>) -> Self {
         DatabaseError::Refused { code: code.into(), message: message.into() }
     }
 
-    /// Whether the request was refused, or undone for its number of rows: the connection is still good.
+    /// Returns whether the request was refused, or undone because of its number of rows; the connection is still usable.
     pub fn is_refusal(&self) -> bool {
         matches!(self, DatabaseError::Refused { .. } | DatabaseError::Miscounted(_))
     }
 
-    /// Whether there is no connection any more: with it went every transaction that had not ended.
+    /// Returns whether the connection is gone, and with it every transaction that had not ended.
     pub fn is_lost(&self) -> bool {
         !self.is_refusal()
     }
 }
 
-/// Where a server listens and who is let in.
+/// The addresses at which a server listens, and the account that logs in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Endpoint {
-    /// Unix socket, preferred where there is one.
+    /// Unix socket, preferred if present.
     pub unix: Option<PathBuf>,
     /// Host and port.
     pub tcp: Option<(String, u16)>,
-    /// The network that TCP connections are made from; none is the machine's own.
+    /// The network namespace that TCP connections are made from; `None` for the machine's own.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub namespace: Option<Namespace>,
     /// User name.
@@ -440,13 +440,13 @@ pub struct Endpoint {
     pub tls: tls::Tls,
 }
 
-/// All databases, the default first. A new one is a folder and a line here.
+/// All databases, the default first. A new database is a folder and a line here.
 pub static REGISTRY: &[&Entry] =
     &[&sqlite::SQLITE, &mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES, &redis::REDIS, &simulated::SIMULATED];
 
-/// The names of those that can do something, as alternatives: `"postgres"`, or `"mariadb" or "mysql"`; none where no one can.
+/// Returns the names of the databases with a capability, as alternatives: `"postgres"`, or `"mariadb" or "mysql"`; `None` where no database has it.
 pub fn with(capability: Capability) -> Option<String> {
-    // The servers with known service times can much, and keep nothing: nobody means them.
+    // The simulated servers have many capabilities but keep nothing: a hint never means them.
     let is_meant = |entry: &&&Entry| !std::ptr::eq(**entry, &simulated::SIMULATED);
     let able = REGISTRY.iter().filter(is_meant).filter(|entry| entry.capabilities.has(capability));
     let names: Vec<String> = able.map(|entry| format!("\"{}\"", entry.name)).collect();
@@ -454,7 +454,7 @@ pub fn with(capability: Capability) -> Option<String> {
     Some(if others.is_empty() { last.clone() } else { format!("{} or {last}", others.join(", ")) })
 }
 
-/// The registry's entry of a name.
+/// Returns the registry's entry with this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     REGISTRY.iter().copied().find(|entry| entry.name == name)
 }

@@ -1,7 +1,7 @@
-//! Network namespaces: a machine's network inside the machine, with interfaces, addresses and ports of its own.
+//! Network namespaces: separate networks inside the machine, each with its own interfaces, addresses and ports.
 //!
-//! Main type: [`Namespace`]. Invariant: a namespace lives as long as somebody has it open or a process is in it, and has no
-//! name: whatever becomes of loadline, the kernel removes it, with all its interfaces, when the last of them is gone.
+//! Main type: [`Namespace`]. Invariant: a namespace has no name and lives as long as a process has it open or is in it: even if loadline
+//! crashes, the kernel removes it, with all its interfaces, when the last of them is gone.
 
 use std::fs::File;
 use std::io;
@@ -30,10 +30,10 @@ impl PartialEq for Namespace {
 impl Eq for Namespace {}
 
 impl Namespace {
-    /// A new one, with nothing in it but a loopback interface that is down.
+    /// Creates a namespace with only a loopback interface that is down.
     ///
     /// # Errors
-    /// As the operating system says; it takes root, or the capability CAP_SYS_ADMIN.
+    /// The operating system's error; needs root or the capability CAP_SYS_ADMIN.
     pub fn create() -> io::Result<Namespace> {
         let before = File::open(OWN)?;
         // SAFETY: unshare has no conditions. It changes the calling thread only, which `outside` takes back.
@@ -46,24 +46,24 @@ impl Namespace {
         Ok(Namespace { file: Arc::new(file?) })
     }
 
-    /// Takes the calling thread into the namespace until the value is dropped. Sockets opened and processes started meanwhile
-    /// belong to the namespace for good; what was open before stays where it is.
+    /// Moves the calling thread into the namespace until the returned value is dropped. Sockets opened and processes started meanwhile
+    /// belong to the namespace for good; sockets that were open before stay in their network.
     ///
     /// # Errors
-    /// As the operating system says; it takes root, or the capability CAP_SYS_ADMIN.
+    /// The operating system's error; needs root or the capability CAP_SYS_ADMIN.
     pub fn enter(&self) -> io::Result<Inside> {
         let before = File::open(OWN)?;
         join(&self.file)?;
         Ok(Inside { _outside: Returning { before, stays: PhantomData } })
     }
 
-    /// A path that names it to other processes, as `ip` and `nsenter --net=` take one, while loadline runs.
+    /// Returns a path that identifies the namespace to other processes, as accepted by `ip` and `nsenter --net=`, while loadline runs.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
     }
 }
 
-/// Handed to another process of this machine as its path, which is good while this process runs.
+/// Serialised as its path for another process of this machine; the path is valid while this process runs.
 impl Serialize for Namespace {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.path())
@@ -78,13 +78,13 @@ impl<'de> Deserialize<'de> for Namespace {
     }
 }
 
-/// The calling thread is in a namespace; dropping takes it back to where it was.
+/// The stay of the calling thread in a namespace; dropping the value moves the thread back to its former namespace.
 #[derive(Debug)]
 pub struct Inside {
     _outside: Returning,
 }
 
-/// Where a thread was. It must not be dropped by another thread.
+/// The thread's former namespace. Must not be dropped by another thread.
 #[derive(Debug)]
 struct Returning {
     before: File,
@@ -93,7 +93,7 @@ struct Returning {
 
 impl Drop for Returning {
     fn drop(&mut self) {
-        // A thread that stayed would open its next sockets in the wrong network.
+        // A thread that remained would open its next sockets in the wrong network.
         join(&self.before).expect("a thread can go back to the namespace that it came from");
     }
 }

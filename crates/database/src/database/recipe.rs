@@ -1,4 +1,4 @@
-//! Recipes: what `server/` needs to know to start a private server of a database.
+//! Recipes: the facts that `server/` needs to start a private server of a database.
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -7,40 +7,40 @@ use super::{Endpoint, Namespace};
 use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 
-/// How a private server is made, started and stopped. Values in, values out: the work is done in `server/`.
+/// How a private server is made, started and stopped. Methods return values only; the work is done in `server/`.
 pub trait Recipe: Send + Sync {
-    /// The server's binary: `settings.binary`, under `settings.base`, or the one installed.
+    /// Returns the server's binary: `settings.binary`, a binary under `settings.base`, or the installed one.
     ///
     /// # Errors
-    /// Where it was looked for, and the package that brings it.
+    /// When it is not found: the places searched, and the package that provides it.
     fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault>;
 
-    /// The user that the server runs as when loadline runs as root, in order of preference; empty for a server that runs as root too.
+    /// Returns the users that the server may run as when loadline runs as root, in order of preference; empty for a server that also runs as root.
     fn users(&self) -> &'static [&'static str];
 
-    /// What `settings.encryption` may be.
+    /// Returns the values that `settings.encryption` may have.
     fn encryptions(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether it can be started with a certificate, so that `settings.tls` can be asked for.
+    /// Returns whether the server can be started with a certificate, so that `settings.tls` can be used.
     fn has_tls(&self) -> bool {
         true
     }
 
-    /// Settings that `settings.config` may not contain because they keep the server private: its places and its account.
+    /// Returns the settings that `settings.config` may not contain because they keep the server private: its paths and its account.
     fn reserved_settings(&self) -> &'static [&'static str];
 
-    /// Files in the directory that the commands need, by name with their content; written before the first command.
-    /// They give `password` to the account of [`Recipe::endpoint`], and let it in from wherever `reach` says. Whatever encrypts the
-    /// data depends on the password alone, so that data that is kept with it can be read again.
+    /// Returns the files in the directory that the commands need, by name with their content; written before the first command.
+    /// They give `password` to the account of [`Recipe::endpoint`] and let it in from the addresses that `reach` allows. Encryption of the
+    /// data depends on the password alone, so that kept data can be read again with it.
     fn files(&self, password: &str, reach: &Reach) -> Vec<(&'static str, String)>;
 
-    /// Commands that make an empty data directory; executed once, in order. `directory` belongs to the server's user and
-    /// is its working directory; there is an empty `data` in it.
+    /// Returns the commands that make an empty data directory; executed once, in order. `directory` belongs to the server's user and
+    /// is its working directory; it contains an empty `data`.
     fn initialise(&self, binary: &Path, directory: &Path, user: &str) -> Vec<CommandLine>;
 
-    /// The command that runs the server in the foreground.
+    /// Returns the command that runs the server in the foreground.
     fn start(
         &self,
         binary: &Path,
@@ -50,28 +50,28 @@ pub trait Recipe: Send + Sync {
         reach: &Reach,
     ) -> CommandLine;
 
-    /// Where a server started so will listen; without the unix socket where `settings.socket` asks for `tcp`. The
-    /// password is left empty: whoever chose it fills it in.
+    /// Returns the endpoint at which a server started with these arguments will listen; without the unix socket where `settings.socket` asks for `tcp`. The
+    /// password is left empty: the caller that chose it fills it in.
     fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint;
 
-    /// Bytes to send on a new connection to find out whether the server is ready; empty where the server speaks first. The endpoint has the password.
+    /// Returns the bytes to send on a new connection to find out whether the server is ready; empty where the server speaks first. The endpoint has the password.
     fn hello(&self, endpoint: &Endpoint) -> Vec<u8>;
 
-    /// What the first bytes of the server's answer mean.
+    /// Returns what the first bytes of the server's answer say about its readiness.
     fn readiness(&self, answer: &[u8]) -> Readiness;
 
-    /// The signal that asks it to stop in an orderly and quick way.
+    /// Returns the signal that asks the server to stop in an orderly and quick way.
     fn stop_signal(&self) -> i32;
 
-    /// Questions whose answers are the settings that matter, as (name, question): queries whose first row tells one, or what
-    /// [`TargetSession::fact`](super::TargetSession::fact) asks of a target without SQL. A question that this version of the server does not know tells nothing.
+    /// Returns the questions for the settings that matter, as (name, question): queries whose first row has the answer, or questions to
+    /// [`TargetSession::fact`](super::TargetSession::fact) of a target without SQL. A question that this version of the server does not know has no answer.
     fn facts(&self) -> &'static [(&'static str, &'static str)];
 }
 
-/// Connections that a private server accepts, unless its settings say otherwise.
+/// The number of connections that a private server accepts unless its settings say otherwise.
 pub const CONNECTIONS: u32 = 300;
 
-/// Connections that a private server with these settings accepts; none where its own setting is no number.
+/// Returns the number of connections that a private server with these settings accepts; `None` where the setting is no number.
 pub fn connections_of(settings: &DatabaseSettings) -> Option<u32> {
     let is_it = |name: &&String| {
         let plain = name.replace('-', "_");
@@ -83,22 +83,22 @@ pub fn connections_of(settings: &DatabaseSettings) -> Option<u32> {
     }
 }
 
-/// Where a private server listens for TCP connections, and who may come over them.
+/// The addresses at which a private server listens for TCP connections, and the clients that it admits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reach {
-    /// The network that the server runs in; none is the machine's own.
+    /// The network namespace that the server runs in; `None` for the machine's own.
     pub namespace: Option<Namespace>,
-    /// The network that clients run in; none is the machine's own.
+    /// The network namespace that clients run in; `None` for the machine's own.
     pub clients: Option<Namespace>,
-    /// The address that it listens on.
+    /// The address that the server listens on.
     pub address: Ipv4Addr,
 }
 
 impl Reach {
-    /// The loopback address of the machine: nobody from outside.
+    /// The loopback address of the machine: no client from outside.
     pub const LOOPBACK: Reach = Reach { namespace: None, clients: None, address: Ipv4Addr::LOCALHOST };
 
-    /// The first three numbers of the addresses that clients have, where they come from other hosts of a link.
+    /// Returns the first three bytes of the clients' addresses; `None` where the server listens on the loopback address.
     pub fn client_network(&self) -> Option<[u8; 3]> {
         let [a, b, c, _] = self.address.octets();
         (!self.address.is_loopback()).then_some([a, b, c])
@@ -110,11 +110,11 @@ impl Reach {
 pub enum Readiness {
     /// More bytes are needed.
     Incomplete,
-    /// It would let us in after more waiting.
+    /// The server will admit connections after more waiting.
     Starting,
-    /// It is ready.
+    /// The server is ready.
     Ready,
-    /// It will not let us in, and why.
+    /// The server will not admit the connection, for this reason.
     Refused(String),
 }
 
@@ -127,11 +127,11 @@ pub struct CommandLine {
     pub arguments: Vec<String>,
     /// Added environment variables.
     pub environment: Vec<(String, String)>,
-    /// What it reads from its standard input; empty for nothing.
+    /// The standard input of the program; empty for none.
     pub input: String,
 }
 
-/// The file behind `path`, with links resolved, if it is an executable file.
+/// Returns the file behind `path`, with links resolved, if it is an executable file.
 pub fn executable(path: &Path) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     let path = path.canonicalize().ok()?;
@@ -139,19 +139,19 @@ pub fn executable(path: &Path) -> Option<PathBuf> {
     (metadata.is_file() && metadata.permissions().mode() & 0o111 != 0).then_some(path)
 }
 
-/// The same under the name that it is called by, which tells some programs what they are to do: links of the last part are kept.
+/// Returns the path of an executable under the name by which it is called, since some programs act by that name: a link in the last part is kept.
 pub fn executable_as_named(path: &Path) -> Option<PathBuf> {
     executable(path)?;
     Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?))
 }
 
-/// The places of a file of this name on the PATH, in its order, whether it is there or not.
+/// Returns the paths at which a file of this name would lie on the PATH, in its order, whether they exist or not.
 pub fn places_on_path(name: &str) -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|directory| directory.join(name)).collect()
 }
 
-/// The executable files of this name on the PATH, in its order.
+/// Returns the executable files of this name on the PATH, in its order.
 pub fn search_path(name: &str) -> Vec<PathBuf> {
     places_on_path(name).iter().filter_map(|place| executable(place)).collect()
 }

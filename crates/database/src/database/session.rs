@@ -1,8 +1,8 @@
-//! Blocking sessions over a [`Wire`]: what tables are created, loaded and checked with, for every database with a codec of
-//! its own. The main type is [`WireSession`]; a [`Channel`] is the blocking end of its socket.
+//! Blocking sessions over a [`Wire`], for every database with a codec of its own: they create, load and check tables.
+//! Main type: [`WireSession`]; a [`Channel`] is the blocking end of its socket.
 //!
-//! A target implements [`Wire`] for the hot path and [`Prepare`] for what happens around it, and has connections for free; one that speaks SQL implements [`Speak`]
-//! besides, and has sessions.
+//! A target implements [`Wire`] for the hot path and [`Prepare`] for the work around it, and thereby has connections; a target that speaks SQL
+//! also implements [`Speak`], and thereby has sessions.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,22 +20,22 @@ pub use rows::size_in_memory;
 
 pub use super::channel::{ANSWER_BYTES_MAX, CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
 
-/// What a wire can do besides executing requests. The channel is the wire's own socket, used in a blocking way; between two
-/// calls nothing is left unread in it.
+/// The operations of a wire besides executing requests. The channel is the wire's own socket, used in a blocking way; between two
+/// calls nothing in it is left unread.
 pub trait Prepare: Wire {
-    /// As [`TargetSession::prepare`].
+    /// See [`TargetSession::prepare`].
     ///
     /// # Errors
-    /// As the database answers, with the statement's text; [`DatabaseError::Lost`] when the connection broke.
+    /// The database's error, with the statement's text; [`DatabaseError::Lost`] when the connection breaks.
     fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError>;
 
-    /// As [`TargetSession::version`].
+    /// See [`TargetSession::version`].
     ///
     /// # Errors
-    /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
+    /// The database's error; [`DatabaseError::Lost`] when the connection breaks.
     fn version(&mut self, channel: &mut Channel) -> Result<String, DatabaseError>;
 
-    /// As [`TargetSession::sql`].
+    /// See [`TargetSession::sql`].
     fn as_sql(_session: &mut WireSession<Self>) -> Option<&mut dyn Session>
     where
         Self: Sized,
@@ -43,57 +43,57 @@ pub trait Prepare: Wire {
         None
     }
 
-    /// As [`TargetSession::create_table`], where it speaks no SQL.
+    /// See [`TargetSession::create_table`]; for targets that speak no SQL.
     ///
     /// # Errors
-    /// As the target answers; that it has no tables, by default.
+    /// The target's error; by default, that the target has no tables.
     fn create_table(&mut self, _channel: &mut Channel, _table: &Table) -> Result<(), DatabaseError> {
         Err(super::no_tables())
     }
 
-    /// As [`TargetSession::drop_table`], where it speaks no SQL.
+    /// See [`TargetSession::drop_table`]; for targets that speak no SQL.
     ///
     /// # Errors
-    /// As the target answers; that it has no tables, by default.
+    /// The target's error; by default, that the target has no tables.
     fn drop_table(&mut self, _channel: &mut Channel, _table: &str) -> Result<(), DatabaseError> {
         Err(super::no_tables())
     }
 
-    /// As [`TargetSession::count_rows`], where it speaks no SQL.
+    /// See [`TargetSession::count_rows`]; for targets that speak no SQL.
     ///
     /// # Errors
-    /// As the target answers; that it has no tables, by default.
+    /// The target's error; by default, that the target has no tables.
     fn count_rows(&mut self, _channel: &mut Channel, _table: &str) -> Result<Option<u64>, DatabaseError> {
         Err(super::no_tables())
     }
 
-    /// As [`TargetSession::fact`], where it speaks no SQL.
+    /// See [`TargetSession::fact`]; for targets that speak no SQL.
     fn fact(&mut self, _channel: &mut Channel, _question: &str) -> Option<String> {
         None
     }
 }
 
-/// What a wire can do besides where its target speaks SQL.
+/// The further operations of a wire whose target speaks SQL.
 pub trait Speak: Prepare {
-    /// As [`Session::dialect`].
+    /// See [`Session::dialect`].
     fn dialect(&self) -> &dyn Dialect;
 
-    /// As [`Session::run`].
+    /// See [`Session::run`].
     ///
     /// # Errors
-    /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
+    /// The database's error; [`DatabaseError::Lost`] when the connection breaks.
     fn run(&mut self, channel: &mut Channel, sql: &str) -> Result<(), DatabaseError>;
 
-    /// As [`Session::query`].
+    /// See [`Session::query`].
     ///
     /// # Errors
-    /// As the database answers; [`DatabaseError::Lost`] when the connection broke.
+    /// The database's error; [`DatabaseError::Lost`] when the connection breaks.
     fn query(&mut self, channel: &mut Channel, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError>;
 
-    /// As [`Session::prepare_passing_over`].
+    /// See [`Session::prepare_passing_over`].
     ///
     /// # Errors
-    /// As the database answers: a refusal is as good as none. [`DatabaseError::Lost`] when the connection broke.
+    /// The database's error; callers treat a refusal like `None`. [`DatabaseError::Lost`] when the connection breaks.
     fn prepare_passing_over(
         &mut self,
         _channel: &mut Channel,
@@ -103,33 +103,33 @@ pub trait Speak: Prepare {
         Ok(None)
     }
 
-    /// What begins a dry run, as texts, what undoes it, and what commits it; see [`Session::begin_dry_run`]. Empty where there are none.
+    /// Returns the SQL texts that begin, undo and commit a dry run, in this order; see [`Session::begin_dry_run`]. Empty where the database has no dry runs.
     fn dry_run_texts(&self) -> [&'static [&'static str]; 3] {
         [&[], &[], &[]]
     }
 
-    /// Whether a request may leave, in a dry run, before the one before it is answered ([`Before::AsAnswered`]).
+    /// Returns whether a request of a dry run may be sent before the request in front of it is answered ([`Before::AsAnswered`]).
     fn can_follow(&self, _request: &Request) -> bool {
         false
     }
 
-    /// Whether a statement that is refused undoes itself and nothing else; where it does not, all of the transaction is refused until it goes back.
+    /// Returns whether a refused statement undoes itself and nothing else; otherwise the whole transaction is refused until it is rolled back to a savepoint.
     fn undoes_statements(&self) -> bool {
         false
     }
 
-    /// From now on requests are parts of a dry run; or not any more.
+    /// Makes the requests from now on parts of a dry run; with `None`, ordinary requests again.
     fn set_dry_run(&mut self, _part: Option<Attempt>) {}
 
-    /// As [`Session::listen`].
+    /// See [`Session::listen`].
     ///
     /// # Errors
-    /// When the database has no notifications, or refuses.
+    /// When the database has no notifications or refuses.
     fn listen(&mut self, _channel: &mut Channel, name: &str) -> Result<(), DatabaseError> {
         Err(DatabaseError::Unavailable(format!("the database has no notifications that \"{name}\" could bring")))
     }
 
-    /// Takes in messages that came without being asked for, and forgets how many there were: whether there was a notification.
+    /// Takes in messages that came unasked and resets their count. Returns whether there was a notification.
     ///
     /// # Errors
     /// When the database has no notifications.
@@ -144,35 +144,35 @@ pub struct WireSession<W> {
     wire: W,
     channel: Channel,
     out: Vec<u8>,
-    /// What becomes of what was attempted last.
+    /// The fate of the last attempt.
     before: Before,
-    /// Why the last program could not be prepared: the wire has a part of it, and nothing of it is executed.
+    /// The error because of which the last program could not be prepared: the wire has only a part of it, and none of it is executed.
     unprepared: Option<DatabaseError>,
 }
 
 impl<W: Prepare + 'static> WireSession<W> {
-    /// A session over a wire that is connected and idle: nothing of the server's is unread.
+    /// Creates a session over a wire that is connected and idle: nothing from the server is unread.
     pub fn new(wire: W) -> Self {
         let channel = Channel::over(wire.fd(), wire.secure());
         WireSession { wire, channel, out: Vec::new(), before: Before::Kept, unprepared: None }
     }
 
-    /// From now on the session waits for its server within limits.
+    /// Makes the session wait for its server within limits from now on.
     pub fn set_limits(&mut self, limits: Arc<SessionLimits>) {
         self.channel.set_limits(limits, Pace::Usual);
     }
 
-    /// The wire inside.
+    /// Returns the wire inside.
     pub fn wire(&mut self) -> &mut W {
         &mut self.wire
     }
 
-    /// The wire inside, and its socket.
+    /// Returns the wire inside and its socket.
     pub(super) fn parts(&mut self) -> (&mut W, &mut Channel) {
         (&mut self.wire, &mut self.channel)
     }
 
-    /// Does something that may take long.
+    /// Executes an operation that may take long.
     fn changing<T>(
         &mut self,
         change: impl FnOnce(&mut W, &mut Channel) -> Result<T, DatabaseError>,
@@ -185,7 +185,7 @@ impl<W: Prepare + 'static> WireSession<W> {
         outcome
     }
 
-    /// Executes a request; whether its rows are kept.
+    /// Executes a request; `keeps` says whether its rows are kept.
     fn drive(&mut self, request: &Request, keeps: bool) -> Result<Answer, DatabaseError> {
         if let Some(error) = &self.unprepared {
             return Err(error.clone());
@@ -195,7 +195,7 @@ impl<W: Prepare + 'static> WireSession<W> {
         self.channel.ask("");
         self.wire.start(request, &mut self.out);
         loop {
-            // A server that refuses a request halfway says so and then hangs up: what it said counts.
+            // A server that refuses a request halfway says so and then hangs up: its refusal counts.
             let sent = self.channel.send(&self.out);
             self.out.clear();
             loop {
@@ -217,14 +217,14 @@ impl<W: Prepare + 'static> WireSession<W> {
     }
 }
 
-/// A request may be sent before the one before it is answered: it leaves with all others, and is started once more when its answer is the next.
+/// A request may be sent before the one in front of it is answered: it is sent together with the others and started once more when its answer is next.
 impl<W: Speak + 'static> WireSession<W> {
     fn set_before(&mut self, before: Before) {
         self.before = before;
         self.wire.set_dry_run(Some(Attempt { before, is_of_many: false }));
     }
 
-    /// Sends requests in one go, and adds their outcomes, up to the one with which the connection was lost.
+    /// Sends requests in one go and appends their outcomes, up to the one at which the connection was lost.
     fn attempt_together(&mut self, requests: &[Request], outcomes: &mut Vec<Result<(), DatabaseError>>) {
         if let Some(error) = &self.unprepared {
             outcomes.push(Err(error.clone()));
@@ -260,7 +260,7 @@ impl<W: Speak + 'static> WireSession<W> {
         self.set_before(self.before);
     }
 
-    /// The outcome of a request that was sent.
+    /// Returns the outcome of a request that was sent.
     fn answer(&mut self, request: &Request, sent: &Result<(), DatabaseError>) -> Result<Answer, DatabaseError> {
         loop {
             self.out.clear();
@@ -373,7 +373,7 @@ impl<W: Speak + 'static> Session for WireSession<W> {
             return Err(DatabaseError::Unavailable("the database has no dry runs".to_owned()));
         }
         if let Err(error) = texts.iter().try_for_each(|text| self.run(text)) {
-            // A half of it must not stay: what is written next would be a part of a transaction that nobody ends.
+            // A half-begun dry run must not stay: the next write would be part of a transaction that nobody ends.
             if !error.is_lost() {
                 self.end_dry_run()?;
             }
@@ -424,7 +424,7 @@ impl<W: Speak + 'static> Session for WireSession<W> {
         let is_undone = self.before == Before::Undone;
         self.wire.set_dry_run(None);
         let [_, _, texts] = self.wire.dry_run_texts();
-        // Where an error has ended the transaction its savepoint is gone, too, and COMMIT would be a word about nothing.
+        // Where an error has ended the transaction its savepoint is gone, too, and COMMIT would commit nothing.
         let ready = match is_undone {
             true => self.run("ROLLBACK TO SAVEPOINT attempt"),
             false => self.run("RELEASE SAVEPOINT attempt"),

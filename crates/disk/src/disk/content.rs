@@ -1,40 +1,40 @@
-//! The content of one file: what it is now lies in a file below, and what it was when it was last synced stands beside, for the blocks that have changed since.
+//! The content of one file: the current content is in a file below, and the synced content of blocks that have changed since is kept in memory.
 //!
-//! Invariants: memory is bounded by what is unsynced, a block at most once; [`Content::cut`] with nothing kept gives exactly what the last sync saw.
+//! Invariants: memory is bounded by the unsynced blocks, each kept at most once; [`Content::cut`] with nothing kept gives exactly what the last sync saw.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Bytes of a block: what a page cache writes back at once.
+/// Bytes of a block, the unit in which a page cache writes back.
 pub const BLOCK: u64 = 4096;
 
-/// Bytes of a sector: what a disk writes wholly or not at all.
+/// Bytes of a sector, which a disk writes wholly or not at all.
 pub const SECTOR: u64 = 512;
 
-/// The longest file: 64 GiB. What is cut off of a file is remembered block by block.
+/// Maximum length of a file: 64 GiB. Truncated content is remembered block by block.
 pub const LONGEST: u64 = 1 << 36;
 
 /// A block that has changed since the last sync.
 #[derive(Debug)]
 struct Changed {
-    /// What it was; `None` for zeros, which what lay beyond the end of the file was.
+    /// The synced content; `None` for zeros, as beyond the end of the synced file.
     before: Option<Box<[u8]>>,
-    /// The number of the last write to it, among all writes of the disk.
+    /// Number of the last write to the block, among all writes of the disk.
     write: u64,
-    /// A sync of it failed: the next one that succeeds does not write it, as it is with Linux.
+    /// Whether a sync of the block failed: the next successful sync does not write it, as on Linux.
     is_given_up: bool,
 }
 
-/// The length that a file has after a cut.
+/// The length of a file after a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// That of the last sync.
+    /// The length at the last sync.
     Synced,
-    /// That which programs saw last.
+    /// The length that programs saw last.
     Now,
-    /// That which the blocks that are kept ask for.
+    /// The length that the kept blocks require.
     Kept,
 }
 
@@ -48,27 +48,27 @@ pub struct Content {
 }
 
 impl Content {
-    /// An empty one, in an empty file of the disk's.
+    /// Creates empty content in an empty file of the disk.
     pub fn new(file: File) -> Self {
         Content { file, length: 0, synced_length: 0, changed: BTreeMap::new() }
     }
 
-    /// Bytes of the file as a program sees it.
+    /// Returns the length that programs see, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Blocks that a cut may lose.
+    /// Returns the number of blocks that a cut may lose.
     pub fn unsynced_blocks(&self) -> usize {
         self.changed.len()
     }
 
-    /// Whether the length is the one that a cut leaves.
+    /// Returns whether the length is that of the last sync.
     pub fn has_synced_length(&self) -> bool {
         self.length == self.synced_length
     }
 
-    /// Up to so many bytes from an offset on; fewer at the end of the file.
+    /// Reads up to `most` bytes from an offset; fewer at the end of the file.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Content {
         Ok(bytes)
     }
 
-    /// Writes at an offset, as the disk's write of that number.
+    /// Writes at an offset; `write` is the number of this write among all writes of the disk.
     ///
     /// # Errors
     ///
@@ -113,14 +113,14 @@ impl Content {
         Ok(())
     }
 
-    /// Makes the file so long: what is cut off is gone, what is added reads as zeros.
+    /// Sets the length: truncated bytes are gone, added bytes read as zeros.
     ///
     /// # Errors
     ///
-    /// The file below cannot be read, or not be made so long.
+    /// The file below cannot be read, or its length cannot be set.
     pub fn set_length(&mut self, length: u64, write: u64) -> io::Result<()> {
         end_of(length, 0)?;
-        // What lies beyond the synced end is not on the disk: there is nothing to lose.
+        // Content beyond the synced end is not on the disk: there is nothing to lose.
         let known = self.length.min(self.synced_length);
         if length < known {
             self.remember(length, known, write)?;
@@ -130,13 +130,13 @@ impl Content {
         Ok(())
     }
 
-    /// All of it is safe now, but what a failed sync gave up.
+    /// Makes all content safe, except blocks that a failed sync gave up.
     pub fn sync(&mut self) {
         self.changed.retain(|_, block| block.is_given_up);
         self.synced_length = self.length;
     }
 
-    /// A span is safe now, and the length that it needs: what a write with `O_DSYNC` asks for.
+    /// Makes a span safe, and the length that it needs, as for a write with `O_DSYNC`.
     pub fn sync_span(&mut self, offset: u64, length: u64) {
         let end = offset.saturating_add(length);
         if length > 0 {
@@ -148,13 +148,13 @@ impl Content {
         self.synced_length = self.synced_length.max(end.min(self.length));
     }
 
-    /// A sync failed: its blocks are taken for written by everybody, and are not on the disk.
+    /// Records a failed sync: every program takes the changed blocks for written, and they are not on the disk.
     pub fn give_up(&mut self) {
         self.changed.values_mut().for_each(|block| block.is_given_up = true);
     }
 
-    /// The power is gone: of each changed block, only the sectors for which `keeps(block, write, sector)` is so are as they were written last; and the
-    /// length is what `length` says.
+    /// Cuts the power: of each changed block, only the sectors for which `keeps(block, write, sector)` returns true are as they were last written; the
+    /// length becomes what `length` says.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl Content {
         Ok(())
     }
 
-    /// Keeps what the blocks of a span were, where they have not changed since the last sync already.
+    /// Remembers the synced content of the blocks of a span, unless they have already changed since the last sync.
     fn remember(&mut self, offset: u64, end: u64, write: u64) -> io::Result<()> {
         let first = offset / BLOCK;
         let last = end.saturating_sub(1) / BLOCK;
@@ -204,7 +204,7 @@ impl Content {
         Ok(())
     }
 
-    /// What an unchanged block is on the disk.
+    /// Returns the content that an unchanged block has on the disk; `None` for zeros.
     fn synced_block(&self, number: u64) -> io::Result<Option<Box<[u8]>>> {
         let start = number * BLOCK;
         let there = self.length.min(self.synced_length).saturating_sub(start).min(BLOCK) as usize;
@@ -224,7 +224,7 @@ fn end_of(offset: u64, length: u64) -> io::Result<u64> {
     end.ok_or_else(|| io::Error::from_raw_os_error(libc::EFBIG))
 }
 
-/// Reads all of it; where the file below is shorter than it should be, that is an error and not zeros.
+/// Fills the buffer; a file below that is shorter than it should be is an error, not zeros.
 fn read_whole(file: &File, bytes: &mut [u8], offset: u64) -> io::Result<()> {
     if bytes.is_empty() { Ok(()) } else { file.read_exact_at(bytes, offset) }
 }
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_cut_gives_what_the_last_sync_saw_whatever_was_done_since() {
-        // Held against a plain vector of bytes and a copy of it at each sync.
+        // Compared with a plain vector of bytes and a copy of it at each sync.
         let mut random = Stream::seeded(7);
         for _ in 0..200 {
             let mut content = content();

@@ -1,6 +1,6 @@
-//! What is done to the content of files: read, write, sync, make longer and shorter, and the faults that are asked for.
+//! Operations on the content of files: reads, writes, syncs and changes of length, with the faults of the plan.
 //!
-//! Invariant: each operation is counted before it fails, so that a plan means the same operation every time.
+//! Invariant: each operation is counted before it fails, so that a plan refers to the same operation every time.
 
 use std::time::SystemTime;
 
@@ -10,7 +10,7 @@ use super::content::Content;
 use super::node::{Attributes, Body, Change};
 use super::{Disk, DiskError, Inode, Names, When};
 
-/// What a sync asks for.
+/// The scope of a sync.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sync {
     All,
@@ -19,7 +19,7 @@ enum Sync {
 }
 
 impl Disk {
-    /// What is known of a file, directory or other.
+    /// Returns the attributes of a node.
     ///
     /// # Errors
     ///
@@ -28,7 +28,7 @@ impl Disk {
         Ok(self.node(inode)?.attributes(inode))
     }
 
-    /// Sets rights, owner, times or the length.
+    /// Sets permissions, owner, times or the length, and returns the attributes.
     ///
     /// # Errors
     ///
@@ -54,7 +54,7 @@ impl Disk {
         self.attributes(inode)
     }
 
-    /// Somebody opens it: it stays while it is open.
+    /// Opens a node, which stays as long as it is open.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Somebody closes it; without a name it goes with the last one.
+    /// Closes a node; one without a name is removed with the last close.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Disk {
         Ok(self.remove_if_gone(inode)?)
     }
 
-    /// Up to so many bytes from an offset on.
+    /// Reads up to `most` bytes from an offset.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Disk {
         Ok(bytes)
     }
 
-    /// Writes at an offset, at once to the disk if it syncs itself (`O_DSYNC`).
+    /// Writes at an offset, with `is_synced` durably (`O_DSYNC`).
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Makes room for a span, or makes it read as zeros: what `fallocate` does.
+    /// Makes room for a span, or makes it read as zeros, as `fallocate` does.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl Disk {
         Ok(())
     }
 
-    /// All of a file is safe (`fsync`), or its content and length (`fdatasync`); of a directory its names.
+    /// Syncs all of a file (`fsync`) or its content and length (`fdatasync`); for a directory, its names.
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl Disk {
         self.synced(inode, if is_data_only { Sync::Data } else { Sync::All })
     }
 
-    /// The content of a file.
+    /// Returns the content of a file.
     pub(super) fn content(&mut self, inode: Inode) -> Result<&mut Content, DiskError> {
         match &mut self.node_mut(inode)?.body {
             Body::File(content) => Ok(content),
@@ -170,7 +170,7 @@ impl Disk {
         }
     }
 
-    /// Counts a sync and does it.
+    /// Counts a sync and carries it out.
     fn synced(&mut self, inode: Inode, what: Sync) -> Result<(), DiskError> {
         self.counts.syncs += 1;
         let number = self.counts.syncs;

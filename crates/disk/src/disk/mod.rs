@@ -1,7 +1,7 @@
-//! The disk itself, without a kernel: files, names, syncs, faults, and the end of its power.
+//! The disk itself, without a kernel: files, names, syncs, faults, and power cuts.
 //!
-//! Main type: [`Disk`]. Invariants: what a sync said is safe is there after every cut, and after a cut nothing is there that was never written; once the power is
-//! gone, no operation has an answer until it comes back.
+//! Main type: [`Disk`]. Invariants: content that a sync reported as safe is there after every cut, and nothing is there that was never written; while the power is
+//! gone, no operation is answered.
 
 mod content;
 mod files;
@@ -28,16 +28,16 @@ use content::{Content, Length};
 use names::NameTable;
 use node::{Body, Node};
 
-/// Files, directories and others at most.
+/// Maximum number of nodes: files, directories and others.
 const MOST_NODES: usize = 1_000_000;
 
-/// Why an operation is not done.
+/// Why an operation was not carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DiskError {
-    /// What a program is told: a number of `errno`.
+    /// The `errno` code that the program receives.
     #[error("errno {0}")]
     Code(i32),
-    /// The power is gone: nobody is told anything.
+    /// The power is gone: no program receives an answer.
     #[error("the power is gone")]
     Off,
 }
@@ -48,12 +48,12 @@ impl From<io::Error> for DiskError {
     }
 }
 
-/// What a disk has done.
+/// Number of operations that a disk has carried out, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Syncs that were asked for, of files and directories, and writes that sync themselves.
+    /// Requested syncs of files and directories, and writes that sync themselves.
     pub syncs: u64,
-    /// Writes, cuts of a length among them.
+    /// Writes, including allocations and changes of a length.
     pub writes: u64,
     /// Reads.
     pub reads: u64,
@@ -63,53 +63,53 @@ pub struct Counts {
     pub flipped: u64,
 }
 
-/// What a cut took away.
+/// The losses of a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lost {
-    /// Blocks that had been written and not synced; some of their sectors may be there.
+    /// Blocks that had been written and not synced; some of their sectors may be kept.
     pub unsynced_blocks: u64,
-    /// Sectors of them that are as they were before.
+    /// Sectors of these blocks that are as they were before, except those already given up by a failed sync.
     pub sectors: u64,
-    /// Changes to names that had been made and not synced; some of them may be there.
+    /// Changes to names that had been made and not synced; some of them may be kept.
     pub unsynced_names: u64,
     /// Changes to names that are lost.
     pub names: u64,
-    /// Files that nothing stands for any more.
+    /// Files, directories and others that no name refers to any more.
     pub files: u64,
 }
 
 impl Lost {
-    /// Blocks and changes to names that were not synced, whether they are there or not: what a disk without power has to decide.
+    /// Returns the number of blocks and changes to names that were not synced, kept or not: everything that the cut had to decide on.
     pub fn unsynced(&self) -> u64 {
         self.unsynced_blocks + self.unsynced_names
     }
 }
 
-/// A disk whose content lies in a directory of its own.
+/// A disk that keeps its content in a directory of its own.
 #[derive(Debug)]
 pub struct Disk {
     below: PathBuf,
     nodes: HashMap<Inode, Node>,
     names: NameTable,
-    /// Those without a name, which are open or which a cut could bring back.
+    /// Nodes without a name that are open or that a cut could bring back.
     nameless: HashSet<Inode>,
     next: Inode,
     bytes: u64,
     plan: Plan,
-    /// Since the plan was made.
+    /// Operations since the plan was set.
     counts: Counts,
-    /// Writes since the disk was made: what orders them.
+    /// Number of writes since the disk was created, which orders them.
     clock: u64,
     cuts: u64,
     is_off: bool,
 }
 
 impl Disk {
-    /// An empty disk whose content lies in a directory, which is made and must be empty.
+    /// Creates an empty disk that keeps its content in a directory, which is created if it is missing and must be empty.
     ///
     /// # Errors
     ///
-    /// The directory cannot be made, or holds something.
+    /// The directory cannot be created, or is not empty.
     pub fn new(below: &Path) -> io::Result<Self> {
         fs::create_dir_all(below)?;
         if fs::read_dir(below)?.next().is_some() {
@@ -135,32 +135,32 @@ impl Disk {
         })
     }
 
-    /// What is to happen from now on; counting begins anew.
+    /// Sets what happens from now on; counting begins anew.
     pub fn plan(&mut self, plan: Plan) {
         self.plan = plan;
         self.counts = Counts::default();
     }
 
-    /// What has been done since the plan was made.
+    /// Returns the number of operations since the plan was set.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Whether the power is gone.
+    /// Returns whether the power is gone.
     pub fn is_off(&self) -> bool {
         self.is_off
     }
 
-    /// The power is gone from now on.
+    /// Cuts the power.
     pub fn cut_now(&mut self) {
         self.is_off = true;
     }
 
-    /// The power comes back: what was not synced is lost but for what the plan keeps of it, and nothing is open any more.
+    /// Restores the power: unsynced changes are lost except those that the plan keeps, and no node is open any more. Returns the losses.
     ///
     /// # Errors
     ///
-    /// A file below cannot be read or written: the machine's own disk is in trouble, and what is here means nothing.
+    /// A file below cannot be read or written: the machine's own disk is in trouble, and the state of this disk means nothing.
     pub fn restore(&mut self) -> io::Result<Lost> {
         self.cuts += 1;
         let seed = derive(self.plan.seed, self.cuts);
@@ -234,7 +234,7 @@ impl Disk {
         File::options().read(true).write(true).create_new(true).open(path).map(Content::new)
     }
 
-    /// Removes what has no name, is not open, and cannot be brought back by a cut.
+    /// Removes a node that has no name, is not open, and cannot be brought back by a cut.
     fn remove_if_gone(&mut self, inode: Inode) -> io::Result<()> {
         let is_gone = self.nodes.get(&inode).is_some_and(|node| node.links == 0 && node.opened == 0);
         if is_gone && !self.names.could_return(inode) { self.remove(inode) } else { Ok(()) }
@@ -248,7 +248,7 @@ impl Disk {
         if matches!(node.body, Body::File(_)) { fs::remove_file(self.path_of(inode)) } else { Ok(()) }
     }
 
-    /// Removes everything that nothing can bring back any more; called after changes became safe.
+    /// Removes all nodes that nothing can bring back any more; called after changes became safe.
     fn sweep(&mut self) -> io::Result<()> {
         let candidates: Vec<Inode> = self.nameless.iter().copied().collect();
         candidates.into_iter().try_for_each(|inode| self.remove_if_gone(inode))

@@ -1,21 +1,21 @@
-//! The names of a disk: those that programs see, those that are safe, and the changes between the two, in their order.
+//! The names of a disk: the visible names, the safe names, and the changes between the two, in their order.
 //!
-//! Invariants: a change is kept or lost as a whole, a rename across two directories too; the safe names are those seen before the changes that are not safe yet;
-//! at most [`MOST_CHANGES`] changes wait, since every file system writes its journal out now and then.
+//! Invariants: a change is kept or lost as a whole, even a rename across two directories; the safe names are the visible names as they were before the pending changes;
+//! at most [`MOST_CHANGES`] changes are pending, since every file system writes its journal out now and then.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 
-/// The number of a file, directory or anything else that has a name.
+/// The inode number of a file, directory or anything else that has a name.
 pub type Inode = u64;
 
-/// The directory that has no name.
+/// The root directory, which has no name.
 pub const ROOT: Inode = 1;
 
-/// Changes that wait at most; with more the oldest half becomes safe by itself.
+/// Maximum number of pending changes; beyond it, the oldest half becomes safe by itself.
 pub const MOST_CHANGES: usize = 65_536;
 
-/// One name that comes, goes, or stands for something else.
+/// A name that is added, removed, or made to refer to another inode.
 #[derive(Debug, Clone)]
 struct Slot {
     directory: Inode,
@@ -23,7 +23,7 @@ struct Slot {
     stands_for: Option<Inode>,
 }
 
-/// What each directory holds.
+/// The names in each directory.
 #[derive(Debug, Default, Clone)]
 struct Tree(HashMap<Inode, BTreeMap<OsString, Inode>>);
 
@@ -36,7 +36,7 @@ impl Tree {
         }
     }
 
-    /// All that has a name, with how many names it has.
+    /// Returns the root and every inode reachable from it, each with the number of its names.
     fn reachable(&self) -> HashMap<Inode, u32> {
         let mut links = HashMap::from([(ROOT, 1)]);
         let mut directories = vec![ROOT];
@@ -59,42 +59,42 @@ pub struct NameTable {
     now: Tree,
     safe: Tree,
     changes: VecDeque<Vec<Slot>>,
-    /// How often the safe names and the changes mention each inode.
+    /// How often the safe names and the pending changes mention each inode.
     mentions: HashMap<Inode, u32>,
 }
 
 impl NameTable {
-    /// What a name stands for.
+    /// Returns the inode that a name refers to.
     pub fn get(&self, directory: Inode, name: &OsStr) -> Option<Inode> {
         self.now.0.get(&directory)?.get(name).copied()
     }
 
-    /// The names of a directory, in order.
+    /// Returns the names of a directory, in order.
     pub fn list(&self, directory: Inode) -> impl Iterator<Item = (&OsStr, Inode)> {
         self.now.0.get(&directory).into_iter().flatten().map(|(name, inode)| (name.as_os_str(), *inode))
     }
 
-    /// Whether a directory holds nothing.
+    /// Returns whether a directory is empty.
     pub fn is_empty(&self, directory: Inode) -> bool {
         self.now.0.get(&directory).is_none_or(BTreeMap::is_empty)
     }
 
-    /// Whether a cut could bring something back that has no name any more.
+    /// Returns whether a cut could bring back an inode that has no name any more.
     pub fn could_return(&self, inode: Inode) -> bool {
         self.mentions.contains_key(&inode)
     }
 
-    /// Changes that are not safe.
+    /// Returns the number of changes that are not safe.
     pub fn unsynced_changes(&self) -> usize {
         self.changes.len()
     }
 
-    /// A name comes or goes.
+    /// Adds a name, makes it refer to another inode, or removes it if `stands_for` is `None`.
     pub fn set(&mut self, directory: Inode, name: &OsStr, stands_for: Option<Inode>) {
         self.change(vec![Slot { directory, name: name.to_owned(), stands_for }]);
     }
 
-    /// A name moves; what the new one stood for is replaced, or takes the old name if the two are exchanged.
+    /// Moves a name; the inode that the new name referred to is replaced or, in an exchange, gets the old name.
     pub fn rename(&mut self, from: (Inode, &OsStr), to: (Inode, &OsStr), is_exchange: bool) {
         let moved = self.get(from.0, from.1);
         let replaced = if is_exchange { self.get(to.0, to.1) } else { None };
@@ -104,21 +104,30 @@ impl NameTable {
         ]);
     }
 
-    /// The changes of one directory are safe.
+    /// Makes the changes of one directory safe, and with them the older changes of every name that they touch: a name that a rename moved away must not come back when
+    /// its old directory is synced later.
     pub fn sync(&mut self, directory: Inode) {
-        let (of_it, others): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.changes)
-            .into_iter()
-            .partition(|change| change.iter().any(|slot| slot.directory == directory));
+        let mut touched: HashSet<(Inode, OsString)> = HashSet::new();
+        let (mut synced, mut others) = (Vec::new(), VecDeque::new());
+        for change in std::mem::take(&mut self.changes).into_iter().rev() {
+            let names = || change.iter().map(|slot| (slot.directory, slot.name.clone()));
+            if names().any(|name| name.0 == directory || touched.contains(&name)) {
+                touched.extend(names());
+                synced.push(change);
+            } else {
+                others.push_front(change);
+            }
+        }
         self.changes = others;
-        of_it.into_iter().for_each(|change| self.make_safe(change));
+        synced.into_iter().rev().for_each(|change| self.make_safe(change));
     }
 
-    /// All changes are safe: a journal is written as a whole.
+    /// Makes all changes safe, since a journal is written as a whole.
     pub fn sync_all(&mut self) {
         self.keep_oldest(self.changes.len());
     }
 
-    /// The power is gone: so many of the changes, in their order, are there. Returns how many names everything has that still has one.
+    /// Cuts the power: only the oldest `kept` changes remain. Returns every inode that still has a name, with the number of its names.
     pub fn cut(&mut self, kept: usize) -> HashMap<Inode, u32> {
         self.keep_oldest(kept);
         let links = self.safe.reachable();
@@ -132,7 +141,7 @@ impl NameTable {
         links
     }
 
-    /// Forgets what a directory held that is gone for good.
+    /// Forgets the names in a directory that is gone for good.
     pub fn forget(&mut self, directory: Inode) {
         self.now.0.remove(&directory);
         self.safe.0.remove(&directory);
@@ -157,7 +166,7 @@ impl NameTable {
         oldest.into_iter().for_each(|change| self.make_safe(change));
     }
 
-    /// The mention of a slot passes from the change to the safe names; what the name stood for there loses one.
+    /// Applies a change to the safe names, to which its mentions pass; an inode that a safe name referred to before loses one.
     fn make_safe(&mut self, change: Vec<Slot>) {
         for slot in change {
             if let Some(inode) = self.safe.set(&slot) {
@@ -186,6 +195,25 @@ mod tests {
 
     fn name(text: &str) -> &OsStr {
         OsStr::new(text)
+    }
+
+    #[test]
+    fn a_name_that_was_moved_away_does_not_come_back_with_its_old_directory() {
+        let mut table = NameTable::default();
+        let (a, b) = (10, 11);
+        table.set(ROOT, name("a"), Some(a));
+        table.set(ROOT, name("b"), Some(b));
+        table.sync(ROOT);
+        table.set(a, name("y"), Some(2));
+        table.rename((a, name("y")), (b, name("y")), false);
+        table.sync(b);
+        assert_eq!(table.unsynced_changes(), 0);
+        table.set(a, name("z"), Some(3));
+        table.sync(a);
+        let links = table.cut(0);
+        assert_eq!(names(&table, a), [("z".to_owned(), 3)]);
+        assert_eq!(names(&table, b), [("y".to_owned(), 2)]);
+        assert_eq!(links[&2], 1);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What is done to names: found, listed, made, linked, renamed and removed.
+//! Operations on names: find, list, make, link, rename and remove.
 //!
-//! Invariant: each of these is one change, which a cut keeps or loses as a whole.
+//! Invariant: each operation is one change, which a cut keeps or loses as a whole.
 
 use std::ffi::{OsStr, OsString};
 use std::time::SystemTime;
@@ -8,10 +8,10 @@ use std::time::SystemTime;
 use super::node::{Attributes, Body, Kind, Node};
 use super::{Disk, DiskError, Inode, MOST_NODES};
 
-/// The longest name, in bytes.
+/// Maximum length of a name in bytes.
 pub const LONGEST_NAME: usize = 255;
 
-/// What is to be made.
+/// The node to create.
 #[derive(Debug, Clone)]
 pub enum New {
     /// An empty file.
@@ -20,7 +20,7 @@ pub enum New {
     Directory,
     /// A symbolic link to a path.
     Link(OsString),
-    /// A socket, pipe or device, of the kind that the mode says.
+    /// A socket, pipe or device, of the kind given by the mode.
     Special {
         /// The device's number, for a device.
         device: u32,
@@ -32,14 +32,14 @@ pub enum New {
 pub struct Entry {
     /// The name, which may be any bytes.
     pub name: OsString,
-    /// What it stands for.
+    /// The inode that the name refers to.
     pub inode: Inode,
-    /// What kind of thing that is.
+    /// The kind of that inode.
     pub kind: Kind,
 }
 
 impl Disk {
-    /// What a name stands for.
+    /// Returns the attributes of the node that a name refers to.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl Disk {
         self.attributes(inode)
     }
 
-    /// The names of a directory, in order.
+    /// Returns the entries of a directory, ordered by name.
     ///
     /// # Errors
     ///
@@ -62,11 +62,11 @@ impl Disk {
         Ok(entries.map(|(name, inode)| Entry { name: name.to_owned(), inode, kind: kind(inode) }).collect())
     }
 
-    /// Where a symbolic link points.
+    /// Returns the target of a symbolic link.
     ///
     /// # Errors
     ///
-    /// ENOENT, EINVAL for what is none, or no power.
+    /// ENOENT, EINVAL for anything but a link, or no power.
     pub fn target(&self, inode: Inode) -> Result<OsString, DiskError> {
         match &self.node(inode)?.body {
             Body::Link(target) => Ok(target.clone()),
@@ -74,7 +74,7 @@ impl Disk {
         }
     }
 
-    /// Makes something new; `mode` has its rights, and for special ones the kind.
+    /// Creates a node and its name; `mode` holds the permissions and, for a special node, the kind.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Disk {
         self.attributes(inode)
     }
 
-    /// Gives something one more name.
+    /// Gives a node one more name.
     ///
     /// # Errors
     ///
@@ -127,7 +127,7 @@ impl Disk {
         self.attributes(inode)
     }
 
-    /// Removes the name of what is no directory.
+    /// Removes the name of a node that is not a directory.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ impl Disk {
         match replaced {
             None if is_exchange => return Err(DiskError::Code(libc::ENOENT)),
             Some(_) if flags & libc::RENAME_NOREPLACE != 0 => return Err(DiskError::Code(libc::EEXIST)),
-            // Two names of one file: nothing is to be done.
+            // Both names refer to the same file: there is nothing to do.
             Some(replaced) if replaced.inode == moved.inode => return Ok(()),
             Some(replaced) if !is_exchange => self.can_replace(&moved, &replaced)?,
             None | Some(_) => {}
@@ -189,17 +189,17 @@ impl Disk {
         }
     }
 
-    /// Bytes of all files, and how many files, directories and others there are.
+    /// Returns the bytes of all files, and the number of files, directories and others.
     pub fn usage(&self) -> (u64, u64) {
         (self.bytes, self.nodes.len() as u64)
     }
 
-    /// Bytes that may be used, if the plan bounds them.
+    /// Returns the maximum bytes of all files together; `None` if the plan sets no bound.
     pub fn room(&self) -> Option<u64> {
         self.plan.faults.room
     }
 
-    /// What a sync takes longer than the disk below.
+    /// Returns the time that a sync takes in addition to that of the disk below.
     pub fn sync_takes(&self) -> std::time::Duration {
         self.plan.faults.sync_takes
     }
@@ -229,7 +229,7 @@ impl Disk {
         }
     }
 
-    /// Whether a directory is another one or below it.
+    /// Returns whether a directory is `top` or below it.
     fn is_below(&self, directory: Inode, top: Inode) -> bool {
         if directory == top {
             return true;

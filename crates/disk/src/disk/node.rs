@@ -1,6 +1,6 @@
-//! What a name stands for: a file, a directory, a link or something that only the kernel looks into.
+//! The nodes that names refer to: files, directories, symbolic links, and special files that only the kernel interprets.
 //!
-//! Invariant: owners, rights and times are as they were set last, also after a cut; only content, lengths and names can be lost.
+//! Invariant: owners, permissions and times are as last set, even after a cut; only content, lengths and names can be lost.
 
 use std::ffi::OsString;
 use std::time::SystemTime;
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use super::content::Content;
 use super::names::Inode;
 
-/// What kind of thing it is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A file.
@@ -17,11 +17,11 @@ pub enum Kind {
     Directory,
     /// A symbolic link.
     Link,
-    /// A socket, a pipe or a device: the kernel does the rest.
+    /// A socket, a pipe or a device, which the kernel handles.
     Special,
 }
 
-/// What it holds.
+/// The content of a node.
 #[derive(Debug)]
 pub enum Body {
     File(Content),
@@ -30,51 +30,51 @@ pub enum Body {
     Special,
 }
 
-/// What is known of a file, directory or other.
+/// The attributes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
-    /// Its number.
+    /// The inode number.
     pub inode: Inode,
-    /// What kind of thing it is.
+    /// The kind of the node.
     pub kind: Kind,
-    /// Kind and rights, as `st_mode` has them.
+    /// Kind and permissions, as in `st_mode`.
     pub mode: u32,
-    /// Bytes of content, of a link those of its path.
+    /// Length of the content in bytes; for a link, that of its target path.
     pub length: u64,
-    /// How many names it has.
+    /// Number of names of the node; 2 for a directory.
     pub links: u32,
-    /// The owner's id.
+    /// The owner's user id.
     pub user: u32,
-    /// The group's id.
+    /// The group id.
     pub group: u32,
-    /// A device's number.
+    /// The device number, for a device.
     pub device: u32,
-    /// When it was read last, as far as anybody set it.
+    /// Time of the last read, as far as it was set explicitly.
     pub read_at: SystemTime,
-    /// When its content changed last.
+    /// Time of the last change of the content.
     pub written_at: SystemTime,
-    /// When anything of it changed last.
+    /// Time of the last change of the content or the attributes.
     pub changed_at: SystemTime,
 }
 
-/// What is to be set; `None` leaves it.
+/// The attributes to set; `None` leaves an attribute as it is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Change {
-    /// Rights, without the kind.
+    /// Permissions, without the kind.
     pub mode: Option<u32>,
-    /// The owner's id.
+    /// The owner's user id.
     pub user: Option<u32>,
-    /// The group's id.
+    /// The group id.
     pub group: Option<u32>,
-    /// Bytes of content.
+    /// Length of the content in bytes.
     pub length: Option<u64>,
-    /// When it was read last.
+    /// Time of the last read.
     pub read_at: Option<SystemTime>,
-    /// When its content changed last.
+    /// Time of the last change of the content.
     pub written_at: Option<SystemTime>,
 }
 
-/// A file, directory or other.
+/// A file, directory, link or special file.
 #[derive(Debug)]
 pub struct Node {
     pub body: Body,
@@ -84,7 +84,7 @@ pub struct Node {
     pub device: u32,
     pub links: u32,
     pub opened: u64,
-    /// No sync has written it to the journal yet.
+    /// True until a sync has written the node to the journal.
     pub is_new: bool,
     pub read_at: SystemTime,
     pub written_at: SystemTime,
@@ -92,7 +92,7 @@ pub struct Node {
 }
 
 impl Node {
-    /// Something new that one name stands for.
+    /// Creates a node that has one name.
     pub fn new(body: Body, mode: u32, user: u32, group: u32, now: SystemTime) -> Self {
         Node {
             body,
@@ -109,12 +109,12 @@ impl Node {
         }
     }
 
-    /// A directory with these rights.
+    /// Creates a directory with these permissions.
     pub fn directory(rights: u32, user: u32, group: u32, now: SystemTime) -> Self {
         Node::new(Body::Directory, libc::S_IFDIR | rights, user, group, now)
     }
 
-    /// Bytes of content.
+    /// Returns the length of the content in bytes.
     pub fn length(&self) -> u64 {
         match &self.body {
             Body::File(content) => content.length(),
@@ -123,7 +123,7 @@ impl Node {
         }
     }
 
-    /// What kind of thing it is.
+    /// Returns the kind of the node.
     pub fn kind(&self) -> Kind {
         match self.body {
             Body::File(_) => Kind::File,
@@ -133,7 +133,7 @@ impl Node {
         }
     }
 
-    /// What is known of it.
+    /// Returns the attributes of the node.
     pub fn attributes(&self, inode: Inode) -> Attributes {
         Attributes {
             inode,

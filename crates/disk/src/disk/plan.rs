@@ -1,77 +1,77 @@
-//! What is to happen to a disk: when its power goes, what is there afterwards, and what fails before.
+//! The plan of what happens to a disk: when its power goes, what is left afterwards, and which operations fail before.
 //!
 //! Invariant: everything follows from the plan, its seed and the order of the operations.
 
 use std::time::Duration;
 
-/// When the power goes.
+/// The moment at which the power goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum When {
-    /// When [`Disk::cut_now`](super::Disk::cut_now) says so.
+    /// When [`Disk::cut_now`](super::Disk::cut_now) is called.
     #[default]
     Told,
-    /// As the n-th sync arrives, before it has done anything; counted from 1.
+    /// When the n-th sync arrives, before it has any effect; counted from 1.
     BeforeSync(u64),
-    /// After the n-th sync is done, before anybody is told.
+    /// After the n-th sync is done, before it is answered.
     AfterSync(u64),
     /// Before the n-th write.
     BeforeWrite(u64),
 }
 
-/// What a cut keeps of what was not synced.
+/// The unsynced changes that a cut keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keeps {
-    /// Nothing: only what was synced is there.
+    /// None: only synced changes are left.
     #[default]
     Nothing,
-    /// Sectors of 512 bytes by chance, each with a probability of a half, and a beginning of the changes to names: pages are torn.
+    /// Sectors of 512 bytes drawn by chance, each with a probability of one half, and a beginning of the changes to names: pages are torn.
     Sectors,
-    /// Blocks of 4,096 bytes by chance, each wholly.
+    /// Blocks of 4,096 bytes drawn by chance, each kept or lost as a whole.
     Blocks,
-    /// The blocks whose last write was among the first so many, drawn by chance: the disk wrote in order.
+    /// The blocks whose last write was among the first n, with n drawn by chance: the disk wrote in order.
     Prefix,
 }
 
-/// What makes a name safe.
+/// The sync that makes a name safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Names {
-    /// A sync of its directory, as POSIX says.
+    /// A sync of its directory, as POSIX requires.
     Strict,
-    /// Any sync of a file or directory, since the journal is written as a whole: ext4 and XFS.
+    /// Any sync that writes the journal, which is written as a whole, as by ext4 and XFS; an `fdatasync` of an old file of unchanged length does not.
     #[default]
     Journal,
 }
 
-/// What fails while there is power.
+/// The faults of a disk that has power. Operations are counted from 1; `None` means no such fault.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Faults {
-    /// The n-th sync fails with EIO, counted from 1; what it should have written is lost at a cut although later syncs succeed.
+    /// The n-th sync fails with EIO; the content that it should have written is lost at a cut, although later syncs succeed.
     pub failing_sync: Option<u64>,
     /// The n-th write fails with EIO.
     pub failing_write: Option<u64>,
     /// The n-th read fails with EIO.
     pub failing_read: Option<u64>,
-    /// All after the first that fails, fail too.
+    /// Whether all operations of the same kind after the failing one fail, too.
     pub is_for_ever: bool,
-    /// Bytes of all files together; a write that goes beyond fails with ENOSPC.
+    /// Maximum bytes of all files together; a write beyond fails with ENOSPC.
     pub room: Option<u64>,
-    /// Of so many reads one gives back a flipped bit.
+    /// One in this many reads, by chance, returns a flipped bit.
     pub flips_one_in: Option<u64>,
-    /// What a sync takes longer than the disk below.
+    /// Time that a sync takes in addition to that of the disk below.
     pub sync_takes: Duration,
 }
 
-/// What is to happen to a disk.
+/// The plan of what happens to a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Plan {
-    /// When the power goes.
+    /// The moment at which the power goes.
     pub when: When,
-    /// What is there afterwards.
+    /// The unsynced changes that the cut keeps.
     pub keeps: Keeps,
-    /// What makes a name safe.
+    /// The sync that makes a name safe.
     pub names: Names,
-    /// What fails before.
+    /// The faults before the cut.
     pub faults: Faults,
-    /// What decides by chance.
+    /// The seed of everything that is drawn by chance.
     pub seed: u64,
 }

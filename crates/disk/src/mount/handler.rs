@@ -1,6 +1,6 @@
-//! What the kernel asks of a file system, put to the disk.
+//! Carries out the kernel's file-system requests on the disk.
 //!
-//! Invariant: each request has exactly one answer, at once or when it is released.
+//! Invariant: each request gets exactly one answer, at once or when it is released.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -18,16 +18,16 @@ use fuser::{
 use super::Shared;
 use crate::disk::{Attributes, Change, Disk, DiskError, Entry, Kind, LONGEST_NAME, New};
 
-/// How long the kernel may believe what it was told: nobody else changes anything, and a cut ends with a new mount.
+/// How long the kernel may cache an answer: nobody else changes anything, and a cut ends with a new mount.
 const BELIEVED_FOR: Duration = Duration::from_secs(60);
 
-/// Bytes that a disk without a bound says it has.
+/// Size in bytes that a disk without a bound reports.
 const BOUNDLESS: u64 = 1 << 40;
 
-/// Bytes of a block of `statfs`.
+/// Block size of `statfs` in bytes.
 const BLOCK: u64 = 4096;
 
-/// Requests that came when the power was gone.
+/// Requests that arrived while the power was gone.
 #[derive(Default)]
 pub struct Held {
     waiting: Vec<Box<dyn FnOnce() + Send>>,
@@ -41,14 +41,14 @@ impl std::fmt::Debug for Held {
 }
 
 impl Held {
-    /// All are told EIO, now and from now on.
+    /// Answers all held requests with EIO, and makes later ones fail at once.
     pub fn release(&mut self) {
         self.is_released = true;
         self.waiting.drain(..).for_each(|refuse| refuse());
     }
 }
 
-/// A reply that can be an error.
+/// A reply that can carry an error.
 trait Refuse: Send + 'static {
     fn refuse(self, error: Errno);
 }
@@ -65,11 +65,11 @@ macro_rules! refuse {
 
 refuse!(ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyWrite);
 
-/// A disk as a file system.
+/// A file system that serves a disk.
 #[derive(Debug)]
 pub struct Handler {
     shared: Arc<Shared>,
-    /// What directories held when they were opened, so that names may come and go while they are read.
+    /// The entries of directories as they were when opened, so that names may change while a directory is read.
     listings: Mutex<Listings>,
 }
 
@@ -84,7 +84,7 @@ impl Handler {
         Handler { shared, listings: Mutex::default() }
     }
 
-    /// Does it on the disk and answers, or holds the request if the power is gone.
+    /// Carries out a request on the disk and answers it, or holds it if the power is gone.
     fn answer<R: Refuse, T>(
         &self,
         reply: R,
@@ -122,7 +122,7 @@ impl Handler {
                 if longer.is_zero() {
                     reply.ok();
                 } else {
-                    // Others are answered meanwhile; there are as many of these as threads that sync.
+                    // Other requests are answered meanwhile; there are as many of these threads as threads that sync.
                     thread::spawn(move || {
                         thread::sleep(longer);
                         reply.ok();
@@ -370,7 +370,7 @@ impl Filesystem for Handler {
         let listings = self.listings.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(entries) = listings.of.get(&handle.0).cloned() else { return reply.error(Errno::EBADF) };
         drop(listings);
-        // The two names that every directory has; the kernel knows itself where the upper one leads.
+        // The two names that every directory has; the kernel itself knows where the upper one leads.
         let own = [".", ".."].map(|name| Entry { name: name.into(), inode: inode.0, kind: Kind::Directory });
         let all = own.iter().chain(entries.iter()).enumerate();
         for (number, entry) in all.skip(usize::try_from(offset).unwrap_or(usize::MAX)) {

@@ -1,6 +1,6 @@
-//! A study drawn from a database that is there: its tables, what their columns hold, and the statements that run on it.
+//! Drafts a study from an existing database: its tables, the contents of their columns, and the statements that run on it.
 //!
-//! Main function: [`draft`]. Invariant: the database is asked nothing but reads, none of which goes through a large table.
+//! Main function: [`draft`]. Invariant: the database is only read, and no query scans a large table.
 
 pub mod catalogue;
 pub mod fit;
@@ -17,15 +17,15 @@ use sql::Known;
 
 use crate::units::show_number;
 
-/// Statements of a study, at most.
+/// The most statements in a study.
 const STATEMENTS_MOST: usize = 60;
-/// Statements that are left out and named, at most.
+/// The most omitted statements that are listed by name.
 const LEFT_OUT_MOST: usize = 20;
-/// Seconds of a call, up to which a statement is tried.
+/// The longest mean duration of a call, in seconds, at which a statement is tried.
 const TRIED_S_MOST: f64 = 0.1;
-/// How often ranges are made wider or narrower.
+/// The most attempts to widen or narrow ranges.
 const WIDENED_MOST: usize = 6;
-/// The share of what ran from which on a statement is looked at: rarer ones are counted together.
+/// The least share of the workload for a statement to be examined; rarer statements are counted together.
 const SHARE_LEAST: f64 = 0.0005;
 
 /// Where a study comes from.
@@ -33,19 +33,19 @@ const SHARE_LEAST: f64 = 0.0005;
 pub struct Origin<'o> {
     /// The address without its password, or the path of a file.
     pub address: &'o str,
-    /// Whether it is a file.
+    /// Whether the address is a file.
     pub is_file: bool,
     /// The database's name in studies.
     pub database: &'o str,
-    /// How a file of SQLite keeps its journal, where that is known: reads and writes cost otherwise with another.
+    /// The journal mode of an SQLite file, if known: it changes the cost of reads and writes.
     pub journal: Option<&'o str>,
-    /// What the study is called.
+    /// The name of the study.
     pub name: &'o str,
-    /// The file that it is written to.
+    /// The file to which the study is written.
     pub file: &'o str,
-    /// What the original is set to, of what decides over memory, plans and durability: names and values.
+    /// Names and values of the original's settings for memory, plans and durability.
     pub settings: &'o [(String, String)],
-    /// When.
+    /// The time at which the study is drafted.
     pub time: &'o str,
 }
 
@@ -54,39 +54,39 @@ pub struct Origin<'o> {
 pub struct DraftedStatement {
     /// Text and fills.
     pub fitted: Fitted,
-    /// Its share of what ran, of statements that are left out too.
+    /// Its share of all statements that ran, including those left out.
     pub share: f64,
-    /// Rows that a call gave or changed, where that is known.
+    /// Rows that a call returned or changed, if known.
     pub rows: Option<f64>,
-    /// Seconds that a call took, where that is known.
+    /// Seconds that a call took, if known.
     pub seconds: Option<f64>,
 }
 
-/// A statement that is none of the study.
+/// A statement that is left out of the study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeftOut {
-    /// Its text.
+    /// The text of the statement.
     pub sql: String,
-    /// Its share of what ran.
+    /// Its share of all statements that ran.
     pub share: f64,
-    /// Why.
+    /// The reason for which it is left out.
     pub because: String,
 }
 
-/// A study that was drawn.
+/// A drafted study.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Drafted {
-    /// What it has.
+    /// The statements of the study.
     pub statements: Vec<DraftedStatement>,
-    /// What it has not.
+    /// The statements that are left out.
     pub left_out: Vec<LeftOut>,
-    /// Where its statements come from, in sentences.
+    /// Where the statements come from, in sentences.
     pub origin: Vec<String>,
-    /// Statements a second, where that is known.
+    /// Statements per second, if known.
     pub rate_per_s: Option<f64>,
 }
 
-/// The names of what there is.
+/// Returns the names of the catalogue's tables and columns.
 pub fn known(catalogue: &Catalogue) -> Vec<Known> {
     let of = |table: &Table| Known {
         schema: table.schema.clone(),
@@ -98,17 +98,17 @@ pub fn known(catalogue: &Catalogue) -> Vec<Known> {
 
 /// Tries statements on the database.
 pub trait Trier {
-    /// Whether the database takes a statement, which is not executed.
+    /// Prepares a statement on the database without executing it.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The database's reason for rejecting the statement.
     fn prepare(&mut self, fitted: &Fitted) -> Result<(), String>;
 
-    /// How many rows a call gives, on average over calls within a second; none where that could not be seen. Only for statements that read.
+    /// Returns the mean number of rows per call over the calls made within a second; `None` if it could not be measured. Only for statements that read.
     fn rows_of_call(&mut self, fitted: &Fitted) -> Option<f64>;
 }
 
-/// Draws a study from what ran.
+/// Drafts a study from the statements that ran.
 pub fn draft(fitter: &Fitter<'_>, seen: Seen, trier: &mut dyn Trier) -> Drafted {
     let mut drafted = Drafted::default();
     let is_of_server = |ran: &Ran| fitter.is_of_server(&ran.text);
@@ -161,7 +161,7 @@ pub fn draft(fitter: &Fitter<'_>, seen: Seen, trier: &mut dyn Trier) -> Drafted 
     drafted
 }
 
-/// Makes ranges as wide as they have to be for the rows that calls gave, and says where a statement still gives others.
+/// Adjusts the width of ranges until a statement returns as many rows as its calls did, and adds a remark where the number still differs.
 fn calibrate(fitted: &mut Fitted, trier: &mut dyn Trier) {
     let Some(wanted) = fitted.rows.filter(|rows| *rows > 0.0 && !fitted.writes && !fitted.fills.is_empty()) else {
         return;
@@ -179,7 +179,7 @@ fn calibrate(fitted: &mut Fitted, trier: &mut dyn Trier) {
     }
 }
 
-/// Statements for tables of which nothing is known but their keys: a row of each is looked up by its key.
+/// Returns one lookup by key for each table, for a workload of which only the tables' keys are known.
 pub fn lookups(catalogue: &Catalogue, quote: &dyn Fn(&str) -> String) -> Seen {
     let of = |table: &Table| {
         let key = table.keys.first().filter(|_| table.rows >= 1.0 && !table.is_view)?;
@@ -192,9 +192,9 @@ pub fn lookups(catalogue: &Catalogue, quote: &dyn Fn(&str) -> String) -> Seen {
     Seen { statements: catalogue.tables.iter().filter_map(of).collect(), ..Seen::default() }
 }
 
-/// Gives each statement a name of its own, of 40 letters at most.
+/// Gives each statement a unique name of at most 40 letters.
 fn name_apart(statements: &mut [DraftedStatement]) {
-    /// Letters that a name has room for before a number.
+    /// Letters that a name keeps in front of a number.
     const LETTERS: usize = 36;
     let mut taken: Vec<String> = Vec::new();
     for statement in statements {

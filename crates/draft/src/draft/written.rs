@@ -1,6 +1,6 @@
-//! The study, as a file with comments.
+//! Writes the study as a TOML file with comments.
 //!
-//! Main functions: [`study_text`] and [`fill_text`]. Invariant: whatever a text holds, it stands in the file as a text or a comment.
+//! Main functions: [`study_text`] and [`fill_text`]. Invariant: any given text appears in the file only as a string or within a comment.
 
 use std::fmt::Write;
 
@@ -12,17 +12,17 @@ use crate::trial::{ColumnFill, Fill, TableSettings, TimeBlocks};
 use crate::units::times::write_time;
 use crate::units::{show_bytes, show_number, show_seconds};
 
-/// Letters of a statement that is left out.
+/// The most letters of an omitted statement that are written.
 const LEFT_OUT_LETTERS: usize = 400;
-/// Tables that are described.
+/// The most tables that are described.
 const DESCRIBED_MOST: usize = 40;
 
-/// A text as TOML writes it.
+/// Returns a text as a TOML string.
 fn text(value: &str) -> String {
     toml::Value::String(value.to_owned()).to_string()
 }
 
-/// A fill as a study has it.
+/// Returns a fill in the notation of a study.
 pub fn fill_text(fill: &Fill) -> String {
     let list = |numbers: &[f64]| numbers.iter().map(|number| number_text(*number)).collect::<Vec<_>>().join(", ");
     match fill {
@@ -76,18 +76,18 @@ pub fn fill_text(fill: &Fill) -> String {
     }
 }
 
-/// A number as TOML writes it: whole ones without a point.
+/// Returns a number in TOML notation; whole numbers have no decimal point.
 fn number_text(number: f64) -> String {
     if number.fract() == 0.0 && number.abs() < 9e15 { format!("{number:.0}") } else { format!("{number:?}") }
 }
 
-/// Lines behind `# `, with nothing in them that could end a comment.
+/// Writes lines behind `# `, without any character that could end the comment.
 fn comment(out: &mut String, line: &str) {
     let plain: String = line.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     let _ = writeln!(out, "# {}", plain.trim_end());
 }
 
-/// The whole file. With tables that were described, it is one for a private server, and does not say where it comes from.
+/// Returns the whole file. If tables are described, the study is for a private server and does not say where it comes from.
 pub fn study_text(
     origin: &Origin<'_>,
     catalogue: &Catalogue,
@@ -140,7 +140,7 @@ pub fn study_text(
     out
 }
 
-/// Where a private server finds the tables by their names, where some are in schemas of their own.
+/// Returns the search path by which a private server finds tables by name, if some are in schemas of their own.
 fn search_path(described: &[Described]) -> Option<String> {
     let mut schemas: Vec<&str> = described.iter().filter_map(|one| one.schema.as_deref()).collect();
     schemas.sort_unstable();
@@ -148,14 +148,14 @@ fn search_path(described: &[Described]) -> Option<String> {
     (!schemas.is_empty()).then(|| format!("public, {}", schemas.join(", ")))
 }
 
-/// What the original is set to, for whoever has a machine for it.
+/// Writes the settings of the original as a comment, for readers who have a machine to apply them to.
 fn settings(out: &mut String, settings: &[(String, String)]) {
     comment(out, "A private server with its own defaults. What the original is set to:");
     let of = |(name, value): &(String, String)| format!("{name} = {}", text(value));
     comment(out, &format!("config = {{ {} }}", settings.iter().map(of).collect::<Vec<_>>().join(", ")));
 }
 
-/// A table that is made for the study.
+/// Writes a table that is created for the study.
 fn described_table(out: &mut String, Described { table, remarks, .. }: &Described) {
     remarks.iter().for_each(|remark| comment(out, remark));
     let TableSettings { name, create, rows, columns, then, drop } = table;
@@ -254,13 +254,13 @@ fn workload(out: &mut String, drafted: &Drafted, is_private: bool) {
     left_out(out, &drafted.left_out);
 }
 
-/// How many rows a call gives.
+/// Returns the number of rows per call as text.
 pub fn rows_text(rows: f64) -> String {
     let shown = show_number(rows);
     format!("{shown} {} a call", if shown == "1" { "row" } else { "rows" })
 }
 
-/// A share of 1 as a weight: percent, to six digits.
+/// Converts a share of 1 into a weight in percent with six digits.
 fn weight(share: f64) -> f64 {
     let percent = 100.0 * share;
     let scale = 10_f64.powf(5.0 - percent.max(1e-7).log10().floor());

@@ -1,6 +1,6 @@
-//! What a client was told is stored, by number of record. Main type: [`Acknowledged`].
+//! The records whose storage was acknowledged to a client, by number. Main type: [`Acknowledged`].
 //!
-//! Invariant: a client's records follow each other, so that memory grows with what was not acknowledged and not with time.
+//! Invariant: a client's record numbers are consecutive, so that memory grows with the unacknowledged records and not with time.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::database::DatabaseError;
 
 use super::tally::Ending;
 
-/// Runs of records that are kept; a load with more gaps than this is broken anyway, and its check says so.
+/// Maximum number of runs that are kept; a load with more gaps is broken anyway, and its check says so.
 const RUNS_MAX: usize = 100_000;
 
 /// The records of one client that were acknowledged, in the order in which they were sent.
@@ -16,18 +16,18 @@ const RUNS_MAX: usize = 100_000;
 pub struct Acknowledged {
     /// Records that must be stored.
     pub stored: Vec<Range<u64>>,
-    /// Records of which nobody knows: their connection was lost, or no answer came until the end.
+    /// Records whose state is unknown: their connection was lost, or no answer came until the end.
     pub unknown: Vec<Range<u64>>,
     /// Whether there were too many runs to keep.
     pub is_cut: bool,
-    /// When the last one was due, in nanoseconds by the engine's clock.
+    /// Time at which the last insertion was due, in nanoseconds by the engine's clock.
     pub last_intended_ns: u64,
-    /// When the last answer came.
+    /// Time at which the last answer came, in nanoseconds by the engine's clock.
     pub last_done_ns: u64,
 }
 
 impl Acknowledged {
-    /// Takes in how the insertion of these records ended.
+    /// Notes how the insertion of these records ended.
     pub(super) fn note(&mut self, records: Range<u64>, (intended_ns, done_ns): (u64, u64), ending: &Ending<'_>) {
         self.last_intended_ns = self.last_intended_ns.max(intended_ns);
         self.last_done_ns = self.last_done_ns.max(done_ns);
@@ -40,12 +40,12 @@ impl Acknowledged {
         }
     }
 
-    /// How many records must be stored.
+    /// Returns the number of records that must be stored.
     pub fn count(&self) -> u64 {
         self.stored.iter().map(|run| run.end - run.start).sum()
     }
 
-    /// How many records may be stored or not.
+    /// Returns the number of records whose state is unknown.
     pub fn count_unknown(&self) -> u64 {
         self.unknown.iter().map(|run| run.end - run.start).sum()
     }

@@ -1,8 +1,8 @@
-//! Arrivals of an open loop: one seeded schedule of intended times that all connections share. A free connection claims the
-//! next one; if its time has passed it sends at once, and that waiting is the queue. This is exactly one first-come,
-//! first-served queue in front of N workers.
+//! Arrivals of an open loop: one seeded schedule of intended times that all connections share. A free connection claims
+//! the next one; if its time has passed, the connection sends at once, and that wait is the queue. This is exactly one
+//! first-come, first-served queue in front of N workers.
 //!
-//! Main type: [`Schedule`], pure. Invariant: the times depend on nothing but the settings and the seed; above all not on answers.
+//! Main type: [`Schedule`], pure. Invariant: the times depend only on the settings and the seed, and in particular not on answers.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -25,44 +25,44 @@ pub struct Schedule {
 #[derive(Debug)]
 struct State {
     gaps: Gaps,
-    /// Time of the next arrival.
+    /// Time of the next arrival, in nanoseconds.
     next_ns: f64,
-    /// Arrivals from here on are no part of the trial.
+    /// Time from which on arrivals are not part of the trial, in nanoseconds.
     end_ns: u64,
-    /// Arrivals of the measured phase that are still to come, where they are counted.
+    /// Number of arrivals of the measured phase that are still to come, if they are counted.
     left: Option<u64>,
 }
 
 #[derive(Debug)]
 enum Gaps {
-    /// Exponential with this mean in nanoseconds.
+    /// Exponential gaps with this mean in nanoseconds.
     Poisson(f64, Stream),
-    /// All equal: start and length in nanoseconds, and how many have passed.
+    /// Equal gaps: start and length in nanoseconds, and the number of gaps passed.
     Constant(f64, f64, u64),
-    /// Times after the start of the measured phase, the next one last.
+    /// Times in nanoseconds after the start of the measured phase, the next one last.
     Trace(Vec<u64>),
-    /// A rate that changes: gaps exponential by its integral, or all equal by it.
+    /// A changing rate: gaps that are exponential by its integral, or equal by it.
     Profile(Profile, Option<Stream>),
 }
 
-/// What a schedule is made of.
+/// The arrival process of a schedule.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Process<'a> {
-    /// How gaps are drawn; not [`Arrivals::Closed`].
+    /// The kind of arrivals; not [`Arrivals::Closed`].
     pub arrivals: Arrivals,
-    /// Arrivals per second, above 0. A trace has its own times.
+    /// Arrivals per second, above 0; ignored for a trace, which has its own times.
     pub rate_per_s: f64,
-    /// The shape of the rate over the measured phase, as times and weights; empty where it is the same all the time. It needs a length in seconds.
+    /// The shape of the rate over the measured phase, as times and weights; empty for a constant rate. It needs a length in seconds.
     pub profile: &'a [[f64; 2]],
-    /// Times of a trace in nanoseconds after the start of the measured phase, in order; empty for the others.
+    /// Times of a trace in nanoseconds after the start of the measured phase, in order; empty for other kinds.
     pub trace_ns: &'a [u64],
     /// Seed of the gaps.
     pub seed: u64,
 }
 
 impl Schedule {
-    /// Arrivals from `start_ns` on, those from `measure_ns` on counted, until the length is reached. With a number of operations per
-    /// client, that number times `clients` arrive in all.
+    /// Makes a schedule of arrivals from `start_ns` on, which counts those from `measure_ns` on, until the length is
+    /// reached. With a number of operations per client, that number times `clients` arrive in total.
     pub fn new(process: Process<'_>, start_ns: u64, measure_ns: u64, length: Length, clients: u64) -> Self {
         let (end_ns, left) = match length {
             Length::Seconds(seconds) => (measure_ns + (seconds * 1e9) as u64, None),
@@ -87,21 +87,21 @@ impl Schedule {
         Schedule { state: Mutex::new(state), measure_ns }
     }
 
-    /// The same without the arrivals from this time on.
+    /// Removes the arrivals from this time on.
     pub fn ending_at(self, end_ns: u64) -> Self {
         let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         state.end_ns = state.end_ns.min(end_ns);
         Schedule { state: Mutex::new(state), ..self }
     }
 
-    /// Claims the next arrival; none when there are no more.
+    /// Claims the next arrival; `None` if there are no more.
     #[inline]
     pub fn claim(&self) -> Option<u64> {
-        // A panicked holder left the state between two arrivals, which is a good state.
+        // A panicked holder left the state between two arrivals, which is a valid state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner).claim(self.measure_ns)
     }
 
-    /// Takes all arrivals of the measured phase that nobody has claimed and that were due before `until_ns`, in order.
+    /// Takes all arrivals of the measured phase that are unclaimed and were due before `until_ns`, in order.
     pub fn rest(&self, until_ns: u64, mut each: impl FnMut(u64)) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.next_ns < until_ns as f64
@@ -145,7 +145,7 @@ impl State {
     }
 }
 
-/// The intended times of one source: from a start of its own, at equal gaps, until its end.
+/// The intended times of one source: from its own start, at equal gaps, until its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SourceTimes {
     start_ns: f64,
@@ -155,8 +155,8 @@ pub struct SourceTimes {
 }
 
 impl SourceTimes {
-    /// The times of one of `of` sources with this many results per second each. Their starts are spread over the warm-up, where each
-    /// has a random place within its gap: sources do not send in step. Each lasts as long as warm-up and measured phase together.
+    /// Makes the times of one of `of` sources with this many results per second each. Their starts are spread over the warm-up, and each has a random
+    /// place within its gap, so that sources do not send in step. Each lasts as long as warm-up and measured phase together.
     pub fn new((number, of): (u32, u32), rate_per_s: f64, (warmup_s, measure_s): (f64, f64), seed: u64) -> Self {
         let gap_ns = 1e9 / rate_per_s;
         let spread_ns = (warmup_s * 1e9 - gap_ns).max(0.0);
@@ -165,25 +165,25 @@ impl SourceTimes {
         SourceTimes { start_ns, gap_ns, sent: 0, count: ((warmup_s + measure_s) * rate_per_s).round().max(1.0) as u64 }
     }
 
-    /// The same by a clock that shows this at the start.
+    /// Shifts the times to a clock that shows `start_ns` at the start.
     pub fn from(self, start_ns: u64) -> Self {
         SourceTimes { start_ns: self.start_ns + start_ns as f64, ..self }
     }
 
-    /// The next result's time; none when the source has ended.
+    /// Returns the time of the next result; `None` if the source has ended.
     #[inline]
     pub fn next_ns(&self) -> Option<u64> {
         (self.sent < self.count).then_some((self.start_ns + self.gap_ns * self.sent as f64) as u64)
     }
 
-    /// Goes on to the result that follows.
+    /// Advances to the following result.
     #[inline]
     pub fn advance(&mut self) {
         self.sent += 1;
     }
 }
 
-/// Reads a trace: a time in seconds on each line, in order; empty lines and lines that begin with `#` are left out.
+/// Parses a trace: a time in seconds on each line, in order; empty lines and lines that begin with `#` are skipped.
 ///
 /// # Errors
 /// A sentence with the line number.

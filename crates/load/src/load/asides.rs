@@ -7,7 +7,7 @@ use super::changing::Changing;
 use crate::measurement::AsideMeasurement;
 use crate::operation::{KindNames, OperationKind};
 
-/// What is counted aside; nothing where no schema is changed.
+/// Separate counts for schema changes; empty if no schema is changed.
 #[derive(Debug, Clone, Default)]
 pub struct Asides {
     changing: Option<Arc<Changing>>,
@@ -15,12 +15,12 @@ pub struct Asides {
 }
 
 impl Asides {
-    /// Counts by these changes.
+    /// Makes counts for these changes.
     pub fn new(changing: Option<Arc<Changing>>) -> Self {
         Asides { changing, parts: Vec::new() }
     }
 
-    /// Counts an operation that ends now: its response time, or none where it failed.
+    /// Counts an operation that ends now with its response time; `None` if it failed.
     #[inline]
     pub fn count(&mut self, kind: OperationKind, intended_ns: u64, response_ns: Option<u64>) {
         let Some(changing) = &self.changing else { return };
@@ -38,7 +38,7 @@ impl Asides {
         }
     }
 
-    /// Whether the load that lasts as long as the changes was over at a time.
+    /// Returns whether a load that lasts as long as the changes was over at a time.
     #[inline]
     pub fn is_over(&self, time_ns: u64) -> bool {
         self.changing.as_ref().is_some_and(|changing| time_ns >= changing.over_ns())
@@ -52,12 +52,12 @@ impl Asides {
         &mut self.parts[place].2
     }
 
-    /// Adds what another loop saw.
+    /// Adds the observations of another loop.
     pub fn merge(&mut self, other: &Asides) {
         other.parts.iter().for_each(|(part, kind, theirs)| self.of(part, *kind).merge(theirs));
     }
 
-    /// Per kind of change, and `outside` of all: per kind of operation what was intended then.
+    /// Returns, for each kind of change and for `outside` of all, the operations intended then, by kind of operation.
     pub fn parts(&self, names: &KindNames) -> BTreeMap<String, BTreeMap<String, AsideMeasurement>> {
         let mut parts: BTreeMap<String, BTreeMap<String, AsideMeasurement>> = BTreeMap::new();
         for (part, kind, aside) in &self.parts {

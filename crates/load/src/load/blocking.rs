@@ -1,17 +1,17 @@
-//! Blocking clients: a thread each, for databases without a lean codec. The same clients and tallies as in the event loop.
+//! Blocking clients: one thread each, for databases without a lean codec. Clients and tallies are the same as in the event loop.
 
 use super::client::{Client, Next};
 use super::clock::minimise_timer_slack;
 use super::{LoopContext, LoopResult, ReconnectSession};
 use crate::database::TargetSession;
 
-/// Pause before a lost connection is made again.
+/// Pause before a lost connection is made again, in nanoseconds.
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
-/// Longest sleep, so that a stopped trial is noticed.
+/// Longest sleep in nanoseconds; bounded so that a stopped trial is noticed.
 const WAIT_NS_MAX: u64 = 50_000_000;
 
-/// Drives one client over a blocking session until the trial is over. Without one, each operation opens a connection, is
-/// answered and closes it, and opening is counted as a part of it too.
+/// Drives one client over a blocking session until the trial is over. Without a session, each operation opens a
+/// connection, is answered and closes it, and opening it is also counted as a part.
 pub fn run(
     mut client: Client,
     mut session: Option<Box<dyn TargetSession>>,

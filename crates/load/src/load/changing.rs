@@ -1,7 +1,7 @@
-//! When the schema is being changed while a load runs. Main type: [`Changing`], shared by all loops and by who changes it.
+//! Records when the schema is changed while a load runs. Main type: [`Changing`], shared by all loops and by the thread that makes the changes.
 //!
-//! An operation is of the part of the trial that its intended time lies in: within a change of a kind, or outside of all. Its length
-//! decides nothing, so that changes that do nothing show nothing. (To count whoever met a change would count the long ones more often.)
+//! An operation belongs to the part of the trial in which its intended time lies: within a change of a kind, or outside of all. Its length decides
+//! nothing, so that changes without an effect show none. (Counting all operations that met a change would count long ones more often.)
 //!
 //! Invariant: changes do not overlap; times are those of the engine's clock.
 
@@ -14,10 +14,10 @@ use super::clock::Clock;
 /// The part of a trial outside of all changes.
 pub const OUTSIDE: &str = "outside";
 
-/// Changes that are remembered: an operation that was intended before the first of them counts as outside.
+/// Maximum number of changes that are remembered: an operation that was intended before the first of them counts as outside.
 const REMEMBERED: usize = 1024;
 
-/// The changes of the schema, and when the load that lasts as long as they do is over.
+/// The changes of the schema, and the end of a load that lasts as long as they do.
 #[derive(Debug)]
 pub struct Changing {
     clock: Clock,
@@ -27,7 +27,7 @@ pub struct Changing {
     silences_ns: Mutex<BTreeMap<&'static str, u64>>,
 }
 
-/// A change of a kind: when it began, and when it ended, which is `u64::MAX` while it runs.
+/// A change of a kind, with its start and its end, which is `u64::MAX` while it runs.
 #[derive(Debug, Clone, Copy)]
 struct Change {
     kind: &'static str,
@@ -36,7 +36,7 @@ struct Change {
 }
 
 impl Changing {
-    /// No change has been begun.
+    /// Makes a record without any change.
     pub fn new(clock: Clock) -> Self {
         Changing {
             clock,
@@ -47,12 +47,12 @@ impl Changing {
         }
     }
 
-    /// Now, in nanoseconds of the engine's clock.
+    /// Returns the current time, in nanoseconds of the engine's clock.
     pub fn now_ns(&self) -> u64 {
         self.clock.now_ns()
     }
 
-    /// A change of a kind begins now; when.
+    /// Begins a change of a kind now. Returns the time.
     pub fn begin(&self, kind: &'static str) -> u64 {
         let begin_ns = self.now_ns();
         let mut changes = self.changes.write().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ impl Changing {
         begin_ns
     }
 
-    /// The change that was begun has ended; when.
+    /// Ends the running change now. Returns the time.
     pub fn end(&self) -> u64 {
         let end_ns = self.now_ns();
         if let Some(change) = self.changes.write().unwrap_or_else(PoisonError::into_inner).last_mut() {
@@ -72,7 +72,7 @@ impl Changing {
         end_ns
     }
 
-    /// The kind of the change that runs at a time, or [`OUTSIDE`].
+    /// Returns the kind of the change that runs at a time, or [`OUTSIDE`].
     #[inline]
     pub fn part_at(&self, time_ns: u64) -> &'static str {
         let changes = self.changes.read().unwrap_or_else(PoisonError::into_inner);
@@ -80,18 +80,18 @@ impl Changing {
         before.filter(|change| time_ns < change.end_ns).map_or(OUTSIDE, |change| change.kind)
     }
 
-    /// The load ends now.
+    /// Ends the load now.
     pub fn end_load(&self) {
         self.over_ns.store(self.now_ns(), Ordering::SeqCst);
     }
 
-    /// When the load ended; `u64::MAX` before.
+    /// Returns when the load ended; `u64::MAX` while it runs.
     #[inline]
     pub fn over_ns(&self) -> u64 {
         self.over_ns.load(Ordering::Relaxed)
     }
 
-    /// Some operation was completed at this time: ends the silence since the last one, which is of each change that it meets.
+    /// Notes that an operation was completed at this time: that ends the silence since the previous one, which counts for each change that it meets.
     #[inline]
     pub fn completed(&self, done_ns: u64) {
         let before_ns = self.last_done_ns.fetch_max(done_ns, Ordering::Relaxed);
@@ -115,7 +115,7 @@ impl Changing {
         }
     }
 
-    /// The longest time without any completed operation that met a change of each kind, and that met none, in seconds.
+    /// Returns the longest time without any completed operation, in seconds, for each kind of change that it met, and for none.
     pub fn silences_s(&self) -> BTreeMap<String, f64> {
         let silences = self.silences_ns.lock().unwrap_or_else(PoisonError::into_inner);
         silences.iter().map(|(kind, longest_ns)| ((*kind).to_owned(), *longest_ns as f64 / 1e9)).collect()
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::random::Stream;
 
-    /// Changes of one kind at these times.
+    /// Makes changes of one kind at these times.
     fn changes(times_ns: &[(u64, u64)]) -> Changing {
         let changing = Changing::new(Clock::start());
         let made =
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(changing.part_at(ended_ns + 1), "outside");
     }
 
-    /// Changes of 1 ms each 10 ms that do nothing, beside operations whose lengths are exponential with a mean of 1 ms.
+    /// Changes of 1 ms every 10 ms that have no effect, beside operations whose lengths are exponential with a mean of 1 ms.
     #[test]
     fn changes_that_do_nothing_show_nothing_in_open_and_closed_loops() {
         const MS: f64 = 1e6;

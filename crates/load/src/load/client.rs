@@ -11,119 +11,119 @@ use super::arrivals::{Schedule, SourceTimes};
 use super::phases::{Claim, Phases};
 use super::tally::{Ending, Tally, Times};
 
-/// Makes a client's operations: a workload, laid out as statements with values.
+/// A source of a client's operations: a workload, laid out as statements with values.
 pub trait Source: Send {
-    /// Fills the request, which is clear, with the client's next operation.
+    /// Fills the request, which is empty, with the client's next operation.
     fn next(&mut self, request: &mut Request) -> Operation;
 
-    /// What the operation just begun and those that follow it at once are counted as together; none for one that stands for itself.
+    /// Returns the kind as which the operation that has begun and its immediate successors are counted together; `None` if it stands alone.
     fn compound(&self) -> Option<OperationKind> {
         None
     }
 
-    /// Told that the running operation was answered, as it should be or not. Clears and fills the request with the operation that
-    /// is sent at once as a further part of the same compound, and gives it; none where the client is free.
+    /// Notes that the running operation was answered, successfully or not. If a further part of the same compound must
+    /// be sent at once, clears the request, fills it with that operation and returns it; `None` if the client is free.
     fn done(&mut self, succeeded: bool, request: &mut Request) -> Option<Operation> {
         let (_, _) = (succeeded, request);
         None
     }
 
-    /// When the next operation is due, in nanoseconds from the beginning of the measured phase on, of a source that has times of its own; none behind
-    /// its last.
+    /// Returns when the next operation is due, in nanoseconds after the start of the measured phase, for a source that
+    /// has times of its own; `None` after its last operation.
     fn due_ns(&self) -> Option<i64> {
         None
     }
 
-    /// Whether the next operation is a part of what has begun on the same connection.
+    /// Returns whether the next operation continues what has begun on the same connection.
     fn is_inside(&self) -> bool {
         false
     }
 
-    /// Passes over the next operation, which will not be sent, and tells its kind.
+    /// Skips the next operation, which will not be sent, and returns its kind.
     fn pass_over(&mut self) -> Option<OperationKind> {
         None
     }
 }
 
-/// The whole of an operation of several parts, as far as it has come.
+/// An operation of several parts, as far as it has progressed.
 #[derive(Debug, Clone, Copy)]
 struct Compound {
     kind: OperationKind,
     intended_ns: u64,
-    /// When its first part was sent; none before.
+    /// Time at which the first part was sent; `None` before that.
     sent_ns: Option<u64>,
-    /// Records of its largest part so far: those that it is about.
+    /// Number of records of the largest part so far: these are the records of the operation.
     records: u64,
     /// Whether a part found nothing.
     empty: bool,
 }
 
-/// One client: its source of operations, the one that is running and its times.
+/// A client: its source of operations, the running operation and its times.
 pub struct Client {
     /// Place among all clients of the trial.
     pub number: u32,
     source: Box<dyn Source>,
-    /// The operation that is running.
+    /// The running operation.
     pub request: Request,
     think_ns: u64,
-    /// Arrival of an open loop that this client has claimed and not sent yet.
+    /// Arrival of an open loop that this client has claimed and not yet sent.
     claimed_ns: Option<u64>,
-    /// The times of its own, where it is a source.
+    /// The client's own times, if it is a source.
     own: Option<SourceTimes>,
-    /// Whether its source of operations says when each is due.
+    /// Whether the source of operations says when each one is due.
     is_replaying: bool,
-    /// What it was told is stored, where that is kept.
+    /// The acknowledged records, if they are kept.
     acknowledged: Option<Acknowledged>,
     /// Number of the first record that the running operation inserts.
     first_record: Option<u64>,
-    /// Nothing is sent before this time: the connection was lost.
+    /// Time before which nothing is sent, because the connection was lost.
     pause_until_ns: u64,
     kind: OperationKind,
     records: u64,
     intended_ns: u64,
     sent_ns: u64,
-    /// Since when the running operation runs, all parts of a compound together, and how long all completed ones ran: kept apart from the
-    /// times that are counted, so that Little's law can be held against it.
+    /// The time since which the operation is running (all parts of a compound together), and the total time of all
+    /// completed ones. They are kept apart from the counted times, so that these can be checked by Little's law.
     running_since_ns: u64,
     running_ns: u64,
     free_ns: u64,
     counts: bool,
-    /// What the running operation is a part of.
+    /// The compound that the running operation is a part of.
     compound: Option<Compound>,
     /// Whether the request is the next part of a compound, which is sent at once.
     follows: bool,
     begun: u64,
-    /// What it did in the measured phase.
+    /// The client's measurement in the measured phase.
     measurement: ClientMeasurement,
-    /// Response times in the measured phase, where they are kept per client.
+    /// Response times in the measured phase, if they are kept per client.
     response_time: Option<CompactHistogram>,
     measure_ns: u64,
 }
 
-/// What one client did.
+/// The results of one client.
 #[derive(Debug)]
 pub struct Finished {
-    /// Its place among all clients.
+    /// Place among all clients of the trial.
     pub number: u32,
-    /// In the measured phase.
+    /// The measurement of the measured phase.
     pub measurement: ClientMeasurement,
-    /// In the whole trial, where it is kept.
+    /// The acknowledged records of the whole trial, if they are kept.
     pub acknowledged: Option<Acknowledged>,
 }
 
-/// What a client does next.
+/// The next action of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// Send the request now.
     Send,
     /// Wait until this time, then ask again.
     Wait(u64),
-    /// Nothing more in this trial.
+    /// The client has nothing more to do in this trial.
     Over,
 }
 
 impl Client {
-    /// A client that is free from `start_ns` on.
+    /// Makes a client that is free from `start_ns` on.
     pub fn new(number: u32, source: Box<dyn Source>, think_ns: u64, start_ns: u64, measure_ns: u64) -> Self {
         Client {
             number,
@@ -153,27 +153,27 @@ impl Client {
         }
     }
 
-    /// The same client with its own response times kept.
+    /// Makes the client keep its own response times.
     pub fn timed(self) -> Self {
         Client { response_time: Some(CompactHistogram::new()), ..self }
     }
 
-    /// The same client as a source with these times.
+    /// Makes the client a source with these times.
     pub fn with_times(self, own: Option<SourceTimes>) -> Self {
         Client { own, ..self }
     }
 
-    /// The same client, which sends each operation when its source says that it is due.
+    /// Sets whether the client sends each operation when its source says that it is due.
     pub fn replaying(self, is_replaying: bool) -> Self {
         Client { is_replaying, ..self }
     }
 
-    /// The same client, which keeps what was acknowledged.
+    /// Makes the client keep the acknowledged records.
     pub fn keeping(self) -> Self {
         Client { acknowledged: Some(Acknowledged::default()), ..self }
     }
 
-    /// What it did, of which the measurement is about the measured phase.
+    /// Returns the client's results, of which the measurement covers the measured phase.
     pub fn finish(&mut self) -> Finished {
         let response_time = self.response_time.as_ref().filter(|own| own.count() > 0).map(ClientTimes::of);
         let running_s = self.running_ns as f64 / 1e9;
@@ -245,7 +245,7 @@ impl Client {
         Next::Send
     }
 
-    /// The next result of a source. What falls due while its last one is not answered waits for it, and for nobody else's.
+    /// Begins the next operation of a source. Operations that fall due before its last one is answered wait for that answer, and for no other client's.
     #[inline]
     fn begin_own(&mut self, now_ns: u64, phases: &Phases) -> Next {
         if self.pause_until_ns > now_ns {
@@ -262,7 +262,7 @@ impl Client {
         Next::Send
     }
 
-    /// The next operation of a trace. What falls due while the last one of its session is not answered waits for it, and for nobody else's.
+    /// Begins the next operation of a trace. Operations that fall due before the last one of their session is answered wait for that answer, and for no other session's.
     #[inline]
     fn begin_replayed(&mut self, now_ns: u64, phases: &Phases) -> Next {
         if self.pause_until_ns > now_ns {
@@ -280,7 +280,7 @@ impl Client {
         Next::Send
     }
 
-    /// What the source has due before a time is given up, as long as this is so.
+    /// Gives up the source's operations that are due before a time, as long as the condition holds for the source.
     fn pass_over(&mut self, before_ns: u64, now_ns: u64, tally: &mut Tally, is_so: impl Fn(&dyn Source) -> bool) {
         while self.is_replaying
             && is_so(&*self.source)
@@ -295,7 +295,7 @@ impl Client {
         }
     }
 
-    /// To be called right before the request's first byte is sent.
+    /// Notes the time of sending; called right before the request's first byte is sent.
     #[inline]
     pub fn sent(&mut self, now_ns: u64) {
         self.sent_ns = now_ns;
@@ -304,7 +304,7 @@ impl Client {
         }
     }
 
-    /// To be called when an operation that opens a connection of its own has one: counts that as a part of it.
+    /// Counts the connecting as a part of an operation that opens a connection of its own; called when the connection is open.
     pub fn connected(&mut self, now_ns: u64, tally: &mut Tally) {
         if self.counts {
             let times = Times { intended_ns: self.sent_ns, sent_ns: self.sent_ns, done_ns: now_ns };
@@ -312,8 +312,8 @@ impl Client {
         }
     }
 
-    /// Takes in the outcome of the running operation; the next one's intended time follows from it. What follows at once as a part
-    /// of the same compound is what [`Client::next`] begins then.
+    /// Processes the outcome of the running operation, from which the next one's intended time follows. If a further
+    /// part of the same compound follows at once, [`Client::next`] begins it.
     #[inline]
     pub fn done(&mut self, now_ns: u64, outcome: &Result<Answer, DatabaseError>, tally: &mut Tally) {
         let ending = match outcome {
@@ -329,7 +329,7 @@ impl Client {
             Some(compound) => self.end_part(now_ns, ending, compound, following, tally),
         }
         if self.is_replaying && outcome.as_ref().is_err_and(DatabaseError::is_lost) {
-            // On a new connection the rest of a transaction would stand for itself.
+            // On a new connection, the rest of a transaction would run outside of it.
             self.pass_over(u64::MAX, now_ns, tally, |source| source.is_inside());
         }
     }
@@ -342,12 +342,12 @@ impl Client {
         }
     }
 
-    /// Sends nothing before this time, after a connection was lost or could not be made.
+    /// Postpones sending until this time, after a connection was lost or could not be made.
     pub fn postpone(&mut self, until_ns: u64) {
         self.pause_until_ns = until_ns;
     }
 
-    /// Gives up an arrival that was claimed, was due and is not sent, and what a compound lacks; to be called when the trial is over.
+    /// Gives up a claimed arrival that was due and not sent, and the missing parts of a compound; called when the trial is over.
     pub fn give_up(&mut self, now_ns: u64, end_ns: u64, tally: &mut Tally) {
         if std::mem::take(&mut self.follows)
             && let Some(compound) = self.compound.take()
@@ -369,7 +369,7 @@ impl Client {
         }
     }
 
-    /// Ends a part of a compound: the next part follows, or the whole ends as this part does.
+    /// Ends a part of a compound: either the next part follows, or the whole ends in the same way as this part.
     fn end_part(
         &mut self,
         now_ns: u64,
@@ -399,7 +399,7 @@ impl Client {
         self.end_whole(now_ns, ending, compound, tally);
     }
 
-    /// Ends an operation of several parts, with the times from its first to its last.
+    /// Ends an operation of several parts, with the times from its first part to its last.
     fn end_whole(&mut self, now_ns: u64, ending: Ending<'_>, compound: Compound, tally: &mut Tally) {
         (self.kind, self.records, self.intended_ns) = (compound.kind, compound.records, compound.intended_ns);
         self.sent_ns = compound.sent_ns.unwrap_or(self.sent_ns);

@@ -1,26 +1,26 @@
-//! Time as the load engine sees it: nanoseconds since the engine's origin, on the monotonic clock.
+//! The load engine's time: nanoseconds since the engine's origin, on the monotonic clock.
 
 use std::time::{Duration, Instant};
 
-/// The engine's clock. All loops of a trial share one origin, so their times compare.
+/// The engine's clock. All loops of a trial share one origin, so that their times can be compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     origin: Instant,
 }
 
 impl Clock {
-    /// A clock that reads 0 now.
+    /// Makes a clock that reads 0 now.
     pub fn start() -> Self {
         Clock { origin: Instant::now() }
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     #[inline]
     pub fn now_ns(&self) -> u64 {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    /// Sleeps until a time, at once when it has passed. Accurate to the thread's timer slack.
+    /// Sleeps until a time; returns at once if it has passed. Accurate to the thread's timer slack.
     pub fn sleep_until_ns(&self, time_ns: u64) {
         let now_ns = self.now_ns();
         if time_ns > now_ns {
@@ -37,7 +37,7 @@ pub fn minimise_timer_slack() {
     }
 }
 
-/// CPU time that the calling thread has used, in seconds.
+/// Returns the CPU time that the calling thread has used, in seconds.
 pub fn thread_cpu_s() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is to a timespec of ours that outlives the call.

@@ -1,7 +1,7 @@
-//! Writes to the disk as fast as it can beside a load, to see how fast that is and what becomes of the load meanwhile.
+//! Writes to the disk as fast as it can beside a load, to measure how fast that is and how the load suffers.
 //!
-//! Main type: [`DiskWriter`]. Invariant: it writes to files of its own, of a bounded size, which are gone when it ends; and what
-//! has not reached the disk when the measured phase ends is waited for and told apart.
+//! Main type: [`DiskWriter`]. Invariant: it writes to its own files, of a bounded size, which are removed when it ends;
+//! data that has not reached the disk when the measured phase ends is waited for and reported separately.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fs::{File, OpenOptions};
@@ -19,7 +19,7 @@ use crate::random::Stream;
 use crate::trial::{DiskSettings, DiskSync};
 use crate::units::NS_PER_S;
 
-/// What writes past the page cache must be aligned to, in memory and in the file.
+/// Alignment that writes past the page cache need, in memory and in the file, in bytes.
 const ALIGNMENT: usize = 4096;
 
 /// Threads that write until they are stopped. Dropping it stops them and removes their files.
@@ -38,12 +38,12 @@ struct Shared {
     bytes: AtomicU64,
 }
 
-/// What one thread did in the measured phase.
+/// The result of one thread in the measured phase.
 #[derive(Debug)]
 struct Written {
     bytes: u64,
     block_time: Histogram,
-    /// How long the disk took for what was left in memory, in seconds.
+    /// Time that the disk took for data left in memory, in seconds.
     flush_s: f64,
 }
 
@@ -51,7 +51,7 @@ impl DiskWriter {
     /// Starts writing to files in a directory.
     ///
     /// # Errors
-    /// A sentence, when a file cannot be made there, or not written past the page cache.
+    /// A sentence, if a file cannot be made there, or cannot be written past the page cache.
     pub fn start(settings: &DiskSettings, directory: &Path) -> Result<DiskWriter, String> {
         let shared = Arc::new(Shared::default());
         let mut writer = DiskWriter { shared, threads: Vec::new(), paths: Vec::new(), measured: None };
@@ -68,16 +68,16 @@ impl DiskWriter {
         Ok(writer)
     }
 
-    /// The measured phase begins.
+    /// Notes that the measured phase begins.
     pub fn measure(&mut self) {
         self.measured = Some(Instant::now());
         self.shared.is_measuring.store(true, Ordering::Release);
     }
 
-    /// The measured phase is over: stops writing, and waits until all that was written is on the disk.
+    /// Ends the measured phase: stops writing, and waits until all data written is on the disk.
     ///
     /// # Errors
-    /// A sentence, when writing failed.
+    /// A sentence, if writing failed.
     pub fn finish(mut self) -> Result<DiskMeasurement, String> {
         let writing_s = self.measured.map_or(0.0, |begun| begun.elapsed().as_secs_f64());
         self.shared.is_over.store(true, Ordering::Release);
@@ -102,10 +102,10 @@ impl DiskWriter {
 impl Drop for DiskWriter {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
-        // What a thread had to say is of no more use.
+        // The threads' results are not needed any more.
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
         for path in &self.paths {
-            // The run directory is removed by nobody else; a file that stays is seen there.
+            // The run directory is not removed; a file that stays is visible there.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -120,10 +120,10 @@ fn open(path: &Path, sync: DiskSync) -> io::Result<File> {
     options.open(path)
 }
 
-/// The thread: blocks one behind the other, from the start again when the file is as long as it may be, and on the disk.
+/// Runs in each thread: writes consecutive blocks, starting over when the file has its full length and is on the disk.
 fn write(file: &File, settings: &DiskSettings, number: u64, shared: &Shared) -> io::Result<Written> {
     let mut block = Block::new(settings.block_bytes as usize);
-    // Disks and file systems that compress or leave out zeros would not do what is measured.
+    // Disks and file systems that compress or leave out zeros would otherwise write less than is measured.
     let mut random = Stream::seeded(number);
     block.bytes().chunks_mut(8).for_each(|chunk| chunk.copy_from_slice(&random.word().to_le_bytes()[..chunk.len()]));
     let blocks = (settings.file_bytes / u64::from(settings.writers) / settings.block_bytes).max(1);
@@ -142,7 +142,7 @@ fn write(file: &File, settings: &DiskSettings, number: u64, shared: &Shared) -> 
         }
         place = (place + 1) % blocks;
         if place == 0 && settings.sync == DiskSync::None {
-            // Else the same pages would be written again and again in memory, and the disk would get the last of them alone.
+            // Otherwise the same pages would be overwritten in memory again and again, and only the last version would reach the disk.
             file.sync_data()?;
         }
     }
@@ -152,7 +152,7 @@ fn write(file: &File, settings: &DiskSettings, number: u64, shared: &Shared) -> 
     Ok(written)
 }
 
-/// Memory that begins where a write past the page cache may begin.
+/// Memory with the alignment that writes past the page cache need.
 struct Block {
     start: *mut u8,
     layout: Layout,
@@ -196,7 +196,7 @@ mod tests {
             let mut writer = DiskWriter::start(&settings(sync), &directory).unwrap();
             writer.measure();
             let patience = Instant::now();
-            // Several times as much as the files may hold.
+            // Several times as much as the files may contain.
             while writer.shared.bytes.load(Ordering::Relaxed) < 256 << 10 && patience.elapsed().as_secs() < 60 {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }

@@ -5,24 +5,24 @@ use crate::database::DatabaseError;
 /// The times of one operation, by the engine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Times {
-    /// When it should have been sent.
+    /// Time at which it should have been sent.
     pub intended_ns: u64,
-    /// When it was sent.
+    /// Time at which it was sent.
     pub sent_ns: u64,
-    /// When its answer was complete.
+    /// Time at which its answer was complete.
     pub done_ns: u64,
 }
 
 /// How an operation ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ending<'a> {
-    /// As it should; `empty` when it read nothing although it should have.
+    /// The operation succeeded.
     Completed {
-        /// Whether nothing was found.
+        /// Whether it found nothing although it should have.
         empty: bool,
     },
-    /// With an error.
+    /// The operation failed with an error.
     Failed(&'a DatabaseError),
-    /// Without an answer when the trial ended.
+    /// No answer had come when the trial ended.
     Abandoned,
 }

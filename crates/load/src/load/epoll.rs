@@ -1,24 +1,24 @@
 //! The transport over epoll. Only readability is watched; writability is watched only while a request did not fit into the
 //! socket's buffer, because a unix socket would otherwise wake the loop once more per operation.
 //!
-//! A wait for answers alone has no time limit, which would cost two changes of a kernel timer per operation: a timer that
-//! expires again and again ends it.
+//! A wait for answers alone has no time limit, since that would cost two changes of a kernel timer per operation: a
+//! periodic timer ends the wait.
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 use super::event_loop::{Arrival, Chunk, Transport, WAIT_NS_MAX};
 
-/// Bytes read at once; longer answers take several reads.
+/// Maximum number of bytes per read; longer answers take several reads.
 const INPUT_BYTES: usize = 64 * 1024;
-/// Events taken at once.
+/// Maximum number of events taken at once.
 const EVENTS: usize = 64;
-/// Marks the timer's events, which no place has.
+/// Marks the timer's events; no connection has this place.
 const TICK: u64 = u64::MAX;
 
 /// Connections watched by an epoll instance.
 pub struct Epoll {
     poll: OwnedFd,
-    /// Expires once in [`WAIT_NS_MAX`].
+    /// A timer that expires every [`WAIT_NS_MAX`].
     ticks: OwnedFd,
     connections: Vec<Option<Connection>>,
     events: [libc::epoll_event; EVENTS],
@@ -28,15 +28,15 @@ pub struct Epoll {
 
 struct Connection {
     fd: RawFd,
-    /// Bytes that the socket did not take yet.
+    /// Bytes that the socket has not taken yet.
     unsent: Vec<u8>,
 }
 
 impl Epoll {
-    /// An instance without connections.
+    /// Makes an instance without connections.
     ///
     /// # Errors
-    /// As the kernel answers.
+    /// Returns the kernel's error.
     pub fn new() -> std::io::Result<Self> {
         // SAFETY: epoll_create1 takes no pointer.
         let poll = owned(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
@@ -79,7 +79,7 @@ impl Transport for Epoll {
 
     fn detach(&mut self, place: usize) {
         if let Some(connection) = self.connections[place].take() {
-            // Closing the descriptor takes it out of the instance in any case.
+            // Closing the descriptor removes it from the instance in any case.
             let _ = self.control(libc::EPOLL_CTL_DEL, place, connection.fd, 0);
         }
     }
@@ -125,7 +125,7 @@ impl Transport for Epoll {
         loop {
             let event = self.events[self.ready.next()?];
             if event.u64 == TICK {
-                // The kernel sets the timer again when its count of expirations is read.
+                // The kernel restarts the timer when its count of expirations is read.
                 let _ = read(self.ticks.as_raw_fd(), &mut [0; 8]);
                 continue;
             }
@@ -167,7 +167,7 @@ fn watch(poll: &OwnedFd, operation: libc::c_int, tag: u64, fd: RawFd, events: li
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// A timer that expires once in [`WAIT_NS_MAX`].
+/// Makes a timer that expires every [`WAIT_NS_MAX`].
 fn ticks() -> std::io::Result<OwnedFd> {
     // SAFETY: timerfd_create takes no pointer.
     let ticks = owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC | libc::TFD_NONBLOCK) })?;
@@ -183,13 +183,13 @@ fn is_to_be_repeated(error: &std::io::Error) -> bool {
 }
 
 fn read(fd: RawFd, into: &mut [u8]) -> std::io::Result<usize> {
-    // The C library's own call makes itself cancellable and back first, twice per operation.
+    // The C library's own call first makes the thread cancellable and then not again, twice per operation.
     // SAFETY: the pointer and length are those of a slice of ours.
     let count = unsafe { libc::syscall(libc::SYS_read, fd, into.as_mut_ptr(), into.len()) };
     if count < 0 { Err(std::io::Error::last_os_error()) } else { Ok(count as usize) }
 }
 
-/// Writes what the socket takes; 0 when its buffer is full.
+/// Writes the bytes that the socket takes, and returns their number; 0 if its buffer is full.
 fn write(fd: RawFd, from: &[u8]) -> std::io::Result<usize> {
     let (flags, nowhere) = (libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT, std::ptr::null::<libc::sockaddr>());
     // SAFETY: the pointer and length are those of a slice of ours; a connected socket needs no address.

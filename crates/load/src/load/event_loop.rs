@@ -1,6 +1,6 @@
 //! The event loop: one thread drives many connections over a [`Transport`] and allocates nothing per operation.
 //!
-//! Invariant: a client has at most one request running; each ends as done, failed or abandoned.
+//! Invariant: a client has at most one request running; each request ends as done, failed or abandoned.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -13,75 +13,75 @@ use crate::database::session::ANSWER_BYTES_MAX;
 use crate::database::tls::SharedSecure;
 use crate::database::{Answer, DatabaseError, Unasked, Wire};
 
-/// Pause before a lost connection is made again.
+/// Pause before a lost connection is made again, in nanoseconds.
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
-/// Longest sleep, so that a stopped trial is noticed.
+/// Longest sleep in nanoseconds; bounded so that a stopped trial is noticed.
 pub(super) const WAIT_NS_MAX: u64 = 50_000_000;
 
-/// Carries bytes between connections and the loop. Connections are known by their place.
+/// Carries bytes between connections and the loop. Connections are identified by their place.
 pub trait Transport {
-    /// Name for the result: `epoll`, `io_uring`.
+    /// Name in the results: `epoll`, `io_uring`.
     const NAME: &'static str;
 
     /// Starts to receive from a connection.
     ///
     /// # Errors
-    /// As the kernel answers.
+    /// Returns the kernel's error.
     fn attach(&mut self, place: usize, fd: RawFd) -> std::io::Result<()>;
 
-    /// Forgets a connection that is about to be closed; what still arrives from it is not delivered.
+    /// Forgets a connection that is about to be closed; bytes that still arrive from it are not delivered.
     fn detach(&mut self, place: usize);
 
-    /// Sends bytes; keeps what the kernel does not take at once.
+    /// Sends bytes; keeps the rest if the kernel does not take all of them at once.
     ///
     /// # Errors
     /// When the connection is broken.
     fn send(&mut self, place: usize, bytes: &[u8]) -> std::io::Result<()>;
 
-    /// Waits until something arrives, for at most this time. A wait of [`WAIT_NS_MAX`] may end at any time before.
+    /// Waits until something arrives, for at most this time. A wait of [`WAIT_NS_MAX`] may end early at any time.
     fn wait(&mut self, wait_ns: u64);
 
-    /// The next thing that arrived in the last wait; none when all was taken.
+    /// Returns the next arrival of the last wait; `None` when all were returned.
     fn next(&mut self) -> Option<Arrival>;
 
-    /// The bytes of an arrival, until [`Transport::release`].
+    /// Returns the bytes of an arrival, which stay valid until [`Transport::release`].
     fn bytes(&self, chunk: Chunk) -> &[u8];
 
-    /// Gives the buffer of an arrival back.
+    /// Returns the buffer of an arrival to the transport.
     fn release(&mut self, chunk: Chunk);
 }
 
-/// Something that arrived from a connection.
+/// An arrival from a connection.
 #[derive(Debug)]
 pub enum Arrival {
-    /// Bytes.
+    /// Bytes, with the connection's place.
     Bytes(usize, Chunk),
-    /// The end of the connection, with the reason.
+    /// The end of the connection, with its place and the reason.
     Closed(usize, String),
 }
 
-/// Where the bytes of an arrival are.
+/// The location of an arrival's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
-    /// Which of the transport's buffers.
+    /// Number of the transport's buffer.
     pub buffer: u16,
-    /// How many bytes.
+    /// Number of bytes.
     pub length: usize,
 }
 
-/// Bytes of unfinished messages that are worth adding up over all connections of a loop.
+/// Bytes of an unfinished message from which on the unfinished messages of all connections are added up.
 const UNREAD_WORTH_ADDING: usize = 64 << 10;
-/// Bytes of an unfinished message that every connection of a loop may have besides.
+/// Bytes of unfinished messages allowed per connection of a loop, in addition to the common limit.
 const UNREAD_OF_EACH: usize = 1 << 20;
 
 struct Slot {
     client: Client,
     wire: Option<Box<dyn Wire>>,
-    /// What protects its connection, where something does.
+    /// The protection of the connection (TLS), if it has one.
     secure: Option<SharedSecure>,
     /// Bytes of an unfinished message.
     unread: Vec<u8>,
-    /// When the connection was last heard; 0 before, and when it is lost.
+    /// Time at which bytes last arrived on the connection; 0 before that, and when it is lost.
     heard_ns: u64,
     state: State,
 }
@@ -96,7 +96,7 @@ enum State {
     Over,
 }
 
-/// Why a connection is lost, as the rest of a sentence.
+/// Returns why a connection is lost, as the rest of a sentence.
 fn lost(error: &DatabaseError) -> String {
     match error {
         DatabaseError::Lost(why) => why.clone(),
@@ -112,19 +112,19 @@ pub struct EventLoop<'a, T> {
     reconnect: &'a Reconnect<'a>,
     clock: Clock,
     out: Vec<u8>,
-    /// Bytes on their way between TLS and the transport, and what they mean.
+    /// Buffers for bytes on their way between TLS and the transport: encrypted, and decrypted.
     sealed: Vec<u8>,
     opened: Vec<u8>,
     /// Times at which waiting clients want to be asked again, earliest first.
     due: BinaryHeap<Reverse<(u64, usize)>>,
     active: usize,
     last_answer_ns: u64,
-    /// The last look at the clock.
+    /// Time of the last clock reading.
     last_seen_ns: u64,
 }
 
 impl<'a, T: Transport> EventLoop<'a, T> {
-    /// A loop over connected clients.
+    /// Makes a loop over connected clients.
     ///
     /// # Errors
     /// When the kernel refuses a connection.
@@ -186,7 +186,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         self.context.finish(T::NAME, clients)
     }
 
-    /// Handles all that arrived and all that is due.
+    /// Processes all that arrived and all that is due.
     fn pass(&mut self) {
         let pass_ns = self.clock.now_ns();
         self.last_seen_ns = pass_ns;
@@ -257,7 +257,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         self.end(place, now_ns, outcome);
     }
 
-    /// Loses a connection whose server sends a message without an end: the server does not decide how much memory a trial takes.
+    /// Drops a connection whose server sends a message without an end: the server must not decide how much memory a trial takes.
     #[inline]
     fn give_up_endless(&mut self, place: usize, now_ns: u64) {
         let own = self.slots[place].unread.len();
@@ -265,7 +265,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
             return;
         }
         let all = self.slots.iter().map(|slot| slot.unread.len()).sum::<usize>();
-        // Many connections may each have a large row under way.
+        // Each of many connections may be receiving a large row.
         if own > ANSWER_BYTES_MAX || all > 2 * ANSWER_BYTES_MAX + self.slots.len() * UNREAD_OF_EACH {
             let mib = ANSWER_BYTES_MAX >> 20;
             self.lose(
@@ -276,8 +276,8 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         }
     }
 
-    /// Takes in what stands behind an answer and the server may say unasked. More would be taken for the next answer, and from then on each operation
-    /// would be measured with the answer to the one before it.
+    /// Processes messages after an answer that the server may send unasked. Any other bytes would be taken for the next
+    /// answer, and from then on each operation would be measured with the answer to the one before it.
     #[inline]
     fn take_rest(&mut self, place: usize) -> Result<(), Unasked> {
         let slot = &mut self.slots[place];
@@ -291,7 +291,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         Ok(())
     }
 
-    /// Takes in what arrives while nothing was asked; few servers have anything to say then.
+    /// Processes bytes that arrive while no request is running; few servers send any.
     fn receive_unasked(&mut self, place: usize, now_ns: u64) {
         match self.take_rest(place) {
             Ok(()) => self.give_up_endless(place, now_ns),
@@ -324,7 +324,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         slot.unread.shrink_to(UNREAD_WORTH_ADDING);
     }
 
-    /// Ends the running operation because its connection is gone; the client tries again after a pause.
+    /// Fails the running operation because its connection is lost; the client tries again after a pause.
     fn lose(&mut self, place: usize, now_ns: u64, why: &str) {
         self.hang_up(place);
         let slot = &mut self.slots[place];
@@ -360,7 +360,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
                 if let Some(wire) = slot.wire.as_mut() {
                     self.out.clear();
                     wire.start(&slot.client.request, &mut self.out);
-                    // Encoding takes tens of nanoseconds; they count as residence time rather than cost another look at the clock.
+                    // Encoding takes tens of nanoseconds; counting them as residence time is cheaper than another clock reading.
                     slot.client.sent(now_ns);
                     self.send(place);
                 }
@@ -382,7 +382,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         }
     }
 
-    /// Makes a lost connection again. On failure the running operation has failed and the client pauses.
+    /// Makes a lost connection again. On failure, the running operation fails and the client pauses.
     fn reconnect(&mut self, place: usize) -> bool {
         let connected = (self.reconnect)(self.slots[place].client.number).and_then(|wire| {
             let unwatched = |error| DatabaseError::Unavailable(format!("the new connection cannot be used: {error}"));
@@ -427,7 +427,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         }
     }
 
-    /// Whether the drain phase is over, or nothing at all was answered for its length.
+    /// Returns whether the drain phase is over, or no answer at all has come for the length of a drain phase.
     fn is_out_of_time(&self, now_ns: u64) -> bool {
         let phases = self.context.phases;
         if now_ns >= phases.last_ns() {

@@ -1,7 +1,7 @@
-//! The load engine: clients that send operations to a database on a schedule, and what was seen of them.
+//! The load engine: clients that send operations to a database on a schedule, and the record of what was observed.
 //!
-//! Main function: [`drive`]. Share-nothing loops (as many threads as [`loop_count`] says, over epoll or
-//! io_uring; for databases without a lean codec a thread each) drive clients through the [`Phases`] of a trial and fill a [`Tally`] each.
+//! Main function: [`drive`]. Share-nothing loops drive the clients through the [`Phases`] of a trial and fill a [`Tally`] each. There are as many
+//! threads as [`loop_count`] says, over epoll or io_uring; databases without a lean codec get a thread per client.
 //!
 //! Invariant: the engine only measures. It knows neither layouts nor studies; it judges nothing ([`validity`] does).
 
@@ -53,83 +53,83 @@ use event_loop::{EventLoop, Transport};
 use scheduling::{CpuSpan, cpus_of_loops, give_way};
 use uring::Uring;
 
-/// Connections of a loop from which on io_uring is used, where the kernel has it: below, epoll is as cheap.
+/// Number of connections of a loop from which on io_uring is used, if the kernel has it: with fewer, epoll is as cheap.
 const URING_CLIENTS_LEAST: usize = 8;
 
-/// Clients whose response times are kept per client: 2.6 KiB each. With more of them only their counts are.
+/// Number of clients up to which response times are kept per client: 2.6 KiB each. With more clients, only counts are kept.
 const TIMED_CLIENTS_MOST: u32 = 1_024;
 
-/// Makes the connection of a client again, with its statements prepared, for an event loop.
+/// Makes a new connection for a client of an event loop, with its statements prepared.
 pub type Reconnect<'a> = dyn Fn(u32) -> Result<Box<dyn Wire>, DatabaseError> + Sync + 'a;
-/// The same for a blocking client.
+/// Makes a new connection for a blocking client, with its statements prepared.
 pub type ReconnectSession<'a> = dyn Fn(u32) -> Result<Box<dyn TargetSession>, DatabaseError> + Sync + 'a;
 
-/// Connections of all clients, with their statements prepared.
+/// The connections of all clients, with their statements prepared.
 pub enum Connections {
-    /// For event loops.
+    /// Connections for event loops.
     Wires(Vec<Box<dyn Wire>>),
-    /// For a thread each.
+    /// Connections for one thread each.
     Sessions(Vec<Box<dyn TargetSession>>),
 }
 
-/// Tells the caller how far the trial has come; called on the caller's thread.
+/// Follows the progress of a trial; its functions are called on the caller's thread.
 pub trait Observer {
-    /// The measured phase begins now.
+    /// Called when the measured phase begins.
     fn measure(&mut self);
-    /// All clients have ended their part of the measured phase.
+    /// Called when all clients have ended their part of the measured phase.
     fn drained(&mut self);
-    /// Asked before anything is sent: the schema changes that will be made meanwhile, where there are any. The clock is the one
-    /// that all times of the trial are of.
+    /// Returns the schema changes that will be made during the trial, if there are any; called before anything is sent.
+    /// All times of the trial are read from `clock`.
     fn changing(&mut self, _clock: Clock) -> Option<Arc<Changing>> {
         None
     }
-    /// Told before anything is sent when the measured phase will begin, by the clock that all times of the trial are of.
+    /// Called before anything is sent with the time at which the measured phase will begin. All times of the trial are read from `clock`.
     fn begins(&mut self, _clock: Clock, _measure_ns: u64) {}
-    /// Asked several times a second: whether the trial is to be ended at once.
+    /// Returns whether the trial must end at once; called several times a second.
     fn is_interrupted(&mut self) -> bool;
-    /// Where the raw times of every operation go; asked once, before the trial. Nowhere by default.
+    /// Returns where to record the raw times of every operation; called once, before the trial. `None`, the default, records none.
     fn recording(&self) -> Option<&Recording> {
         None
     }
 }
 
-/// What was seen in a trial.
+/// The observations of a trial.
 #[derive(Debug)]
 pub struct Observed {
-    /// Counts and times.
+    /// Counts and times of all clients.
     pub tally: Tally,
-    /// Per client, in their order.
+    /// The measurement of each client, in their order.
     pub clients: Vec<ClientMeasurement>,
-    /// Per loop.
+    /// The measurement of each loop.
     pub loops: Vec<LoopMeasurement>,
-    /// Which records were acknowledged to each client, of the whole trial; empty where that was not to be kept.
+    /// The records of the whole trial that were acknowledged to each client; empty if they were not kept.
     pub acknowledged: Vec<Acknowledged>,
-    /// When the measured phase began, in nanoseconds by the engine's clock.
+    /// Start of the measured phase, in nanoseconds by the engine's clock.
     pub measure_ns: u64,
     /// Length of the measured phase, in seconds.
     pub measured_s: f64,
-    /// Whether the trial ended before its time: interrupted, or nothing was answered any more.
+    /// Whether the trial ended before its time: it was interrupted, or nothing was answered any more.
     pub is_cut_short: bool,
 }
 
-/// Clients that follow the same settings: the whole of a trial's load, or one side of it.
+/// Clients that follow the same settings: all clients of a trial, or one side of its load.
 pub struct Group<'a> {
-    /// What its clients do when. All groups of a trial have the same warm-up.
+    /// The settings that decide what the clients do and when. All groups of a trial have the same warm-up.
     pub settings: &'a LoadSettings,
-    /// Its connections.
+    /// The connections of the clients.
     pub connections: Connections,
-    /// What each of its clients sends.
+    /// The source of operations of each client.
     pub sources: Vec<Box<dyn Source>>,
     /// Whether to keep which records were acknowledged.
     pub keeps_acknowledged: bool,
-    /// Whether several loops in a closed loop are kept on a CPU each.
+    /// Whether several loops of a closed loop are pinned to one CPU each.
     pub pins_loops: bool,
 }
 
-/// Drives a load of one group and returns what was seen.
+/// Drives a load of one group and returns the observations.
 ///
 /// # Errors
-/// As [`drive_groups`].
+/// See [`drive_groups`].
 pub fn drive(
     settings: &LoadSettings,
     seed: u64,
@@ -143,11 +143,11 @@ pub fn drive(
     observed.pop().ok_or_else(|| "nothing was driven".to_owned())
 }
 
-/// Drives the groups of a load at once, each on loops of its own, and returns what was seen of each. Raw times are recorded of the
-/// first one only.
+/// Drives the groups of a load at the same time, each on its own loops, and returns the observations of each. Raw times
+/// are recorded only for the first group.
 ///
 /// # Errors
-/// A sentence, when a loop could not be set up or ended by a panic.
+/// A sentence, if a loop could not be set up or panicked.
 pub fn drive_groups(
     groups: Vec<Group<'_>>,
     seed: u64,
@@ -182,7 +182,7 @@ pub fn drive_groups(
                 let context = LoopContext::new(&phases[place], clock, recorder, changing.clone());
                 let run = move || {
                     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| work(context)));
-                    // The receiver is gone only when the caller no longer waits.
+                    // The receiver is gone only if the caller no longer waits.
                     let _ = sender.send(());
                     let result =
                         result.unwrap_or_else(|panic| Err(format!("a load thread panicked: {}", panic_text(&*panic))));
@@ -191,7 +191,7 @@ pub fn drive_groups(
                 std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, run)
             })
             .collect();
-        // Where one could not be started the others go on to their end, and nothing that they saw counts.
+        // If a thread could not be started, the others run to their end, and their observations do not count.
         attend(&phases, clock, threads.iter().flatten().count(), &receiver, observer);
         let joined = threads.into_iter().map(|thread| {
             let thread = thread.map_err(|error| no_thread("the load", &error))?;
@@ -202,14 +202,14 @@ pub fn drive_groups(
     Ok(merge_groups(&phases, results, clock.now_ns(), unsent))
 }
 
-/// Why something has no thread, and what helps.
+/// Returns a message that no thread could be started for something, with a remedy.
 pub fn no_thread(what: &str, error: &std::io::Error) -> String {
     format!(
         "the system gave no thread to {what}: {error}; raise the limit of processes (ulimit -u, or pids.max of the cgroup) or of memory"
     )
 }
 
-/// The phases of a group, with its arrivals.
+/// Returns the phases of a group, with its arrivals.
 fn phases(settings: &LoadSettings, seed: u64, start_ns: u64) -> Result<Phases, String> {
     let length = match settings.replay {
         Some(replay) => Length::Seconds(replay.lasts_s(settings.rate_per_s)),
@@ -228,7 +228,7 @@ fn phases(settings: &LoadSettings, seed: u64, start_ns: u64) -> Result<Phases, S
     })
 }
 
-/// The work of each of a group's threads.
+/// Returns the work of each of a group's threads.
 fn group_works<'a>(
     group: Group<'_>,
     seed: u64,
@@ -251,14 +251,14 @@ fn group_works<'a>(
     works(group.connections, clients, (settings, group.pins_loops), reconnect)
 }
 
-/// The times of a client that is a source.
+/// Returns the times of a client that is a source; `None` if clients are no sources.
 fn source_times(settings: &LoadSettings, number: u32, seed: u64) -> Option<SourceTimes> {
     let rate_per_s = settings.source_rate_per_s.filter(|_| settings.arrivals == Arrivals::Sources)?;
     let Length::Seconds(measure_s) = settings.length else { return None };
     Some(SourceTimes::new((number, settings.clients), rate_per_s, (settings.warmup_s, measure_s), seed))
 }
 
-/// The arrivals of an open loop; none for a closed one.
+/// Returns the arrivals of an open loop; `None` for a closed loop.
 fn schedule(settings: &LoadSettings, seed: u64, start_ns: u64, phases: &Phases) -> Result<Option<Schedule>, String> {
     let trace_ns = match (settings.arrivals, &settings.trace) {
         (Arrivals::Closed | Arrivals::Replay, _) => return Ok(None),
@@ -276,10 +276,10 @@ fn schedule(settings: &LoadSettings, seed: u64, start_ns: u64, phases: &Phases) 
     Ok(Some(schedule.ending_at(phases.end_ns)))
 }
 
-/// What one thread does, from its context to its result.
+/// The work of one thread: takes its context and returns its result.
 type Work<'a> = Box<dyn FnOnce(LoopContext<'_>) -> Result<LoopResult, String> + Send + 'a>;
 
-/// Divides the clients into the work of one thread each.
+/// Divides the clients into the work of single threads.
 fn works<'a>(
     connections: Connections,
     clients: Vec<Client>,
@@ -287,7 +287,7 @@ fn works<'a>(
     (reconnect, reconnect_session): (&'a Reconnect<'a>, &'a ReconnectSession<'a>),
 ) -> Vec<Work<'a>> {
     let connects_each_time = settings.connects_each_time;
-    // In an open loop a thread that gives way would be late, and so it would in a closed one behind a think time.
+    // In an open loop, or after a think time in a closed one, a thread that gives way would be late.
     let gives_way = settings.arrivals == Arrivals::Closed && settings.think_s == 0.0;
     match connections {
         Connections::Wires(wires) => {
@@ -297,7 +297,7 @@ fn works<'a>(
             let cpus = cpus.into_iter().map(Some).chain(std::iter::repeat(None));
             let works = parts.into_iter().zip(cpus).map(|(part, cpu)| -> Work<'a> {
                 Box::new(move |mut context| {
-                    // A loop whose CPU was taken away meanwhile runs wherever it may.
+                    // If the CPU was taken from this process in the meantime, the loop runs on any other one.
                     let _ = cpu.map(|cpu| pin_this_thread(&cpu));
                     context.gives_way = gives_way && give_way();
                     run_loop(part, context, reconnect)
@@ -333,7 +333,7 @@ fn run_loop(
     }
     let are_sockets = part.iter().all(|(_, wire)| is_socket(wire.fd()));
     if part.len() >= URING_CLIENTS_LEAST && are_sockets {
-        // Where the kernel has no io_uring, or forbids it, epoll does the same work.
+        // If the kernel has no io_uring, or forbids it, epoll does the same work.
         if let Ok(uring) = Uring::new(part.len()) {
             return run(uring, part, context, reconnect);
         }
@@ -351,7 +351,7 @@ fn is_socket(fd: std::os::fd::RawFd) -> bool {
     result == 0
 }
 
-/// Waits on the caller's thread while the loops work.
+/// Waits on the caller's thread while the loops work, and calls the observer.
 fn attend(groups: &[Phases], clock: Clock, loops: usize, ended: &mpsc::Receiver<()>, observer: &mut dyn Observer) {
     const PATIENCE: std::time::Duration = std::time::Duration::from_millis(50);
     let measure_ns = groups.iter().map(|phases| phases.measure_ns).min().unwrap_or(0);
@@ -380,7 +380,7 @@ fn attend(groups: &[Phases], clock: Clock, loops: usize, ended: &mpsc::Receiver<
     observer.drained();
 }
 
-/// Spreads connections evenly over loops.
+/// Distributes connections evenly over loops.
 fn in_parts<T>(connections: Vec<T>, settings: &LoadSettings) -> Vec<Vec<T>> {
     let most = connections.len().max(1);
     let asked = settings.loops.map(|loops| loops as usize);
@@ -392,7 +392,7 @@ fn in_parts<T>(connections: Vec<T>, settings: &LoadSettings) -> Vec<Vec<T>> {
     parts
 }
 
-/// What was seen of each group.
+/// Merges the results of the loops into the observations of each group.
 fn merge_groups(
     phases: &[Phases],
     results: Vec<(usize, LoopResult)>,
@@ -431,15 +431,15 @@ fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a message".to_owned())
 }
 
-/// What a loop needs and fills besides its clients.
+/// The parts that a loop uses and fills besides its clients.
 pub struct LoopContext<'a> {
     phases: &'a Phases,
     clock: Clock,
     tally: Tally,
     cpu: CpuSpan,
-    /// Whether the thread never interrupts another one.
+    /// Whether the thread never preempts another one.
     gives_way: bool,
-    /// What arrived in the measured phase, in parts as it was read.
+    /// Number of parts of answers that were read in the measured phase.
     answers: u64,
 }
 
@@ -476,14 +476,14 @@ impl<'a> LoopContext<'a> {
     }
 }
 
-/// The CPU that the calling thread is bound to, if to one.
+/// Returns the CPU that the calling thread is pinned to; `None` if it may use several.
 fn only_cpu() -> Option<u32> {
     let allowed = allowed_to_this_thread()?;
     let [cpu] = allowed.as_slice() else { return None };
     u32::try_from(*cpu).ok()
 }
 
-/// What a loop gives back.
+/// The result of a loop.
 #[derive(Debug)]
 pub struct LoopResult {
     tally: Tally,

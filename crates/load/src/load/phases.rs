@@ -1,4 +1,4 @@
-//! Phases of a trial: warm-up (discarded), measure, drain; and the claims that end the measured phase.
+//! Phases of a trial: warm-up (discarded), measured phase, drain; and the claims that end the measured phase.
 //!
 //! Invariant: an operation belongs to the measured phase if and only if its intended time does.
 
@@ -9,30 +9,30 @@ use super::arrivals::Schedule;
 use super::changing::Changing;
 use crate::trial::Length;
 
-/// When the phases of a trial begin and end; shared by all loops. Times are those of the engine's clock.
+/// The start and end times of a trial's phases; shared by all loops. Times are those of the engine's clock.
 #[derive(Debug)]
 pub struct Phases {
-    /// The measured phase begins.
+    /// Start of the measured phase.
     pub measure_ns: u64,
-    /// The measured phase ends at the latest; `u64::MAX` where only a count ends it. See [`Phases::ends_ns`].
+    /// Latest end of the measured phase; `u64::MAX` if only a count ends it. See [`Phases::ends_ns`].
     pub end_ns: u64,
-    /// Sources may send on for this long after the measured phase; what they send then is not counted.
+    /// Time after the measured phase for which sources may still send, in nanoseconds; operations sent in it are not counted.
     pub tail_ns: u64,
-    /// Longest wait for running operations after the measured phase, and for any answer at all within it.
+    /// Longest wait in nanoseconds for running operations after the measured phase, and for any answer at all within it.
     pub drain_ns: u64,
-    /// The arrivals of an open loop; none in a closed one.
+    /// The arrivals of an open loop; `None` in a closed loop.
     pub schedule: Option<Schedule>,
-    /// Operations of the measured phase that all clients together may still begin.
+    /// Number of operations of the measured phase that all clients together may still begin.
     remaining: Option<AtomicU64>,
-    /// Operations of the measured phase that each client may begin.
+    /// Number of operations of the measured phase that each client may begin.
     per_client: Option<u64>,
     /// Set to end the trial at once.
     stop: AtomicBool,
-    /// Says that the measured phase is over before its latest end, where it lasts as long as changes of the schema.
+    /// The schema changes whose end ends the measured phase early, if it lasts as long as these.
     changing: Option<Arc<Changing>>,
 }
 
-/// Whether a client may begin another operation.
+/// The answer to a client that asks to begin another operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
     /// It may, and the operation is discarded.
@@ -44,12 +44,12 @@ pub enum Claim {
 }
 
 impl Phases {
-    /// Phases that begin at `start_ns` with the warm-up.
+    /// Makes phases that begin at `start_ns` with the warm-up.
     pub fn new(start_ns: u64, warmup_s: f64, length: Length, drain_s: f64) -> Self {
         Self::bounded(start_ns, warmup_s, length, None, drain_s)
     }
 
-    /// The same with an end of a phase that a count may end before, in seconds.
+    /// Does the same as [`Phases::new`], with a latest end in seconds for a measured phase that a count may end earlier.
     pub fn bounded(start_ns: u64, warmup_s: f64, length: Length, at_most_s: Option<f64>, drain_s: f64) -> Self {
         let to_ns = |seconds: f64| (seconds * 1e9) as u64;
         let measure_ns = start_ns + to_ns(warmup_s);
@@ -64,33 +64,33 @@ impl Phases {
         Phases { measure_ns, end_ns, tail_ns, drain_ns, schedule, remaining, per_client, stop, changing }
     }
 
-    /// The same phases for an open loop.
+    /// Makes the phases those of an open loop with this schedule.
     pub fn with_schedule(self, schedule: Schedule) -> Self {
         Phases { schedule: Some(schedule), ..self }
     }
 
-    /// The same phases for sources, which end one after another for this long.
+    /// Adds a tail for sources, which end one after another over this time, in seconds.
     pub fn with_tail(self, tail_s: f64) -> Self {
         Phases { tail_ns: (tail_s * 1e9) as u64, ..self }
     }
 
-    /// The same phases beside changes of the schema, which may end the measured phase before its latest end.
+    /// Adds schema changes, which may end the measured phase before its latest end.
     pub fn beside(self, changing: Option<Arc<Changing>>) -> Self {
         Phases { changing, ..self }
     }
 
-    /// When the measured phase ends, as far as that is known by now: it can still become earlier, but never than now.
+    /// Returns when the measured phase ends, as far as is known now: the end can still become earlier, but not earlier than now.
     #[inline]
     pub fn ends_ns(&self) -> u64 {
         self.changing.as_ref().map_or(self.end_ns, |changing| self.end_ns.min(changing.over_ns()))
     }
 
-    /// From here on nothing is begun any more.
+    /// Returns the time from which on no operation is begun any more.
     pub fn last_ns(&self) -> u64 {
         self.ends_ns().saturating_add(self.tail_ns)
     }
 
-    /// Asks for one more operation with this intended time, for a client that has begun `begun` of those that count.
+    /// Asks for one more operation with this intended time, for a client that has begun `begun` operations that count.
     #[inline]
     pub fn claim(&self, intended_ns: u64, begun: u64) -> Claim {
         if self.stop.load(Ordering::Relaxed) || intended_ns >= self.ends_ns() {
@@ -111,12 +111,12 @@ impl Phases {
         }
     }
 
-    /// The length of the measured phase: the time set, or up to the last answer where a count ended it.
+    /// Returns the length of the measured phase in seconds: the time set, or up to the last answer if a count ended it.
     pub fn measured_s(&self, last_done_ns: u64) -> f64 {
         let is_counted = self.remaining.is_some() || self.per_client.is_some();
         let end_ns = match self.ends_ns() {
             _ if self.is_stopped() => last_done_ns,
-            // The last operation of a count may be answered after the end: it belongs to the phase all the same.
+            // The last operation of a count may be answered after the end: it still belongs to the phase.
             end_ns if is_counted => end_ns.min(last_done_ns),
             end_ns => end_ns,
         };
@@ -128,7 +128,7 @@ impl Phases {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the trial was ended early.
+    /// Returns whether the trial was ended early.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }

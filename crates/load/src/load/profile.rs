@@ -2,15 +2,15 @@
 //!
 //! Main type: [`Profile`], pure. Invariant: over the measured phase the mean rate is the one that was asked for, whatever the shape.
 
-/// A rate over time: straight from point to point.
+/// A rate over time: linear between points.
 ///
-/// Arrivals of a Poisson process whose rate is λ(t) come when Λ(t), the integral of λ, passes the times of a process of rate 1 (Çinlar, "Introduction to
-/// Stochastic Processes", 1975, chapter 4: the inverse of the expectation function).
+/// Arrivals of a Poisson process whose rate is λ(t) come when Λ(t), the integral of λ, passes the times of a process of
+/// rate 1 (Çinlar, "Introduction to Stochastic Processes", 1975, chapter 4: the inverse of the expectation function).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// Where each stretch begins in nanoseconds, and the rates at its ends, in arrivals per nanosecond; the last begins where the profile ends.
+    /// Each stretch with its start in nanoseconds, and the rates at its ends in arrivals per nanosecond; the last one begins where the profile ends.
     stretches: Vec<Stretch>,
-    /// Where the next arrival is looked for.
+    /// Time from which on the next arrival is searched for.
     at_ns: f64,
     stretch: usize,
 }
@@ -24,7 +24,8 @@ struct Stretch {
 }
 
 impl Profile {
-    /// The shape of these points, times and weights, stretched over the measured phase, with this mean rate in it; before that, as at its first point.
+    /// Makes a profile with the shape of these points (times and weights), stretched over the measured phase, and with
+    /// this mean rate in it; before the phase, the rate is that of the first point.
     pub fn new(points: &[[f64; 2]], rate_per_s: f64, (start_ns, measure_ns, end_ns): (u64, u64, u64)) -> Self {
         let (start_ns, measure_ns, end_ns) = (start_ns as f64, measure_ns as f64, end_ns as f64);
         let (first, last) = (points.first().map_or(0.0, |point| point[0]), points.last().map_or(1.0, |point| point[0]));
@@ -43,7 +44,7 @@ impl Profile {
         Profile { stretches, at_ns: start_ns, stretch: 0 }
     }
 
-    /// The time at which so many more arrivals are expected since the last one that was asked for; infinite where there are no more.
+    /// Returns the time by which `arrivals` more arrivals are expected after the previous time returned; infinite if no more come.
     pub fn after(&mut self, mut arrivals: f64) -> f64 {
         while let Some(stretch) = self.stretches.get(self.stretch) {
             let at_ns = self.at_ns.max(stretch.begin_ns);
@@ -51,7 +52,7 @@ impl Profile {
             let rate = stretch.from + slope * (at_ns - stretch.begin_ns);
             let left = (rate + stretch.to) / 2.0 * (stretch.end_ns - at_ns);
             if arrivals < left {
-                // The root of rate · x + slope · x² / 2 = arrivals that does not cancel where the slope is small.
+                // This form of the root of rate · x + slope · x² / 2 = arrivals does not cancel where the slope is small.
                 let root = (rate * rate + 2.0 * slope * arrivals).max(0.0).sqrt();
                 self.at_ns = (at_ns + 2.0 * arrivals / (rate + root)).min(stretch.end_ns);
                 return self.at_ns;
@@ -64,7 +65,7 @@ impl Profile {
     }
 }
 
-/// The mean weight over the time of a profile.
+/// Returns the mean weight over the time of a profile.
 fn mean(points: &[[f64; 2]]) -> f64 {
     let span = points.last().zip(points.first()).map_or(0.0, |(last, first)| last[0] - first[0]);
     let area: f64 = points.windows(2).map(|pair| (pair[1][0] - pair[0][0]) * (pair[0][1] + pair[1][1]) / 2.0).sum();
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn arrivals_at_equal_distances_stand_where_the_integral_says() {
-        // From 0 to twice the mean: so many arrivals come until the square root of their share of the time.
+        // From 0 to twice the mean: the share of arrivals up to a time is the square of that time's share.
         let mut ramp = Profile::new(&[[0.0, 0.0], [1.0, 1.0]], 100.0, (0, 0, 10 * SECOND));
         let times = times(&mut ramp, || 1.0);
         assert!((998..=1000).contains(&times.len()), "{}", times.len());
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn each_part_has_its_share_and_the_mean_is_kept() {
-        // A day in ten seconds: a step, a peak of four times as much, nothing, and the rest of it.
+        // A day in ten seconds: a step, a peak four times as high, nothing, and the rest of the day.
         let points = [
             [0.0, 1.0],
             [6.0, 1.0],

@@ -1,8 +1,8 @@
 //! Recording: the raw times of every operation go from the load threads to a file while the trial runs.
 //!
-//! Main types: [`Recording`] (one per trial, with the thread that writes) and [`Recorder`] (one per load thread). Invariants:
-//! nothing is dropped while the file can be written; memory is bounded, because blocks come from a pool. When the disk does not
-//! keep up the pool is empty, a load thread waits for a block, and how long is told.
+//! Main types: [`Recording`] (one per trial, with the thread that writes) and [`Recorder`] (one per load thread).
+//! Invariants: nothing is dropped while the file can be written; memory is bounded, because blocks come from a pool. If
+//! the disk does not keep up, the pool is empty and a load thread waits for a block; the time waited is reported.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,9 +13,9 @@ use super::ending::{Ending, Times};
 use crate::operation::{KindNames, OperationKind};
 use crate::store::{Sample, SampleBlock, SampleOutcome, SampleWriter, StoreError};
 
-/// Samples that a load thread collects before it hands them over: 64 KiB.
+/// Number of samples that a load thread collects before it passes them on: 64 KiB.
 const BLOCK_SAMPLES: usize = 2_048;
-/// Blocks besides one for each load thread: what may be on its way to the disk, 4 MiB.
+/// Number of blocks in addition to one for each load thread: those that may be on their way to the disk, 4 MiB.
 const BLOCKS_UNDER_WAY: usize = 64;
 
 /// The recording of a trial.
@@ -27,22 +27,22 @@ pub struct Recording {
     names: Arc<KindNames>,
 }
 
-/// What a recording came to.
+/// The result of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Written {
-    /// Operations in the file.
+    /// Number of operations in the file.
     pub samples: u64,
-    /// Length of the file.
+    /// Length of the file, in bytes.
     pub bytes: u64,
-    /// How long load threads waited for the disk, all together, in seconds.
+    /// Time for which load threads waited for the disk, all together, in seconds.
     pub waited_s: f64,
 }
 
 impl Recording {
-    /// Starts the thread that writes to a file, which has its header.
+    /// Starts the thread that writes to a file, whose header is written already.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// When the system cannot start another thread.
     pub fn start(mut file: SampleWriter, names: KindNames) -> std::io::Result<Self> {
         let pool = Arc::new(Pool::default());
         let (full, blocks) = channel();
@@ -52,7 +52,7 @@ impl Recording {
         Ok(Recording { pool, full, writer, names: Arc::new(names) })
     }
 
-    /// A recorder for one load thread, whose trial begins at `start_ns` by the engine's clock.
+    /// Makes a recorder for one load thread, whose trial begins at `start_ns` by the engine's clock.
     pub fn recorder(&self, start_ns: u64) -> Recorder {
         self.pool.state().most += 1;
         Recorder {
@@ -65,10 +65,10 @@ impl Recording {
         }
     }
 
-    /// Waits until all is on disk; every recorder must be gone.
+    /// Waits until everything is on disk; every recorder must have been dropped.
     ///
     /// # Errors
-    /// When something could not be written. The file then ends before it.
+    /// When a block could not be written. The file then ends before it.
     pub fn finish(self) -> Result<Written, StoreError> {
         drop(self.full);
         let written = match self.writer.join() {
@@ -79,7 +79,7 @@ impl Recording {
     }
 }
 
-/// Writes blocks until all recorders are gone. After an error the rest is taken and not written, so that nobody waits.
+/// Writes blocks until all recorders are dropped. After an error, further blocks are received and not written, so that nobody waits.
 fn write_all(file: &mut SampleWriter, blocks: &Receiver<SampleBlock>, pool: &Pool) -> Result<Written, StoreError> {
     let _open = Open(pool);
     let mut outcome = Ok(());
@@ -93,7 +93,7 @@ fn write_all(file: &mut SampleWriter, blocks: &Receiver<SampleBlock>, pool: &Poo
     Ok(Written { samples: file.samples, bytes: file.bytes, waited_s: 0.0 })
 }
 
-/// While this is there blocks come back; afterwards nobody waits for one.
+/// Keeps the pool open: while this value exists, blocks come back; afterwards nobody waits for one.
 struct Open<'a>(&'a Pool);
 
 impl Drop for Open<'_> {
@@ -103,7 +103,7 @@ impl Drop for Open<'_> {
     }
 }
 
-/// Blocks that are free to be filled.
+/// Free blocks, to be filled.
 #[derive(Debug)]
 struct Pool {
     state: Mutex<PoolState>,
@@ -113,10 +113,10 @@ struct Pool {
 #[derive(Debug)]
 struct PoolState {
     free: Vec<SampleBlock>,
-    /// Blocks that there are, and may be.
+    /// Number of blocks that exist, and that may exist.
     made: usize,
     most: usize,
-    /// How long takers waited.
+    /// Total time for which threads waited for a block.
     waited: Duration,
 }
 
@@ -133,7 +133,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An empty block; waits for one when all are in use.
+    /// Returns an empty block; waits for one if all are in use.
     fn take(&self) -> SampleBlock {
         let mut state = self.state();
         loop {
@@ -158,7 +158,7 @@ impl Pool {
     }
 }
 
-/// Collects the samples of one load thread; hands over what is left when it is dropped.
+/// Collects the samples of one load thread; passes on the remaining ones when it is dropped.
 #[derive(Debug)]
 pub struct Recorder {
     pool: Arc<Pool>,
@@ -170,7 +170,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Keeps an operation that ended, or was given up.
+    /// Records an operation that ended, or was given up.
     #[inline]
     pub fn record(
         &mut self,
@@ -198,7 +198,7 @@ impl Recorder {
         });
     }
 
-    /// Hands the block over, and takes an empty one.
+    /// Passes the block on, and takes an empty one.
     fn turn(&mut self) {
         self.hand_over();
         self.block = self.pool.take();
@@ -208,7 +208,7 @@ impl Recorder {
         let mut block = std::mem::take(&mut self.block);
         if !block.samples.is_empty() {
             block.kinds.extend(self.kinds.iter().map(|kind| self.names.name(*kind)));
-            // The receiver is gone only after a panic, which the end of the recording tells.
+            // The receiver is gone only after a panic, which the end of the recording reports.
             let _ = self.full.send(block);
         }
     }

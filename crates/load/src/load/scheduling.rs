@@ -1,75 +1,76 @@
-//! How load threads share the machine's CPUs: how many of them there are, where each runs, and what the scheduler gave it.
+//! How load threads share the machine's CPUs: how many there are, where each runs, and the CPU time that the scheduler gives it.
 //!
-//! Main functions: [`loop_count`], [`give_way`], [`turns`]; [`CpuSpan`] is what a thread used in the measured phase. Invariant: nothing here changes any thread but the calling one.
+//! Main functions: [`loop_count`], [`give_way`], [`turns`]; [`CpuSpan`] measures what a thread used in the measured
+//! phase. Invariant: nothing here changes any thread except the calling one.
 
 use super::clock::thread_cpu_s;
 use crate::server::{CpuList, allowed_to_this_thread};
 
-/// Connections that one event loop carries at most where there are CPUs for more loops, unless the study says otherwise: reading
-/// more answers in one pass would inflate the times of the last ones.
+/// Maximum number of connections of one event loop if there are CPUs for more loops, unless the study says otherwise:
+/// reading more answers in one pass would inflate the times of the last ones.
 pub const CLIENTS_PER_LOOP: u32 = 64;
 
-/// Connections from which on a second loop pays where CPUs are plenty.
+/// Number of connections from which on a second loop pays if there are plenty of CPUs.
 const CLIENTS_PER_SPARE_LOOP: usize = 16;
 
-/// Of this many CPUs one is for load threads before each of them is full: the others are the server's.
+/// One in this many CPUs is for load threads as long as no loop is full: the others are the server's.
 const CPUS_PER_SPARE_LOOP: usize = 4;
 
-/// How many loops carry these connections on these CPUs where the study does not say: one for each 64, more where
-/// CPUs are plenty, and never more than there are CPUs, because loops that take turns only delay each other.
+/// Returns how many loops carry these connections on these CPUs if the study does not say: one per 64 connections, more if there are plenty of CPUs,
+/// and never more than there are CPUs, because loops that take turns only delay each other.
 pub fn loop_count(connections: usize, cpus: usize) -> usize {
     let needed = connections.div_ceil(CLIENTS_PER_LOOP as usize);
     let spare = (connections / CLIENTS_PER_SPARE_LOOP).min(cpus / CPUS_PER_SPARE_LOOP);
     needed.max(spare).clamp(1, cpus.max(1))
 }
 
-/// Connections from which on a loop in a closed loop is kept on one CPU; with fewer it makes no difference that can be measured.
+/// Number of connections from which on a loop of a closed loop is pinned to one CPU; with fewer, pinning makes no measurable difference.
 pub const BUSY_LOOP_CLIENTS: usize = 32;
 
-/// A CPU for each of several busy loops, from the last one that the calling thread may use downwards: loops that move keep waking the
-/// server on each other's. None where there are fewer CPUs than loops, or where a loop has few connections.
+/// Returns a CPU for each of several busy loops, from the last one that the calling thread may use downwards: loops that move keep waking the server
+/// on each other's CPUs. Empty if there are fewer CPUs than loops, or if a loop has few connections.
 pub fn cpus_of_loops(loops: usize, least_connections: usize) -> Vec<CpuList> {
     let allowed = allowed_to_this_thread().filter(|_| loops > 1 && least_connections >= BUSY_LOOP_CLIENTS);
     let cpus = allowed.map_or(Vec::new(), |allowed| allowed.each_alone());
     if cpus.len() < loops { Vec::new() } else { cpus.into_iter().rev().take(loops).collect() }
 }
 
-/// CPUs that the calling thread may use; 1 where the kernel does not tell.
+/// Returns the number of CPUs that the calling thread may use; 1 if the kernel does not say.
 pub fn cpu_count() -> usize {
     allowed_to_this_thread().map_or(1, |cpus| cpus.as_slice().len())
 }
 
-/// From now on the calling thread does not interrupt a thread that runs, when an answer wakes it: it waits for a CPU that is free, or for
-/// its turn. Then more answers have arrived, and one pass takes them all. Whether the kernel agreed.
+/// Makes the calling thread wait for a free CPU or for its turn when an answer wakes it, instead of preempting a
+/// running thread. More answers have then arrived, and one pass reads them all. Returns whether the kernel agreed.
 pub fn give_way() -> bool {
     let none = libc::sched_param { sched_priority: 0 };
     // SAFETY: 0 names the calling thread, and the pointer is to a value of ours that outlives the call.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &none) == 0 }
 }
 
-/// What the scheduler gave a thread.
+/// The scheduler's account of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Turns {
-    /// Time in which it was ready to run and had no CPU, in seconds.
+    /// Time in which the thread was ready to run and had no CPU, in seconds.
     pub delayed_s: f64,
-    /// How often it got a CPU.
+    /// Number of times that the thread got a CPU.
     pub count: u64,
 }
 
 impl Turns {
-    /// What was added since an earlier look.
+    /// Returns the difference to an earlier reading.
     pub fn since(self, earlier: Turns) -> Turns {
         let count = self.count.saturating_sub(earlier.count);
         Turns { delayed_s: (self.delayed_s - earlier.delayed_s).max(0.0), count }
     }
 }
 
-/// What the scheduler gave the calling thread so far; none where the kernel does not keep it.
+/// Returns the scheduler's account of the calling thread so far; `None` if the kernel does not keep one.
 pub fn turns() -> Option<Turns> {
     parse_turns(&std::fs::read_to_string("/proc/thread-self/schedstat").ok()?)
 }
 
-/// Nanoseconds on a CPU, nanoseconds ready without one, and turns. A kernel that keeps nothing writes zeros.
+/// Parses nanoseconds on a CPU, nanoseconds ready without one, and the number of turns. A kernel that keeps no account writes zeros.
 fn parse_turns(text: &str) -> Option<Turns> {
     let mut fields = text.split_ascii_whitespace().map(str::parse::<u64>);
     let mut next = || fields.next()?.ok();
@@ -77,7 +78,7 @@ fn parse_turns(text: &str) -> Option<Turns> {
     (count > 0).then_some(Turns { delayed_s: delayed_ns as f64 / 1e9, count })
 }
 
-/// What a loop's thread used from the start of the measured phase on.
+/// Measures the resources that a loop's thread used since the start of the measured phase.
 pub struct CpuSpan {
     measure_ns: u64,
     begun: Option<Looked>,
@@ -91,13 +92,13 @@ struct Looked {
     turns: Option<Turns>,
 }
 
-/// What a thread used between two looks; without the scheduler's part where the kernel does not keep it.
+/// The resources that a thread used between two readings.
 pub struct Used {
     /// CPU time, in seconds.
     pub cpu_s: f64,
-    /// Time that passed, in seconds.
+    /// Elapsed time, in seconds.
     pub wall_s: f64,
-    /// What the scheduler gave it.
+    /// The scheduler's account; `None` if the kernel does not keep one.
     pub turns: Option<Turns>,
 }
 
@@ -108,12 +109,12 @@ impl Looked {
 }
 
 impl CpuSpan {
-    /// A span that begins with the measured phase.
+    /// Makes a span that begins with the measured phase.
     pub fn new(measure_ns: u64) -> Self {
         CpuSpan { measure_ns, begun: None }
     }
 
-    /// To be called often by the loop's thread; notes the first time within the measured phase.
+    /// Notes the first time within the measured phase; called often by the loop's thread.
     #[inline]
     pub fn observe(&mut self, now_ns: u64) {
         if self.begun.is_none() && now_ns >= self.measure_ns {
@@ -121,7 +122,7 @@ impl CpuSpan {
         }
     }
 
-    /// What was used since then.
+    /// Returns the resources used since that time.
     pub fn finish(&self, now_ns: u64) -> Used {
         let end = Looked::at(now_ns);
         let begun = self.begun.unwrap_or(end);

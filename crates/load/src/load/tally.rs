@@ -1,5 +1,5 @@
-//! Tallies: what one loop saw of the measured phase. Recording an operation costs a few nanoseconds and no allocation;
-//! tallies of all loops are merged when the trial ends.
+//! Tallies: the observations of one loop in the measured phase. Recording an operation costs a few nanoseconds and no
+//! allocation; the tallies of all loops are merged when the trial ends.
 //!
 //! Invariant: memory does not grow with the number of operations or with time.
 
@@ -17,39 +17,39 @@ use crate::store::SampleOutcome;
 
 use super::recording::Recorder;
 
-/// Different messages of failed operations that are kept; further ones are counted together.
+/// Number of different messages of failed operations that are kept; further ones are counted together.
 const MESSAGES_MAX: usize = 20;
-/// Intervals of the series; when a trial outgrows them, pairs of intervals are joined.
+/// Number of intervals of the series; when a trial outgrows them, pairs of intervals are joined.
 const INTERVALS_MAX: usize = 512;
-/// Length of an interval at first.
+/// Initial length of an interval, in nanoseconds.
 const INTERVAL_NS: u64 = 100_000_000;
 
-/// Counts, times and messages.
+/// Counts, times and messages of the operations of one loop.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Where the raw times of every operation go.
+    /// Records the raw times of every operation; `None` if they are not recorded.
     pub recorder: Option<Recorder>,
     kinds: Vec<(OperationKind, OperationMeasurement)>,
-    /// Operations that were parts of others, which are counted as a whole beside them.
+    /// Operations that were parts of others; the whole is counted in addition.
     parts: Vec<(OperationKind, OperationMeasurement)>,
-    /// How long a free client took from the intended time to sending.
+    /// Time that a free client took from the intended time to sending.
     pub generator_late: Histogram,
-    /// How long the loop took for one pass over the answers that had arrived.
+    /// Time that the loop took for one pass over the answers that had arrived.
     pub passes: Histogram,
-    /// Messages and how often they occurred.
+    /// Messages of failed operations, with the number of occurrences.
     pub errors: BTreeMap<String, u64>,
     /// Whether an operation failed because its connection was lost.
     pub has_lost: bool,
     series: Series,
     /// Operations during schema changes and outside of them.
     pub asides: Asides,
-    /// Records of all completed inserts, those of the warm-up included: what the database must hold.
+    /// Records of all completed inserts, those of the warm-up included: the database must hold these.
     pub acknowledged_records: u64,
-    /// Operations that were completed within the measured phase, whenever they were intended: what an overloaded database
-    /// carries, whose backlog reaches over both ends of the phase.
+    /// Operations completed within the measured phase, whenever they were intended: the load that an overloaded
+    /// database carries, whose backlog extends over both ends of the phase.
     pub carried: u64,
-    /// The same with each completed operation counted by the share of its time, from sending to its answer, that lies within the measured
-    /// phase. Where operations take long, as uploads over a slow link do, whole ones are too coarse a measure of what was carried.
+    /// The same count, with each completed operation weighted by the share of its time, from sending to answer, within the measured phase. If
+    /// operations take long, such as uploads over a slow link, counting whole ones is too coarse.
     pub carried_in_shares: f64,
     window_ns: std::ops::Range<u64>,
     /// End of the last operation that counts.
@@ -57,23 +57,23 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// A tally of a measured phase from `measure_ns` to `end_ns`, which is `u64::MAX` where a count ends it.
+    /// Makes a tally of a measured phase from `measure_ns` to `end_ns`, which is `u64::MAX` if a count ends it.
     pub fn new(measure_ns: u64, end_ns: u64) -> Self {
         let series = Series { start_ns: measure_ns, ..Series::default() };
         Tally { series, window_ns: measure_ns..end_ns, ..Tally::default() }
     }
 
-    /// The same, which counts apart what met a change of the schema.
+    /// Makes the tally count operations during a schema change separately.
     pub fn with_asides(self, changing: Option<Arc<Changing>>) -> Self {
         Tally { asides: Asides::new(changing), ..self }
     }
 
-    /// The same tally, which gives the raw times of every operation to a recorder.
+    /// Makes the tally pass the raw times of every operation to a recorder.
     pub fn recorded_by(self, recorder: Option<Recorder>) -> Self {
         Tally { recorder, ..self }
     }
 
-    /// Notes that any operation, of the warm-up too, was completed.
+    /// Notes that an operation was completed, also in the warm-up.
     #[inline]
     pub fn completed(&mut self, kind: OperationKind, records: u64, (sent_ns, done_ns): (u64, u64)) {
         self.carried += u64::from(self.window_ns.contains(&done_ns) && !self.asides.is_over(done_ns));
@@ -89,14 +89,14 @@ impl Tally {
         add(&mut self.parts[place].1, records, times, ending);
     }
 
-    /// Counts the rows that a query of the measured phase gave.
+    /// Counts the rows that a query of the measured phase returned.
     #[inline]
     pub fn count_rows(&mut self, kind: OperationKind, rows: u64) {
         let place = place_of(&mut self.kinds, kind);
         *self.kinds[place].1.rows.get_or_insert(0) += rows;
     }
 
-    /// Keeps the raw times of any operation, of the warm-up too, where the study asks for them.
+    /// Records the raw times of an operation, also in the warm-up, if the study asks for them.
     #[inline]
     pub fn sample(&mut self, client: u32, kind: OperationKind, times: Times, is_measured: bool, ending: &Ending<'_>) {
         if let Some(recorder) = &mut self.recorder {
@@ -104,7 +104,7 @@ impl Tally {
         }
     }
 
-    /// Counts one operation of the measured phase. `free_ns` is since when its client was free to send it.
+    /// Counts one operation of the measured phase. Its client was free to send it since `free_ns`.
     pub fn count(&mut self, kind: OperationKind, records: u64, times: Times, free_ns: u64, ending: Ending<'_>) {
         let place = place_of(&mut self.kinds, kind);
         add(&mut self.kinds[place].1, records, times, ending);
@@ -141,12 +141,12 @@ impl Tally {
         self.series.schedule(intended_ns);
     }
 
-    /// The kind of operation that was scheduled most; none before the first.
+    /// Returns the kind of operation that was scheduled most; `None` before the first operation.
     pub fn commonest_kind(&self) -> Option<OperationKind> {
         self.kinds.iter().max_by_key(|(_, operation)| operation.scheduled).map(|(kind, _)| *kind)
     }
 
-    /// Adds what another loop saw.
+    /// Adds the observations of another loop.
     pub fn merge(&mut self, other: &Tally) {
         for (mine, others) in [(&mut self.kinds, &other.kinds), (&mut self.parts, &other.parts)] {
             for (kind, operation) in others {
@@ -168,17 +168,17 @@ impl Tally {
         self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
     }
 
-    /// Per kind of operation, by name.
+    /// Returns the measurement of each kind of operation, by name.
     pub fn operations(&self, names: &KindNames) -> BTreeMap<String, Box<OperationMeasurement>> {
         self.kinds.iter().map(|(kind, operation)| (names.name(*kind), Box::new(operation.clone()))).collect()
     }
 
-    /// The same for those that were parts of others.
+    /// Returns the measurement of each kind of operation that was part of another, by name.
     pub fn parts(&self, names: &KindNames) -> BTreeMap<String, Box<OperationMeasurement>> {
         self.parts.iter().map(|(kind, operation)| (names.name(*kind), Box::new(operation.clone()))).collect()
     }
 
-    /// The series of the measured phase up to its end.
+    /// Returns the series of the measured phase up to its end.
     pub fn series(&self, measured_s: f64) -> Vec<IntervalMeasurement> {
         self.series.finish(measured_s)
     }
@@ -189,7 +189,7 @@ impl Tally {
     }
 }
 
-/// The share of the time from `sent_ns` to `done_ns` that lies in the window.
+/// Returns the share of the time from `sent_ns` to `done_ns` that lies in the window.
 #[inline]
 fn share_within(window_ns: &std::ops::Range<u64>, sent_ns: u64, done_ns: u64) -> f64 {
     if window_ns.contains(&sent_ns) && done_ns < window_ns.end {
@@ -199,7 +199,7 @@ fn share_within(window_ns: &std::ops::Range<u64>, sent_ns: u64, done_ns: u64) ->
     within_ns as f64 / done_ns.saturating_sub(sent_ns).max(1) as f64
 }
 
-/// The place of a kind, which is added where it is new.
+/// Returns the place of a kind; adds the kind if it is new.
 fn place_of(kinds: &mut Vec<(OperationKind, OperationMeasurement)>, kind: OperationKind) -> usize {
     if let Some(place) = kinds.iter().position(|(known, _)| *known == kind) {
         return place;
@@ -228,7 +228,7 @@ fn add(operation: &mut OperationMeasurement, records: u64, times: Times, ending:
     }
 }
 
-/// Counts per interval; the interval doubles when there would be too many.
+/// Counts per interval; the interval's length doubles when there would be too many.
 #[derive(Debug, Clone)]
 struct Series {
     start_ns: u64,
@@ -243,7 +243,7 @@ struct Interval {
     failed: u64,
     response_sum_ns: u64,
     response_max_ns: u64,
-    /// All response times, from the first one on.
+    /// All response times; `None` before the first one.
     times: Option<CompactHistogram>,
 }
 
@@ -271,7 +271,7 @@ impl Series {
         }
     }
 
-    /// The interval that a time is in.
+    /// Returns the interval that contains a time.
     fn at(&mut self, time_ns: u64) -> &mut Interval {
         let mut place = (time_ns.saturating_sub(self.start_ns) / self.interval_ns) as usize;
         while place >= INTERVALS_MAX {
@@ -304,8 +304,8 @@ impl Series {
         }
     }
 
-    /// The intervals that begin within the measured phase; the last one ends with it. Answers of the drain phase are in no
-    /// interval.
+    /// Returns the intervals that begin within the measured phase; the last one ends with it. Answers of the drain
+    /// phase are in no interval.
     fn finish(&self, measured_s: f64) -> Vec<IntervalMeasurement> {
         let interval_s = self.interval_ns as f64 / 1e9;
         let count = (measured_s / interval_s - 1e-9).ceil().max(0.0) as usize;

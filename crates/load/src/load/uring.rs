@@ -12,11 +12,11 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 
 use super::event_loop::{Arrival, Chunk, Transport};
 
-/// Bytes of one receive buffer; longer answers arrive in several.
+/// Bytes of one receive buffer; longer answers arrive in several buffers.
 const BUFFER_BYTES: usize = 16 * 1024;
 const BUFFER_GROUP: u16 = 0;
 const PAGE_BYTES: usize = 4096;
-/// Longest wait for the kernel to give its requests back when the transport is dropped.
+/// Longest wait in seconds for the kernel to return its requests when the transport is dropped.
 const CANCEL_S: u64 = 1;
 
 /// Connections driven through one ring, which belongs to the thread that made it.
@@ -32,7 +32,7 @@ pub struct Uring {
 #[derive(Default)]
 struct Connection {
     fd: Option<RawFd>,
-    /// Tells completions of an earlier connection in the same place apart.
+    /// Distinguishes completions of an earlier connection in the same place.
     generation: u8,
     /// Bytes that the kernel is sending; not to be touched while `is_sending`.
     sending: Vec<u8>,
@@ -47,10 +47,10 @@ enum Kind {
 }
 
 impl Uring {
-    /// A ring for this many connections, to be used by the calling thread only.
+    /// Makes a ring for this many connections, to be used by the calling thread only.
     ///
     /// # Errors
-    /// When the kernel does not have io_uring, or forbids it, or lacks what is used here.
+    /// When the kernel does not have io_uring, or forbids it, or lacks a feature that is used here.
     pub fn new(connections: usize) -> std::io::Result<Self> {
         let entries = (connections * 2).next_power_of_two().max(32) as u32;
         let ring =
@@ -86,7 +86,7 @@ impl Uring {
         self.push(entry.user_data(self.tag(place, Kind::Receive)))
     }
 
-    /// Hands `sending` from a byte on to the kernel.
+    /// Passes `sending` to the kernel, starting at a byte.
     fn send_from(&mut self, place: usize, from: usize) -> std::io::Result<()> {
         let connection = &mut self.connections[place];
         connection.sending.drain(..from);
@@ -174,7 +174,7 @@ impl Transport for Uring {
         if std::mem::take(&mut connection.is_sending) {
             self.given_up.push(sending);
         }
-        // The place is taken out of the ring's files so that the socket can close; a failure keeps it open until the end.
+        // The place is removed from the ring's files so that the socket can close; a failure keeps it open until the end.
         let _ = self.ring.submitter().register_files_update(place as u32, &[-1]);
     }
 
@@ -190,7 +190,7 @@ impl Transport for Uring {
 
     fn wait(&mut self, wait_ns: u64) {
         let time = Timespec::new().sec(wait_ns / 1_000_000_000).nsec((wait_ns % 1_000_000_000) as u32);
-        // A wait that ends by time or by a signal is an error to the kernel and none here.
+        // A wait that ends by time or by a signal is an error to the kernel, but not here.
         let _ = self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time));
     }
 
@@ -214,12 +214,12 @@ impl Transport for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // Without this the kernel could still write into buffers while they are freed. That there is nothing to cancel is an error too.
+        // Without this, the kernel could still write into buffers while they are freed. If there is nothing to cancel, that is an error too.
         let limit = Some(Timespec::new().sec(CANCEL_S));
         let cancelled = self.ring.submitter().register_sync_cancel(limit, CancelBuilder::any());
         let is_quiet = cancelled.map_or_else(|error| error.raw_os_error() == Some(libc::ENOENT), |()| true);
         if !is_quiet {
-            // What could not be cancelled in time may still be written to: its memory stays until the process ends.
+            // Buffers of requests that could not be cancelled in time may still be written to: their memory stays until the process ends.
             self.buffers.leave();
             self.given_up.drain(..).for_each(std::mem::forget);
             self.connections.drain(..).for_each(std::mem::forget);
@@ -227,7 +227,7 @@ impl Drop for Uring {
     }
 }
 
-/// The ring of receive buffers that user and kernel share.
+/// The ring of receive buffers that this process and the kernel share.
 struct BufferRing {
     entries: *mut BufRingEntry,
     memory: *mut u8,
@@ -242,7 +242,7 @@ impl BufferRing {
         self.is_left = true;
     }
 
-    /// A ring of `count` buffers, a power of two. None is given to the kernel yet.
+    /// Makes a ring of `count` buffers, a power of two. None is passed to the kernel yet.
     fn new(count: u16) -> Self {
         let (entries, memory) = (Self::entries_layout(count), Self::memory_layout(count));
         // SAFETY: both layouts have a size above zero.
@@ -263,7 +263,7 @@ impl BufferRing {
         Layout::from_size_align(size, PAGE_BYTES).expect("a page is a power of two and the size is small")
     }
 
-    /// Gives a buffer to the kernel.
+    /// Passes a buffer to the kernel.
     fn give(&mut self, buffer: u16) {
         debug_assert!(buffer < self.count);
         // SAFETY: place and buffer are below `count`, so both pointers are inside their allocations. The kernel reads the

@@ -1,4 +1,4 @@
-//! Validity: the rules by which a trial's figures are not to be trusted. Pure.
+//! Validity: the rules by which the figures of a trial are rejected. Pure.
 
 use crate::histogram::Histogram;
 use crate::measurement::{EvolutionMeasurement, GroupMeasurement, Measurement, OperationMeasurement};
@@ -7,25 +7,25 @@ use crate::reason::{EmptyReads, Failed, Little, Reason};
 use crate::statement::shortened;
 use crate::trial::Arrivals;
 
-/// Share of a CPU from which on a loop is taken to be saturated.
+/// Share of a CPU from which on a loop counts as saturated.
 const SATURATED_SHARE: f64 = 0.95;
 /// Tolerated distance of the number of arrivals from its expectation, in standard deviations of a Poisson count.
 const ARRIVALS_SIGMA: f64 = 5.0;
-/// Share of the time that clients must have been busy for unanswered operations to be the database's fault.
+/// Share of the time for which clients must have been busy for unanswered operations to be the database's fault.
 const SATURATED_CLIENTS: f64 = 0.8;
 /// The generator is late when its mean lateness is above this share of the mean response time, and above this time.
 pub const LATE_SHARE: f64 = 0.1;
 const LATE_NS: f64 = 50_000.0;
-/// Errors named in a reason.
+/// Maximum number of errors named in a reason.
 const ERRORS_NAMED: usize = 3;
-/// Characters of a statement in a reason.
+/// Maximum number of characters of a statement in a reason.
 const STATEMENT_MOST: usize = 80;
-/// Relative tolerance of Little's law against the number of clients, of which the length of the phase is known less well.
+/// Relative tolerance of Little's law against the number of clients; the length of the phase is known less exactly.
 const LITTLE_TOLERANCE: f64 = 0.05;
 /// Relative tolerance between two sums of the same nanoseconds.
 const LITTLE_ROUNDING: f64 = 1e-3;
 
-/// What the rules need to know besides the measurement.
+/// The facts that the rules need besides the measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Circumstances {
     /// Tolerated share of failed operations, 0..1.
@@ -34,19 +34,19 @@ pub struct Circumstances {
     pub is_embedded: bool,
     /// Whether the trial ended before its time.
     pub is_cut_short: bool,
-    /// Clients without a think time, each of which always has one operation running; none where that is not so.
+    /// Number of clients if each of them always has one operation running, without a think time; `None` otherwise.
     pub always_busy_clients: Option<u32>,
-    /// Arrivals per second of an open loop; none for a closed one.
+    /// Arrivals per second of an open loop; `None` for a closed loop.
     pub offered_per_s: Option<f64>,
     /// Share of the mean response time that the generator's own mean lateness may reach, in an open loop.
     pub late_share: f64,
-    /// Whether the trial is asked whether a quantile of response time keeps a bound. The search that asks judges the generator's lateness itself.
+    /// Whether the trial belongs to a search that asks whether a quantile of response time keeps a bound; the search judges the generator's lateness itself.
     pub is_sought: bool,
-    /// Records that were acknowledged, and those found in the table afterwards; none where that was not counted.
+    /// Number of acknowledged records, and of those found in the table afterwards; `None` if they were not counted.
     pub stored: Option<(u64, u64)>,
 }
 
-/// Why the schema changes of a trial say nothing, or not all that they should.
+/// Returns why the schema changes of a trial say nothing, or less than they should.
 fn schema_reason(evolution: &EvolutionMeasurement) -> Option<Reason> {
     let failed: u64 = evolution.changes.iter().map(|change| change.failed).sum();
     let first = evolution.changes.iter().find_map(|change| Some((&change.what, change.error.as_ref()?)));
@@ -60,7 +60,7 @@ fn schema_reason(evolution: &EvolutionMeasurement) -> Option<Reason> {
     }
 }
 
-/// Which reads found nothing, and what to do about it.
+/// Returns which reads found nothing, and what to do about it.
 fn empty_reason(measurement: &Measurement, empty: u64) -> Reason {
     let statements = &measurement.trial.case.settings.workload.statements;
     let names = measurement.trial.case.settings.workload.kind_names();
@@ -74,8 +74,8 @@ fn empty_reason(measurement: &Measurement, empty: u64) -> Reason {
     Reason::FoundNothing { empty, reads: kinds.filter(|(_, empty)| *empty > 0).map(reads_of).collect() }
 }
 
-/// With what operations failed, the most frequent first: the cause of all others may well be seldom, as a full disk is in front of foreign keys
-/// that miss what it did not take.
+/// Returns the errors of failed operations, the most frequent first. The cause of all others may well be rare: a full
+/// disk, for instance, before foreign keys to the rows that it did not store.
 fn most_frequent_errors(measurement: &Measurement) -> Vec<Failed> {
     let mut errors: Vec<_> = measurement.errors.iter().collect();
     errors.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
@@ -83,7 +83,7 @@ fn most_frequent_errors(measurement: &Measurement) -> Vec<Failed> {
     errors.iter().take(ERRORS_NAMED).map(failed).collect()
 }
 
-/// All reasons for which a trial is not to be trusted; none when it is valid.
+/// Returns all reasons for which a trial is invalid; empty if it is valid.
 pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let operations = || measurement.operations.values().map(Box::as_ref);
@@ -126,8 +126,8 @@ pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<R
     reasons
 }
 
-/// In an open loop: arrivals must come as scheduled, and be sent as soon as a client is free. Arrivals that are not answered
-/// because all clients are busy are what an overloaded database does; they are no fault of the trial.
+/// Checks an open loop: arrivals must come as scheduled and be sent as soon as a client is free. Arrivals that are not
+/// answered because all clients are busy show an overloaded database; they do not make the trial invalid.
 fn missed_schedule(
     measurement: &Measurement,
     circumstances: Circumstances,
@@ -144,7 +144,7 @@ fn missed_schedule(
     let busy_share = sum_ns(|operation| operation.residence_time.sum_ns())
         / 1e9
         / (measurement.measured_s * f64::from(measurement.client_count().max(1)));
-    // What a session of a trace waits for is the end of its own statement before: no other connection may take it.
+    // A session of a trace waits for the end of its own previous statement: no other connection may take over.
     let is_of_any = measurement.trial.case.settings.load.arrivals != Arrivals::Replay;
     if abandoned > 0 && is_of_any && busy_share < SATURATED_CLIENTS {
         return Some(Reason::NotAnsweredThoughIdle { abandoned, scheduled, busy_share });
@@ -152,7 +152,7 @@ fn missed_schedule(
     lateness(measurement, circumstances)
 }
 
-/// Whether the generator's own lateness is too large a part of the mean response time.
+/// Returns a reason if the generator's own lateness is too large a part of the mean response time.
 fn lateness(measurement: &Measurement, circumstances: Circumstances) -> Option<Reason> {
     if circumstances.is_sought {
         return None;
@@ -174,18 +174,18 @@ fn saturated_loop(measurement: &Measurement, circumstances: Circumstances) -> Op
         .map(|cpu_share| Reason::ClientSaturated { cpu_share })
 }
 
-/// Little's law: the mean number of running operations is throughput times mean residence time, in open and closed loops. How long
-/// clients had operations running is counted apart from the times of operations and must be their sum, neither more nor less; a client
-/// runs one operation at a time, so that the sum is at most the time of all clients; and in the whole system, which an operation
-/// enters at its intended time, response time is the wait for a client and residence time together. All are sums of whole
-/// nanoseconds: they differ by rounding alone.
+/// Checks Little's law: the mean number of running operations is throughput times mean residence time, in open and
+/// closed loops. The time for which clients had operations running is counted separately from the times of operations
+/// and must equal their sum. A client runs one operation at a time, so the sum is at most the time of all clients. In
+/// the whole system, which an operation enters at its intended time, response time is the wait for a client plus
+/// residence time. All are sums of whole nanoseconds: they differ only by rounding.
 fn contradiction_of_little(measurement: &Measurement, circumstances: Circumstances) -> Option<Reason> {
     let sum_s = |pick: fn(&OperationMeasurement) -> &Histogram| -> f64 {
         let counted = measurement.operations.values().filter(|operation| !operation.composite);
         counted.map(|operation| pick(operation).sum_ns() as f64 / 1e9).sum()
     };
     let (response_s, residence_s) = (sum_s(|o| &o.response_time), sum_s(|o| &o.residence_time));
-    // The last operations of the phase may end after it: the time they are spread over reaches to the last answer.
+    // The last operations of the phase may end after it: their time extends to the last answer.
     let last_s = measurement.clients.iter().map(|client| client.elapsed_s).fold(measurement.measured_s, f64::max);
     if last_s <= 0.0 {
         return None;
@@ -214,7 +214,7 @@ fn contradiction_of_little(measurement: &Measurement, circumstances: Circumstanc
     None
 }
 
-/// What is wrong with the sightings of a group of readers, of which a share may be missing or double.
+/// Returns what is wrong with the sightings of a group of readers, of which the share `tolerated` may be missing or duplicate.
 pub fn sightings_reason(name: &str, group: &GroupMeasurement, tolerated: f64) -> Option<Reason> {
     let GroupMeasurement { expected, lost, duplicates, .. } = *group;
     if expected == 0 {
@@ -233,7 +233,7 @@ mod tests {
     use super::*;
     use crate::measurement::LoopMeasurement;
 
-    /// The reasons as sentences.
+    /// Returns the reasons as sentences.
     fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<String> {
         super::reasons(measurement, circumstances).iter().map(ToString::to_string).collect()
     }
@@ -354,7 +354,7 @@ mod tests {
         assert!(matches!(sightings_reason("1", &GroupMeasurement::default(), 1.0), Some(Reason::NoEvents { .. })));
     }
 
-    /// Operations of 900 µs each by one client, whose own count says how long they ran.
+    /// Makes operations of 900 µs each by one client, whose own count of the running time is `running_s`.
     fn counted(running_s: f64, elapsed_s: f64) -> Measurement {
         let mut trial = measurement(1000, 0, 900_000);
         trial.clients = vec![crate::measurement::ClientMeasurement { elapsed_s, running_s, ..Default::default() }];

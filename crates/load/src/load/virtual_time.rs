@@ -1,5 +1,5 @@
-//! Clients, schedule and tally, as loops use them, driven in a time of their own against servers that are computed: what a trial
-//! of minutes shows is known exactly, in milliseconds and on any machine.
+//! Tests of clients, schedule and tally in virtual time, driven as loops drive them, against simulated servers: the
+//! results of a trial of minutes are known exactly, and take milliseconds on any machine.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,7 +27,7 @@ impl Source for Reads {
     }
 }
 
-/// Drives clients until they are over. The server tells for each operation, in the order of sending, when it is done.
+/// Drives clients until they are over. `server` returns for each operation, in the order of sending, when it is done.
 fn drive(phases: &Phases, clients: u32, think_ns: u64, mut server: impl FnMut(u64) -> u64) -> Tally {
     let new = |number| (Client::new(number, Box::new(Reads), think_ns, 0, phases.measure_ns), false);
     let mut clients: Vec<(Client, bool)> = (0..clients).map(new).collect();
@@ -58,18 +58,18 @@ fn open(arrivals: Arrivals, rate_per_s: f64, seed: u64, warmup_s: f64, length: L
     phases.with_schedule(schedule)
 }
 
-/// Mean response time of all operations that count, in seconds.
+/// Returns the mean response time of all operations that count, in seconds.
 fn mean_s(tally: &Tally) -> f64 {
     tally.operations(&crate::operation::KindNames::default())["read"].response_time.mean_ns() / 1e9
 }
 
-/// The smallest time that is not exceeded by this share of all.
+/// Returns the smallest time that is not exceeded by this share of all times.
 fn nearest_rank(times_s: &[f64], share: f64) -> f64 {
     times_s[(share * times_s.len() as f64).ceil() as usize - 1]
 }
 
-/// 100 operations a second for 200 s, 1 ms each, at a server that is frozen from 100 s to 110 s. An open loop shows the ten
-/// seconds; a loop that waits for its answer before it goes on leaves a thousand operations out, and shows them once.
+/// 100 operations a second for 200 s, 1 ms each, at a server that is frozen from 100 s to 110 s. An open loop shows the ten seconds; a loop that
+/// waits for each answer before it continues leaves a thousand operations out, and shows the freeze once.
 #[test]
 fn a_frozen_server_shows_in_an_open_loop_as_it_should_and_hides_in_a_closed_one() {
     let known: serde_json::Value = serde_json::from_str(include_str!("../../../../tests/known-answers.json")).unwrap();
@@ -99,7 +99,7 @@ fn a_frozen_server_shows_in_an_open_loop_as_it_should_and_hides_in_a_closed_one(
         assert_close(nearest_rank(&times_s, share), name);
     }
 
-    // A thought of 9 ms behind each answer is the same rate.
+    // A think time of 9 ms after each answer gives the same rate.
     let mut times_s = Vec::new();
     let tally = drive(&Phases::new(0, 0.0, Length::Seconds(200.0), 1.0), 1, 9_000_000, |sent_ns| {
         times_s.push((serve(sent_ns) - sent_ns) as f64 / 1e9);
@@ -113,15 +113,15 @@ fn a_frozen_server_shows_in_an_open_loop_as_it_should_and_hides_in_a_closed_one(
     }
 }
 
-/// Rates of an M/M/1 server with 1,000 per second behind a delay of 1.6 ms, as the paper's at one million tuples. A trial has to be
-/// long beside the time in which the queue forgets, 1 / (µ (1 - √ρ)²): at the highest rate it is 37 of these. At a share of 0.8, where
-/// it would be 14, trial means are so skewed that µ lay within its interval in 85 of 100.
+/// Rates of an M/M/1 server with 1,000 per second behind a delay of 1.6 ms, as the paper's at one million tuples. A trial must be long compared with
+/// the relaxation time of the queue, 1 / (µ (1 - √ρ)²): at the highest rate it is 37 of these. At a share of 0.8, where it would be 14, trial means
+/// are so skewed that µ lay within its interval in 85 of 100.
 const MU_PER_S: f64 = 1_000.0;
 const DELTA_S: f64 = 0.0016;
 const SHARES: [f64; 8] = [0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.7];
 const TRIALS: u32 = 12;
 
-/// The mean response time of a trial with 64 workers.
+/// Returns the mean response time of a trial with 64 workers, in seconds.
 fn trial_mean_s(rate_per_s: f64, seed: u64) -> f64 {
     let mut random = Random::new(seed ^ 0x5eed);
     let mut free_ns = 0.0_f64;

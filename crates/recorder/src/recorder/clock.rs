@@ -1,23 +1,23 @@
-//! The clocks that the recorder's parts go by: they are given them and take none. Main types: [`Clock`] and [`MachineClock`].
+//! The clocks of the recorder's parts, which are passed in. Main types: [`Clock`] and [`MachineClock`].
 //!
-//! Invariant: a part that is given a clock reads no other and waits by no other, so that whoever gives it one of their own decides what time does.
+//! Invariant: a part with a clock reads no other and waits by no other, so that a caller with a clock of its own decides how time passes.
 
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Two clocks, and how time passes.
+/// A steady clock, a clock of the day, and the way in which time passes.
 pub trait Clock: Debug + Send + Sync {
-    /// The time by a clock that goes on steadily.
+    /// Returns the time of the steady clock.
     fn now(&self) -> Instant;
 
-    /// The time of the day, in nanoseconds since 1970; it may jump.
+    /// Returns the time of the day, in nanoseconds since 1970; it may jump.
     fn day_ns(&self) -> i64;
 
-    /// Lets this time pass at once, where time is made. False where it passes by itself, and whoever wants to wait must do so.
+    /// Lets this time pass at once, if the clock makes its own time. Returns false if time passes by itself, so that the caller must wait.
     fn pass(&self, time: Duration) -> bool;
 
-    /// How long ago something was by the steady clock.
+    /// Returns how long ago `then` was by the steady clock.
     fn since(&self, then: Instant) -> Duration {
         self.now().saturating_duration_since(then)
     }
@@ -30,7 +30,7 @@ pub trait Clock: Debug + Send + Sync {
     }
 }
 
-/// A clock that several parts go by.
+/// A clock that several parts share.
 pub type SharedClock = Arc<dyn Clock>;
 
 /// The clocks of the machine.
@@ -51,12 +51,12 @@ impl Clock for MachineClock {
     }
 }
 
-/// The machine's clocks, to be shared.
+/// Returns the machine's clocks, to be shared.
 pub fn machine() -> SharedClock {
     Arc::new(MachineClock)
 }
 
-/// Nanoseconds since 1970 by the machine's clock of the day.
+/// Returns nanoseconds since 1970 by the machine's clock of the day.
 pub fn now_ns() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)

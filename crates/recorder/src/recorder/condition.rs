@@ -1,4 +1,4 @@
-//! How a recorder that runs is doing, for whoever asks: `/metrics`, `/ready`, its supervisor. Main type: [`Condition`].
+//! The condition of a running recorder, for `/metrics`, `/ready` and its supervisor. Main type: [`Condition`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use super::progress::{Cause, LaneWaiting, oldest, why_late};
 use super::pulse::{Heartbeat, Pulse};
 use super::spool::{APART_LANES, CommitterHandle, Counts, GREEDY_LANES, QuarantineView, Reader};
 
-/// A part that is silent for so long is no longer waited for by whoever asks whether the recorder is ready.
+/// `/ready` no longer waits for a part that is silent for this long.
 const SILENT_MAX: Duration = Duration::from_secs(30);
 
-/// What is looked at from outside.
+/// The state that is shown to the outside.
 pub(super) struct Condition {
     pub(super) spool: Mutex<Option<CommitterHandle>>,
     pub(super) meter: Arc<Meter>,
@@ -23,22 +23,22 @@ pub(super) struct Condition {
     pub(super) bound_bytes: u64,
     pub(super) quarantine_bound_bytes: u64,
     pub(super) is_direct: bool,
-    /// Writers that the spool feeds, or would.
+    /// The number of writers that the spool feeds, or would feed.
     pub(super) lanes: u32,
-    /// When rows were counted last, how many, and how many a second.
+    /// When rows were last counted, how many there were, and how many per second.
     pub(super) speed: Mutex<(Instant, u64, f64)>,
-    /// What else is shown on `/metrics`.
+    /// Further parts of `/metrics`.
     pub(super) more: Mutex<Vec<Page>>,
-    /// What looks into the spool for whoever asks how long records wait.
+    /// The reader of the spool that finds how long records wait.
     pub(super) reader: Mutex<Reader>,
-    /// How long the oldest may wait where the recorder is ready.
+    /// How long the oldest record may wait while the recorder is ready.
     pub(super) ready_within: Duration,
-    /// Signs of life of the writers, and of the threads that take requests in.
+    /// The signs of life of the writers, and of the threads that accept requests.
     pub(super) pulses: Vec<(u32, Arc<Pulse>)>,
     pub(super) heartbeat: Heartbeat,
 }
 
-/// Writes a part of `/metrics`.
+/// A function that writes a part of `/metrics`.
 pub type Page = Box<dyn Fn() -> String + Send + Sync>;
 
 impl Condition {
@@ -83,10 +83,10 @@ impl Condition {
         })
     }
 
-    /// What is known of each writer, and since when the oldest record waits for it.
+    /// Returns the progress of each writer, and when the oldest record arrived that waits for it.
     pub(super) fn waiting(&self) -> Vec<LaneWaiting> {
         let mut lanes = self.meter.progress.lanes();
-        // Those that have not come anywhere yet have all that is in the spool before them.
+        // Lanes without any progress have all that is in the spool before them.
         let spooled = (0..self.lanes).chain(GREEDY_LANES).chain(APART_LANES);
         for lane in spooled {
             lanes.entry(lane).or_default();
@@ -96,7 +96,7 @@ impl Condition {
         let apart = spool.map(|spool| spool.apart()).unwrap_or_default();
         let waiting = lanes.into_iter().map(|(number, lane)| {
             let is_used = !APART_LANES.contains(&number) || apart.values().any(|used| *used == number);
-            // A spool that cannot be read says so elsewhere.
+            // A spool that cannot be read is reported elsewhere.
             let spooled =
                 if is_empty || !is_used { None } else { reader.oldest(number, lane.through).unwrap_or_default() };
             let oldest = [spooled, lane.waits_since_ns].into_iter().flatten().min();
@@ -110,7 +110,7 @@ impl Condition {
         waiting.collect()
     }
 
-    /// The part that did nothing for this long, if there is one.
+    /// Returns the name of a part that did nothing for this long; `None` if there is none.
     pub(super) fn stuck(&self, within: Duration) -> Option<String> {
         let part = if self.spool().is_some_and(|spool| spool.is_stuck(within)) {
             "the thread of the spool".to_owned()

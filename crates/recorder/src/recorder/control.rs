@@ -1,9 +1,9 @@
-//! How commands reach a running recorder: a private socket in the spool's directory, `control`, by which its quarantine is replayed or discarded
-//! while it goes on. Main functions: [`listen`], for the recorder, and [`ask`], for the command.
+//! The control socket, by which commands reach a running recorder: a private socket `control` in the spool's directory, for replaying or discarding
+//! the quarantine while the recorder goes on. Main functions: [`listen`], for the recorder, and [`ask`], for the command.
 //!
-//! Who asks says `replay` or `discard` and a line end. The recorder does it in portions, each one transaction of the spool, and says `portion N` behind
-//! each, N being the records so far; at the end `done N`, or `failed N` and why. Only the recorder writes into the spool. So it is all the same when
-//! either of the two is killed: a portion is done or not, and what is not done is in quarantine still.
+//! The command sends `replay` or `discard` and a line end. The recorder works in portions, each one transaction of the spool, and sends `portion N` after
+//! each, N being the number of records so far; at the end `done N`, or `failed N` and the reason. Only the recorder writes into the spool. So either
+//! process may be killed at any time: a portion is done or not, and the records of portions that are not done stay in quarantine.
 
 use std::fs::{File, Permissions};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -20,25 +20,25 @@ use super::log;
 use super::spool::{Clearing, CommitterHandle, Span};
 use super::stop::Stop;
 
-/// The socket's name.
+/// The name of the socket.
 const NAME: &str = "control";
-/// Under this name it is made, until nobody else can reach it.
+/// The name under which the socket is created, until nobody else can reach it.
 const NEW_NAME: &str = "control.new";
-/// The longest path that every system takes for a socket.
+/// The longest path of a socket that every system accepts, in bytes.
 const PATH_BYTES_MAX: usize = 100;
-/// How often the recorder looks whether it is to stop.
+/// How often the recorder checks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long who asks may take to say what it wants, and to take an answer.
+/// How long the command may take to send its request, and to accept an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a portion may take at most: the recorder's disk may be busy.
+/// The longest time for a portion: the recorder's disk may be busy.
 const PORTION_PATIENCE: Duration = Duration::from_secs(300);
-/// Bytes of what is asked at most.
+/// The most bytes of a request.
 const ASKED_MAX: u64 = 64;
 
-/// The spool's directory as a place for sockets.
+/// The spool's directory, as the place of the socket.
 struct Place {
     directory: PathBuf,
-    /// Keeps a long path short.
+    /// The open directory, by which a long path becomes short.
     _open: Option<File>,
 }
 
@@ -57,19 +57,19 @@ impl Place {
     }
 }
 
-/// The recorder's side, until it is dropped.
+/// The recorder's side of the control socket, until it is dropped.
 pub(super) struct Control {
     place: Place,
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // Who finds it without a recorder behind it takes the spool's lock.
+        // A command that finds no recorder behind the socket takes the spool's lock.
         let _ = std::fs::remove_file(self.place.path(NAME));
     }
 }
 
-/// Listens for commands, in a runtime. A recorder that cannot be reached by them goes on without.
+/// Listens for commands, in a runtime. A recorder whose socket cannot be created goes on without it.
 pub(super) fn listen(
     directory: &Path,
     runtime: &tokio::runtime::Handle,
@@ -92,11 +92,11 @@ pub(super) fn listen(
     }
 }
 
-/// Makes the socket; whose it is.
+/// Creates the socket; also returns the user id of its owner.
 fn bind(directory: &Path) -> std::io::Result<(Control, UnixListener, u32)> {
     let place = Place::of(directory)?;
     let (new, path) = (place.path(NEW_NAME), place.path(NAME));
-    // One that a recorder which was killed has left; the spool's lock says that there is no other one.
+    // A killed recorder may have left this socket; the spool's lock ensures that no other recorder runs.
     match std::fs::remove_file(&new) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -115,7 +115,7 @@ async fn serve(listener: UnixListener, own: u32, spool: CommitterHandle, stop: A
             tokio::time::sleep(LOOK).await;
             continue;
         };
-        // The rights of the socket keep others away, but for the moment in which it is made.
+        // The permissions of the socket keep other users away, except at the moment in which it is created.
         let is_own = stream.peer_cred().is_ok_and(|peer| [own, 0].contains(&peer.uid()));
         if is_own {
             tokio::spawn(answer(stream, spool.clone(), Arc::clone(&stop)));
@@ -123,7 +123,7 @@ async fn serve(listener: UnixListener, own: u32, spool: CommitterHandle, stop: A
     }
 }
 
-/// Does what one command asks for. When the command has gone, nothing more is begun.
+/// Carries out one command. Once the command has disconnected, no further portion begins.
 async fn answer(mut stream: UnixStream, spool: CommitterHandle, stop: Arc<Stop>) -> Option<()> {
     let mut asked = String::new();
     let mut from = tokio::io::BufReader::new((&mut stream).take(ASKED_MAX));
@@ -166,18 +166,18 @@ async fn say(stream: &mut UnixStream, line: &str) -> Option<()> {
     tokio::time::timeout(PATIENCE, stream.write_all(line.as_bytes())).await.ok()?.ok()
 }
 
-/// What a running recorder has answered.
+/// The answer of a running recorder.
 pub(super) enum Answered {
-    /// It was done with so many records.
+    /// The command is done; the number of records.
     Done(u64),
-    /// It was done with so many, and why not with the others.
+    /// The command failed after this number of records; the reason.
     Failed(u64, String),
 }
 
-/// Asks the recorder that works on a spool; none where none can be reached.
+/// Sends a command to the recorder that works on a spool; `None` if none can be reached.
 ///
 /// # Errors
-/// A sentence where there is one that may not be asked.
+/// A sentence if there is a recorder that may not be asked.
 pub(super) fn ask(directory: &Path, what: Clearing) -> Result<Option<Answered>, String> {
     let path = directory.join(NAME);
     let place = Place::of(directory).map_err(|error| format!("cannot be opened: {error}"))?;

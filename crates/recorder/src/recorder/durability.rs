@@ -1,7 +1,7 @@
-//! Whether the database keeps what it commits, and for how long it may forget it. Main functions: [`terms`], of a connection, and
-//! [`check`], before anything is taken in.
+//! Durability of the database: whether it keeps what it commits, and for how long it may forget it. Main functions: [`terms`], for one
+//! connection, and [`check`], before anything is accepted.
 //!
-//! Invariant: nothing is written into a database that may forget it for good, and what it may forget for a while is kept so long.
+//! Invariant: nothing is written into a database that may forget it for good, and what it may forget for a while is kept for that long.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use crate::database::durability::Lasts;
 use crate::database::{Database, DatabaseError, Session, SessionLimits, Weakness};
 
-/// How long a database may take to answer before it is looked at only when something is written.
+/// How long the database may take to answer the check; after that it is checked only when something is written.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Where a server does not tell how far its log has come: how much later than it promises it may write it.
+/// Factor on the promised delay of the log, for a server that does not tell how far its log has come.
 const SLACK: u32 = 3;
 const SLACK_LEAST: Duration = Duration::from_secs(2);
 
-/// Why a database is not written into.
+/// The reason why a database is not written into.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unfit {
     /// It may forget what it commits: setting, value and remedy.
@@ -40,21 +40,21 @@ impl From<Unfit> for DatabaseError {
     }
 }
 
-/// On what terms a connection is written through.
+/// The terms under which a connection writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Terms {
-    /// How long an entry stays in the spool after its commit, at least; none where commits last.
+    /// How long an entry stays in the spool after its commit, at least; `None` if commits last.
     pub(super) keep: Option<Duration>,
-    /// What the session was set to.
+    /// The setting that the session was given.
     pub(super) hardened: Option<String>,
-    /// What may be forgotten all the same.
+    /// The settings because of which commits may be forgotten all the same.
     pub(super) weaknesses: Vec<Weakness>,
 }
 
-/// The terms of a session that commits into these tables: what it may set itself is set, unless what is written is kept anyway.
+/// Returns the terms of a session that commits into these tables. The session sets what it can set itself, unless all that is written is kept anyway.
 ///
 /// # Errors
-/// [`Unfit::Forgets`] with setting, value and remedy where the database may forget what nobody keeps.
+/// [`Unfit::Forgets`] with setting, value and remedy if the database may forget what is kept nowhere else.
 pub(super) fn terms(
     database: &dyn Database,
     session: &mut dyn Session,
@@ -88,8 +88,8 @@ pub(super) fn terms(
     Ok(Terms { keep: Some(keep.max(least)), hardened, weaknesses })
 }
 
-/// Looks at a database before anything is taken in for it: why it must not be written into. One that does not answer soon is looked at
-/// when it does, before anything is written. A statement may take as long as `within`.
+/// Checks a database before anything is accepted for it. One that does not answer within a few seconds is checked once it does, before anything is
+/// written. A statement may take as long as `within`.
 pub(super) fn check(database: &Arc<dyn Database>, keep: Option<Duration>, within: Duration) -> Result<(), String> {
     let (answer, answered) = channel();
     let database = Arc::clone(database);

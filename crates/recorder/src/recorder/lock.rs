@@ -1,4 +1,4 @@
-//! Locks on files that the kernel gives back however a process ends. Main type: [`Lock`].
+//! Locks on files, which the kernel releases however a process ends. Main type: [`Lock`].
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long another's lock is waited for: a child between fork and exec has all locks of its parent, a recorder that has just ended
-/// among them.
+/// How long to wait for the lock of another process: a child between fork and exec holds all locks of its parent, which may be a recorder that
+/// has only now ended.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -19,10 +19,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes a lock; none when another process has it.
+    /// Takes a lock; `None` if another process holds it.
     ///
     /// # Errors
-    /// As the file system fails.
+    /// The error of the file system.
     pub fn try_take(path: &Path) -> io::Result<Option<Self>> {
         let file = File::options().create(true).truncate(false).write(true).open(path)?;
         match file.try_lock() {
@@ -32,7 +32,7 @@ impl Lock {
         }
     }
 
-    /// Takes a lock, after a moment in which another process may give it back; none when it does not.
+    /// Takes a lock, and waits a second for another process to release it; `None` if it does not.
     ///
     /// # Errors
     /// As [`Lock::try_take`].
@@ -57,7 +57,7 @@ impl Lock {
         Ok(Lock { file, path: path.to_owned() })
     }
 
-    /// Whether it is still the file that another process would ask.
+    /// Returns whether this is still the file that another process would lock.
     pub fn is_in_place(&self) -> bool {
         let identity = |about: std::fs::Metadata| (about.dev(), about.ino());
         let (own, found) = (self.file.metadata().map(identity), std::fs::metadata(&self.path).map(identity));
@@ -82,7 +82,7 @@ mod tests {
         assert!(Lock::try_take(&path).unwrap().is_none() && taken.is_in_place());
         std::fs::remove_file(&path).unwrap();
         assert!(!taken.is_in_place());
-        // Another one of the same name is another one.
+        // A new file of the same name is another one.
         let other = Lock::try_take(&path).unwrap().unwrap();
         assert!(!taken.is_in_place() && other.is_in_place());
         std::fs::remove_file(&path).unwrap();

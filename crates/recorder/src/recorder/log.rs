@@ -1,10 +1,10 @@
 //! Structured logs on stderr: one line an event, as text (`time=… level=… event="…" key="…"`) or as an object of JSON.
 //!
-//! An **error** says that somebody must act: until then data are not taken in, are lost, or may not be what they seem. A **warning** says that something
-//! is not as it should be, which the recorder copes with or which passes by itself. **info** is what happened.
+//! An **error** means that somebody must act: until then data are not accepted, are lost, or may not be what they seem. A **warning** means that something
+//! is not as it should be, which the recorder copes with or which passes by itself. **info** reports an event.
 //!
-//! Main functions: [`info`], [`warning`], [`error`], and [`never_wait`], behind which no caller waits for whoever reads stderr: lines go through a
-//! bounded queue to a thread of their own. Invariant: lines that find no room are counted, and the log says how many they were.
+//! Main functions: [`info`], [`warning`], [`error`], and [`never_wait`], after which no caller waits for the reader of stderr: lines go through a
+//! bounded queue to a thread of their own. Invariant: lines that find no room are counted, and the log reports their number.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -17,22 +17,22 @@ use super::log_queue::Queue;
 use super::quote::shortened;
 use crate::units::{show_utc, show_utc_ms};
 
-/// Characters of a value at most: whoever composed it has shortened what came from outside, and this is for what was forgotten.
+/// The most characters of a value: callers shorten what comes from outside, and this bounds what they forgot.
 const VALUE_CHARACTERS_MAX: usize = 2_000;
 
-/// The queue, once there is one.
+/// The queue, once [`never_wait`] was called.
 static QUEUE: OnceLock<Queue> = OnceLock::new();
-/// Whether lines are objects of JSON, and the least level that is said.
+/// Whether lines are JSON objects, and the lowest level that is written.
 static IS_JSON: AtomicBool = AtomicBool::new(false);
 static LEAST: AtomicU8 = AtomicU8::new(Level::Info as u8);
 
-/// How much an event matters.
+/// The importance of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Level {
-    /// It happened.
+    /// An event of normal operation.
     Info,
-    /// It is not as it should be.
+    /// Something is not as it should be.
     Warning,
     /// Somebody must act.
     Error,
@@ -41,14 +41,14 @@ pub enum Level {
 /// `[log]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogConfig {
-    /// Whether each line is an object of JSON; otherwise it is text.
+    /// True if each line is a JSON object; false for text.
     pub is_json: bool,
-    /// Events that matter less are not said.
+    /// The lowest level that is written.
     pub level: Level,
 }
 
 impl Level {
-    /// All, by their names.
+    /// All levels by name.
     pub const NAMES: [(&str, Level); 3] = [("info", Level::Info), ("warning", Level::Warning), ("error", Level::Error)];
 
     fn name(self) -> &'static str {
@@ -56,34 +56,34 @@ impl Level {
     }
 }
 
-/// From now on lines look so.
+/// Sets the format and level of later lines.
 pub fn configure(config: LogConfig) {
     IS_JSON.store(config.is_json, Ordering::Relaxed);
     LEAST.store(config.level as u8, Ordering::Relaxed);
 }
 
-/// From now on nothing is said: in simulations what is said of all that is broken on purpose helps nobody.
+/// Writes nothing from now on: in simulations, which break things on purpose, messages help nobody.
 #[cfg(any(test, feature = "simulated"))]
 pub fn be_silent() {
     LEAST.store(u8::MAX, Ordering::Relaxed);
 }
 
-/// Something that operators may want to know.
+/// Logs an event that operators may want to know.
 pub fn info(event: &str, facts: &[(&str, &str)]) {
     tell(Level::Info, event, facts);
 }
 
-/// Something that they should look at.
+/// Logs an event that operators should check.
 pub fn warning(event: &str, facts: &[(&str, &str)]) {
     tell(Level::Warning, event, facts);
 }
 
-/// Something that they must look at.
+/// Logs an event on which operators must act.
 pub fn error(event: &str, facts: &[(&str, &str)]) {
     tell(Level::Error, event, facts);
 }
 
-/// Says a sentence in the order of the log's own lines: as it is, or as an event where lines are objects.
+/// Writes a sentence in the order of the log's own lines: as it is, or as an event if lines are JSON objects.
 pub fn say(level: Level, sentence: &str) {
     match IS_JSON.load(Ordering::Relaxed) {
         true => tell(level, sentence, &[]),
@@ -105,35 +105,35 @@ fn put(line: &str) {
     }
     match QUEUE.get() {
         Some(queue) => queue.push(line.to_owned()),
-        // Nothing is left to do when nobody listens any more.
+        // If nobody reads stderr any more, nothing is left to do.
         None => drop(std::io::stderr().lock().write_all(line.as_bytes())),
     }
 }
 
-/// From now on nobody waits for whoever reads stderr; panics are told the same way. At the end [`flush`] is needed.
+/// From now on no caller waits for the reader of stderr, and panics are logged the same way. At the end [`flush`] is needed.
 pub fn never_wait() {
-    // The thread must not hold the lock of stderr, which others would wait for.
+    // The thread must not hold the lock of stderr, for which others would wait.
     let Ok(stderr) = std::io::stderr().as_fd().try_clone_to_owned().map(File::from) else { return };
     let write = move |line: &str| write_all(&stderr, line.as_bytes());
     let work = move || {
         let dropped = |dropped: &str| line_now(Level::Warning, "log lines were dropped", &[("lines", dropped)]);
         QUEUE.get_or_init(Queue::default).work(&write, &dropped);
     };
-    // Where the system gives no thread for it, lines are written as before.
+    // If the system gives no thread for it, lines are written as before.
     if std::thread::Builder::new().name("log".to_owned()).spawn(work).is_ok() {
         QUEUE.get_or_init(Queue::default);
         std::panic::set_hook(Box::new(|panic| error("panic", &[("what", &panic.to_string())])));
     }
 }
 
-/// Waits until everything is written, but no longer than this.
+/// Waits until everything is written, but no longer than `within`.
 pub fn flush(within: Duration) {
     if let Some(queue) = QUEUE.get() {
         queue.flush(within);
     }
 }
 
-/// Lines that were dropped because nobody took those before them.
+/// Returns the number of lines that were dropped because the reader was too slow.
 pub fn dropped() -> u64 {
     QUEUE.get().map_or(0, Queue::dropped)
 }
@@ -144,9 +144,9 @@ fn write_all(mut to: &File, mut bytes: &[u8]) {
         match to.write(bytes) {
             Ok(written) => bytes = &bytes[written..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // A pipe of a program that never waits either.
+            // A pipe that another program has set to non-blocking.
             Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(PAUSE),
-            // Nothing is left to do when nobody listens any more.
+            // If nobody reads stderr any more, nothing is left to do.
             Err(_) => return,
         }
     }
@@ -169,7 +169,7 @@ fn line(time: &str, level: Level, event: &str, facts: &[(&str, &str)]) -> String
     line + "\n"
 }
 
-/// What an event tells has a place of its own, so that no name is there twice.
+/// Returns an event as a JSON object. Its facts are in an object of their own, so that no name occurs twice.
 fn object(time: &str, level: Level, event: &str, facts: &[(&str, &str)]) -> String {
     let quoted = |text: &str| serde_json::Value::from(shortened(text, VALUE_CHARACTERS_MAX)).to_string();
     let fields: Vec<_> = facts.iter().map(|(key, value)| format!("{}:{}", quoted(key), quoted(value))).collect();

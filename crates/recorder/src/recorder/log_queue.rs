@@ -1,17 +1,17 @@
-//! Lines on their way to whoever reads the log. Main type: [`Queue`].
+//! Queue of log lines on their way to stderr. Main type: [`Queue`].
 //!
-//! Invariant: lines and bytes are bounded, and whoever has a line never waits.
+//! Invariant: lines and bytes are bounded, and the caller that adds a line never waits.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Lines that may wait.
+/// The most lines that may wait.
 const LINES_MAX: usize = 1_000;
-/// Their bytes.
+/// The most bytes that may wait.
 const BYTES_MAX: usize = 1 << 20;
 
-/// Lines that wait.
+/// The waiting lines.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -22,9 +22,9 @@ pub(super) struct Queue {
 struct State {
     lines: VecDeque<String>,
     bytes: usize,
-    /// Whether a line that was taken out is not written yet.
+    /// True while a line that was taken out is not written yet.
     is_writing: bool,
-    /// Lines dropped that were not told of yet, and all.
+    /// Number of dropped lines that are not reported yet, and of all dropped lines.
     untold: u64,
     dropped: u64,
 }
@@ -34,7 +34,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a line behind the others, or drops it where there is no room.
+    /// Adds a line at the end, or drops it if there is no room.
     pub(super) fn push(&self, line: String) {
         let mut state = self.lock();
         if state.lines.len() >= LINES_MAX || state.bytes + line.len() > BYTES_MAX {
@@ -48,7 +48,7 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Writes line after line, for ever. Where some were dropped, those that waited before them are written, then `tell` says how many.
+    /// Writes line after line, for ever. If lines were dropped, those that waited before them are written, then the line that `tell` makes of their number.
     pub(super) fn work(&self, write: &dyn Fn(&str), tell: &dyn Fn(&str) -> String) {
         loop {
             let line = self.next(tell);
@@ -74,13 +74,13 @@ impl Queue {
         }
     }
 
-    /// Waits until all lines are written, but no longer than this.
+    /// Waits until all lines are written, but no longer than `within`.
     pub(super) fn flush(&self, within: Duration) {
         let waits = |state: &mut State| state.is_writing || !state.lines.is_empty() || state.untold > 0;
         drop(self.changed.wait_timeout_while(self.lock(), within, waits));
     }
 
-    /// Lines that were dropped.
+    /// Returns the number of dropped lines.
     pub(super) fn dropped(&self) -> u64 {
         self.lock().dropped
     }
@@ -107,10 +107,10 @@ mod tests {
         let all = LINES_MAX + 500;
         (0..all).for_each(|number| queue.push(number.to_string()));
         let dropped = queue.dropped();
-        // One may have been taken out already.
+        // One line may have been taken out already.
         assert!((499..=500).contains(&dropped), "{dropped}");
         queue.flush(Duration::from_millis(1));
-        // When that was, nobody knows: all come in order, and as many as were not dropped.
+        // It is not known when that was: the lines come in order, and as many as were not dropped.
         let came: Vec<usize> = (0..all - dropped as usize).map(|_| receiver.recv().unwrap().parse().unwrap()).collect();
         assert!(
             came.is_sorted_by(|a, b| a < b) && came[..LINES_MAX] == (0..LINES_MAX).collect::<Vec<_>>()[..],

@@ -1,4 +1,4 @@
-//! How the process keeps memory that it freed. Main function: [`keep_freed`].
+//! Freed memory, and how much of it the process keeps. Main function: [`keep_freed`].
 
 /// Bytes of freed memory that an arena of the allocator keeps for the next batch. A batch of the writer takes a few MiB and is freed whole.
 #[cfg(target_env = "gnu")]
@@ -24,7 +24,7 @@ pub fn keep_freed() {
 mod tests {
     use super::*;
 
-    /// Page faults of this thread so far that needed no disk.
+    /// Returns the page faults of this thread so far that needed no disk.
     fn faults() -> i64 {
         // SAFETY: all zeros is a valid rusage, and the call fills the one on this stack.
         unsafe {
@@ -34,7 +34,7 @@ mod tests {
         }
     }
 
-    /// Takes and frees what a batch takes: bodies of 80 kB, and a list that outgrows them.
+    /// Allocates and frees what a batch does: bodies of 80 kB, and a list that outgrows them.
     fn batch() {
         let bodies: Vec<Vec<u8>> = (0..5).map(|body| vec![body + 1; 80_000]).collect();
         let list = vec![1_u8; 300_000];

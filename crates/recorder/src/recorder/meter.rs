@@ -1,6 +1,6 @@
-//! What the recorder counts besides the spool's own counters: commits, trouble, requests. Main type: [`Meter`].
+//! Counters of the recorder besides the spool's own: commits, trouble, requests. Main type: [`Meter`].
 //!
-//! Invariant: memory is bounded, whatever clients call themselves.
+//! Invariant: memory is bounded, whatever names clients choose.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -14,7 +14,7 @@ use super::progress::Progress;
 use super::sources::Sources;
 use crate::database::durability::Lasts;
 
-/// Upper bounds of the classes of times, in seconds.
+/// The upper bounds of the classes of times, in seconds.
 pub const TIME_BOUNDS_S: [f64; 16] =
     [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0];
 
@@ -23,28 +23,28 @@ pub const TIME_BOUNDS_S: [f64; 16] =
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds to it.
+    /// Adds to the counter.
     pub fn add(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Takes from it, where it is a state.
+    /// Subtracts from the counter, if it is a state.
     pub fn subtract(&self, less: u64) {
         self.0.fetch_sub(less, Ordering::Relaxed);
     }
 
-    /// Its value.
+    /// Returns the value.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sets it, where it is a state.
+    /// Sets the value, if it is a state.
     pub fn set(&self, value: u64) {
         self.0.store(value, Ordering::Relaxed);
     }
 }
 
-/// How often times of each class occurred.
+/// A histogram of times.
 #[derive(Debug, Default)]
 pub struct Times {
     classes: [Count; TIME_BOUNDS_S.len() + 1],
@@ -59,7 +59,7 @@ impl Times {
         self.sum_ns.add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// Counts by class, not summed up, and the sum of all in seconds.
+    /// Returns the counts by class, not cumulated, and the sum of all times in seconds.
     pub fn read(&self) -> ([u64; TIME_BOUNDS_S.len() + 1], f64) {
         (std::array::from_fn(|class| self.classes[class].get()), self.sum_ns.get() as f64 / 1e9)
     }
@@ -72,21 +72,21 @@ pub struct Meter {
     pub commits: Count,
     /// Rows in them.
     pub rows: Count,
-    /// From the start of a transaction to the answer to its COMMIT.
+    /// Time from the start of a transaction to the answer to its COMMIT.
     pub commit_times: Times,
-    /// From a request's arrival to its acknowledgement.
+    /// Time from a request's arrival to its acknowledgement.
     pub acknowledgement_times: Times,
     /// Requests acknowledged.
     pub acknowledged_requests: Count,
-    /// Requests refused because of what they are: 4xx.
+    /// Requests refused for their content: 4xx.
     pub refused_requests: Count,
-    /// Requests refused because there is no room: 429 and 503.
+    /// Requests refused for lack of room: 429 and 503.
     pub turned_away: Count,
-    /// Messages that had been taken in before.
+    /// Messages that had been stored before.
     pub duplicates: Count,
-    /// Lines that were not taken in because they are no points.
+    /// Lines that were refused because they are not points.
     pub bad_lines: Count,
-    /// Times that the database's answer had to be waited for again.
+    /// Number of times that the database had to be tried again.
     pub retries: Count,
     /// Connections made to the database.
     pub connections: Count,
@@ -96,28 +96,28 @@ pub struct Meter {
     pub kept_rows: Count,
     /// Records that are written again, because the database forgot them.
     pub rewritten: Count,
-    /// Times that a writer found that the database had forgotten commits.
+    /// Number of times that a writer found that the database had forgotten commits.
     pub forgotten: Count,
-    /// Times that a writer found that a copy of its spool had moved its row of the ledger.
+    /// Number of times that a writer found that a copy of its spool had moved its row of the ledger.
     pub copies: Count,
-    /// Whether what comes in is stored in time.
+    /// The progress of the writers, which tells whether records are stored in time.
     pub progress: Progress,
-    /// Measurements whose records were set apart, each time.
+    /// Number of times that a measurement's records were set apart.
     pub set_apart: Count,
     /// Settings because of which the database may forget what it commits, with their values.
     pub weaknesses: Mutex<Vec<(String, String)>>,
     /// Bytes of requests in memory.
     pub memory_bytes: Count,
-    /// Those who were not let in.
+    /// Clients that were refused.
     pub strangers: Strangers,
-    /// Which sources send most.
+    /// The sources that send most.
     pub(super) sources: Sources,
     /// Rows in quarantine whose entry was damaged in the spool.
     pub damaged: Count,
 }
 
 impl Meter {
-    /// Notes on what terms a connection is written through, and says what is new of it.
+    /// Notes the terms under which a connection writes, and logs what is new in them.
     pub(super) fn note_terms(&self, terms: &Terms) {
         let weak = terms.weaknesses.iter().map(|weakness| (weakness.setting.clone(), weakness.value.clone())).collect();
         let before = std::mem::replace(&mut *self.weaknesses.lock().unwrap_or_else(PoisonError::into_inner), weak);

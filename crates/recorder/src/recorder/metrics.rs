@@ -1,4 +1,4 @@
-//! What `/metrics` says, in the text form of Prometheus. Main function: [`text`].
+//! The page `/metrics`, in the text format of Prometheus. Main function: [`text`].
 
 use std::fmt::Write;
 use std::sync::PoisonError;
@@ -12,29 +12,29 @@ use super::progress::{Cause, Waiting};
 use super::sources::Sent;
 use super::spool::{Counts, QuarantineView};
 
-/// What is shown.
+/// The data that the page shows.
 pub struct Shown<'a> {
-    /// Conservation.
+    /// The counters of the conservation of records.
     pub counts: Counts,
-    /// Bound of the spool.
+    /// The bound of the spool in bytes.
     pub bound_bytes: u64,
-    /// How the quarantine is shared.
+    /// How the quarantine is shared between sources.
     pub quarantine: &'a QuarantineView,
-    /// Everything else that is counted.
+    /// All other counters.
     pub meter: &'a Meter,
-    /// The governor's state.
+    /// The state of the governor.
     pub view: View,
-    /// The gate's.
+    /// The gate.
     pub gate: &'a Gate,
-    /// Rows committed per second lately, for the length of the buffer in seconds.
+    /// Rows committed per second recently, to express the buffer in seconds.
     pub rows_per_s: f64,
-    /// Why nothing is acknowledged any more, if that is so.
+    /// True if nothing is acknowledged any more.
     pub is_broken: bool,
-    /// The oldest records that wait, by cause.
+    /// The oldest waiting record of each cause.
     pub waiting: Vec<Waiting>,
-    /// Measurements whose records wait apart.
+    /// Number of measurements whose records wait apart.
     pub apart: usize,
-    /// Whether `/ready` says so.
+    /// True if `/ready` reports ready.
     pub is_ready: bool,
 }
 
@@ -77,7 +77,7 @@ impl Page {
     }
 }
 
-/// What the ledger has told.
+/// Adds what the ledger reports.
 fn ledger(page: &mut Page, meter: &Meter) {
     page.gauge(
         "kept_rows",
@@ -97,7 +97,7 @@ fn ledger(page: &mut Page, meter: &Meter) {
     );
 }
 
-/// How full the quarantine is, and who holds most of it.
+/// Adds how full the quarantine is, and which sources hold most of it.
 fn quarantine(page: &mut Page, counts: &Counts, view: &QuarantineView) {
     page.gauge("quarantined_bytes", "Bytes of what is in quarantine", counts.quarantined_bytes as f64);
     page.gauge("quarantine_bound_bytes", "The most bytes that may be in quarantine", view.bound_bytes() as f64);
@@ -125,7 +125,7 @@ fn is_half(counts: &Counts, view: &QuarantineView) -> bool {
     counts.quarantined_bytes > 0 && counts.quarantined_bytes >= view.bound_bytes() / 2
 }
 
-/// The same for `/ready`; none where nothing is there.
+/// Returns the same numbers for `/ready`; `None` if the quarantine is empty.
 pub fn quarantine_facts(counts: &Counts, view: &QuarantineView) -> Option<Value> {
     if counts.quarantined == 0 && counts.deferred == 0 {
         return None;
@@ -143,7 +143,7 @@ pub fn quarantine_facts(counts: &Counts, view: &QuarantineView) -> Option<Value>
     Some(facts)
 }
 
-/// The page.
+/// Returns the page.
 pub fn text(shown: &Shown<'_>) -> String {
     let Shown { counts, meter, view, .. } = shown;
     let mut page = Page(String::with_capacity(8 << 10));
@@ -215,7 +215,7 @@ pub fn text(shown: &Shown<'_>) -> String {
     page.0
 }
 
-/// How long records wait, and why.
+/// Adds how long records wait, by cause.
 fn add_waiting(page: &mut Page, shown: &Shown<'_>) {
     page.head("oldest_waiting_seconds", "gauge", "How long the oldest record waits, by what it waits for");
     for cause in [Cause::Queue, Cause::Database, Cause::Measurement, Cause::Share] {
@@ -235,7 +235,7 @@ fn add_waiting(page: &mut Page, shown: &Shown<'_>) {
     );
 }
 
-/// What there are several of: weak settings, and sources.
+/// Adds the metrics with labels: weak settings, and sources.
 fn add_labelled(page: &mut Page, meter: &Meter) {
     page.head("database_may_forget", "gauge", "A setting because of which the database may forget what it commits");
     for (setting, value) in meter.weaknesses.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -245,7 +245,7 @@ fn add_labelled(page: &mut Page, meter: &Meter) {
     add_sources(page, &meter.sources.read());
 }
 
-/// Who sends most, and all others together.
+/// Adds the sources that send most, and all others together.
 fn add_sources(page: &mut Page, sources: &[(String, Sent)]) {
     let names: Vec<_> = sources.iter().map(|(source, _)| escaped(source)).collect();
     page.head("source_lag_seconds", "gauge", "From arrival to commit of a source's newest committed record");
@@ -264,7 +264,7 @@ fn add_sources(page: &mut Page, sources: &[(String, Sent)]) {
     }
 }
 
-/// A label's value.
+/// Escapes the value of a label.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

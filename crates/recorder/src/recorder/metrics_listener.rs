@@ -1,6 +1,6 @@
-//! `/metrics` at an address of its own, with a token of its own. Main type: [`MetricsListener`].
+//! `/metrics` at a separate address, with a separate token. Main type: [`MetricsListener`].
 //!
-//! Invariant: where a token is configured, nothing is shown to anybody without it.
+//! Invariant: where a token is configured, nothing is shown without it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use super::program;
 use super::stop::Stop;
 use super::threads;
 
-/// How long answers that are under way when it is stopped may take.
+/// How long answers under way may take after a stop.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
-/// Writes the page, or a part of it.
+/// A function that writes the page, or a part of it.
 pub type Shown = Box<dyn Fn() -> String + Send + Sync>;
 
-/// What answers `/metrics`.
+/// The server of `/metrics`.
 pub struct MetricsListener {
     runtime: tokio::runtime::Runtime,
     running: Running,
@@ -43,7 +43,7 @@ struct Shared {
 }
 
 impl MetricsListener {
-    /// Starts it; it answers with all that is `shown`.
+    /// Starts the server; its page contains all parts in `shown`.
     ///
     /// # Errors
     /// A sentence about what cannot be started; nothing runs then.
@@ -69,12 +69,12 @@ impl MetricsListener {
         Renewal::read([&self.running])
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens; `None` if there is none.
     pub fn address(&self) -> Option<SocketAddr> {
         self.running.address
     }
 
-    /// Stops; answers under way are given.
+    /// Stops; answers under way are still sent.
     pub fn stop(self) {
         self.stop.ask(LAST_ANSWERS);
         let task = self.running.task;

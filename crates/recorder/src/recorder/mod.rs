@@ -47,7 +47,7 @@ pub use outcome::{End, StartError};
 pub use quarantine::{Cleared, discard_quarantine, replay_quarantine};
 pub use running::Recorder;
 
-/// What is read here, for fuzzing.
+/// The fuzzing targets of the recorder.
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use {
     access::NAMES as FUZZED_NAMES,

@@ -1,13 +1,13 @@
-//! Connecting to a NATS server as it is configured. Main function: [`connect`].
+//! Connecting to a configured NATS server. Main function: [`connect`].
 
 use async_nats::{Client, ConnectOptions};
 
 use super::config::NatsServer;
 
-/// A connection, which comes back by itself when it breaks.
+/// Connects; the connection is restored by itself when it breaks.
 ///
 /// # Errors
-/// What the first attempt came to.
+/// The error of the first attempt.
 pub(super) async fn connect(server: &NatsServer) -> Result<Client, String> {
     let mut options = ConnectOptions::new();
     if let Some(authority) = &server.authority {

@@ -1,4 +1,4 @@
-//! How fast a lane may write: what the writer asks before a transaction, and tells after it. Main type: [`Pace`].
+//! The pace of a lane: the writer asks before a transaction, and reports after it. Main type: [`Pace`].
 
 use std::time::Duration;
 
@@ -6,17 +6,17 @@ use super::stop::Stop;
 
 /// Paces the writers.
 pub trait Pace: Send + Sync {
-    /// The most rows of the next transaction; `most` is what the configuration permits.
+    /// Returns the most rows of the next transaction; `most` is what the configuration permits.
     fn batch_rows(&self, most: u32) -> u32;
 
-    /// Waits until these rows may be written, or the time is over.
+    /// Waits until these rows may be written, or the deadline of `stop` has passed.
     fn wait(&self, rows: u64, stop: &Stop);
 
-    /// A transaction of these rows took this long, from its start to the answer to its COMMIT.
+    /// Reports a transaction of `rows` rows that took this long, from its start to the answer to its COMMIT.
     fn observe(&self, rows: u64, took: Duration);
 }
 
-/// As fast as it goes.
+/// A pace without limits.
 #[derive(Debug, Default)]
 pub struct Unlimited;
 

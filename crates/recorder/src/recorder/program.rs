@@ -1,4 +1,4 @@
-//! What `/metrics` says of the program itself, under the names that Prometheus has for every program. Main function: [`text`].
+//! The part of `/metrics` about the program itself, under the names that Prometheus uses for every program. Main function: [`text`].
 
 use std::fmt::Write;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use super::log;
 use super::metrics::Page;
 
-/// What the kernel knows of this process.
+/// Numbers of the kernel about this process.
 struct Known {
     cpu_s: f64,
     resident_bytes: f64,
@@ -16,7 +16,7 @@ struct Known {
     start_s: f64,
 }
 
-/// The part of the page that is about the program.
+/// Returns the part of the page about the program.
 pub(super) fn text() -> String {
     let mut page = Page::default();
     page.head("build_info", "gauge", "The version that runs");
@@ -40,10 +40,10 @@ fn known() -> Option<Known> {
     // SAFETY: sysconf takes a number and returns one; it has no other effect.
     let [ticks_per_s, page_bytes] = [libc::_SC_CLK_TCK, libc::_SC_PAGESIZE].map(|name| unsafe { libc::sysconf(name) });
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the program stands in parentheses and may hold anything.
+    // The name of the program stands in parentheses and may contain any characters.
     let fields: Vec<f64> =
         stat.rsplit_once(')')?.1.split_whitespace().skip(1).map(|field| field.parse().unwrap_or(0.0)).collect();
-    // Behind the state stand fields 4, 5, …: 14 and 15 are CPU times, 22 is the start after the boot, 24 the pages in memory.
+    // After the state follow fields 4, 5, …: 14 and 15 are CPU times, 22 is the start after the boot, 24 the pages in memory.
     let field = |number: usize| fields.get(number - 4).copied();
     Some(Known {
         cpu_s: (field(14)? + field(15)?) / ticks_per_s as f64,
@@ -55,7 +55,7 @@ fn known() -> Option<Known> {
     })
 }
 
-/// When the machine was started. It is looked up once: the kernel counts all interrupts of the machine for whoever asks.
+/// Returns when the machine was started. It is read once, because the kernel counts all interrupts of the machine for each read.
 fn boot_s() -> Option<f64> {
     static BOOT_S: OnceLock<Option<f64>> = OnceLock::new();
     let read = || {
@@ -65,7 +65,7 @@ fn boot_s() -> Option<f64> {
     *BOOT_S.get_or_init(read)
 }
 
-/// Newer kernels say it as the directory's size; others list every file.
+/// Returns the number of open files. Newer kernels give it as the size of the directory; with others every file is listed.
 fn open_files() -> Option<f64> {
     const FILES: &str = "/proc/self/fd";
     match std::fs::metadata(FILES).ok()?.len() {

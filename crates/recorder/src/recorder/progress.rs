@@ -1,4 +1,4 @@
-//! Whether what comes in is stored in time: how far each writer has come, and what its last tries came to. Main type: [`Progress`].
+//! Progress of the writers: how far each has come, and how its last attempts ended. Tells whether records are stored in time. Main type: [`Progress`].
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,54 +6,54 @@ use std::time::{Duration, Instant};
 
 use super::clock::{SharedClock, machine};
 
-/// So many tries in a row that failed are no accident: the recorder is not ready.
+/// After this many failed attempts in a row the recorder is not ready.
 pub const FAILED_TRIES: u32 = 10;
 
-/// What is known of a writer.
+/// The progress of one writer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LaneProgress {
-    /// The entry that it has come to; those behind it wait.
+    /// The last entry that the writer has finished; later ones wait.
     pub through: i64,
-    /// When the oldest record arrived that waits in memory, in nanoseconds since 1970.
+    /// When the oldest record that waits in memory arrived, in nanoseconds since 1970; `None` if none waits.
     pub waits_since_ns: Option<i64>,
-    /// Tries in a row that failed.
+    /// Attempts in a row that failed.
     pub failed_tries: u32,
-    /// Why the last one failed; empty for none.
+    /// The error of the last failed attempt; empty for none.
     pub reason: String,
-    /// An entry that waits, and since when; the next one is looked at when this one is written.
+    /// A waiting entry whose waiting time is measured, and since when; the next one is chosen once it is written.
     watched: Option<(i64, Instant)>,
-    /// How long the last one that was looked at had waited, and when it was written.
+    /// How long the last measured entry had waited, and when it was written.
     waited: Option<(Duration, Instant)>,
 }
 
-/// The last entry that was looked at tells for so long how long entries wait.
+/// How long the waiting time of the last measured entry stays valid.
 const WAITED_LASTS: Duration = Duration::from_secs(1);
 
-/// Why records wait.
+/// The reason why records wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cause {
-    /// They are next, or others are before them.
+    /// They are next, or other records are before them.
     Queue,
-    /// The database does not take them.
+    /// The database does not accept them.
     Database,
-    /// The database does not take those of their measurement.
+    /// The database does not accept records of their measurement.
     Measurement,
     /// Their source sends more than its share.
     Share,
 }
 
-/// The oldest record that waits for a cause.
+/// The oldest record that waits for one cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// How long.
+    /// How long the record has waited.
     pub age: Duration,
-    /// What the database says; empty where it says nothing.
+    /// The error of the database; empty for none.
     pub reason: String,
 }
 
-/// How far all writers have come.
+/// The progress of all writers.
 #[derive(Debug)]
 pub struct Progress {
     lanes: Mutex<BTreeMap<u32, LaneProgress>>,
@@ -67,7 +67,7 @@ impl Default for Progress {
 }
 
 impl Cause {
-    /// Its name on `/metrics`.
+    /// Returns the name on `/metrics`.
     pub fn name(self) -> &'static str {
         match self {
             Cause::Queue => "queue",
@@ -79,7 +79,7 @@ impl Cause {
 }
 
 impl Progress {
-    /// Nothing is known yet; waiting is measured by a clock.
+    /// Creates an empty progress that measures waiting with `clock`.
     pub fn by(clock: SharedClock) -> Self {
         Progress { lanes: Mutex::default(), clock }
     }
@@ -88,7 +88,7 @@ impl Progress {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A writer has come to an entry.
+    /// Notes that a writer has finished the entries up to `through`.
     pub fn note_through(&self, lane: u32, through: i64) {
         let mut lanes = self.lock();
         let lane = lanes.entry(lane).or_default();
@@ -98,7 +98,7 @@ impl Progress {
         }
     }
 
-    /// An entry waits for a writer.
+    /// Notes that an entry waits for a writer.
     pub fn note_entry(&self, lane: u32, entry: i64) {
         let mut lanes = self.lock();
         let lane = lanes.entry(lane).or_default();
@@ -107,7 +107,7 @@ impl Progress {
         }
     }
 
-    /// How long entries wait in some lanes: the longest of what has waited until a moment ago and what waits now.
+    /// Returns how long entries wait in these lanes: the longest of the waits that ended recently and those that still last.
     pub fn wait_of(&self, lanes: std::ops::Range<u32>) -> Duration {
         let of = |lane: &LaneProgress| {
             let waits = lane.watched.map(|(_, since)| self.clock.since(since));
@@ -117,23 +117,23 @@ impl Progress {
         self.lock().range(lanes).filter_map(|(_, lane)| of(lane)).max().unwrap_or_default()
     }
 
-    /// How long the entries that wait now have waited in some lanes.
+    /// Returns how long the entries that wait now have waited in these lanes.
     pub fn waits_now(&self, lanes: std::ops::Range<u32>) -> Duration {
         let of = |lane: &LaneProgress| lane.watched.map(|(_, since)| self.clock.since(since));
         self.lock().range(lanes).filter_map(|(_, lane)| of(lane)).max().unwrap_or_default()
     }
 
-    /// The entry that a writer has come to; those behind it wait.
+    /// Returns the last entry that a writer has finished; later ones wait.
     pub fn through(&self, lane: u32) -> i64 {
         self.lock().get(&lane).map_or(0, |lane| lane.through)
     }
 
-    /// Records that arrived then wait in a writer's memory; none wait any more.
+    /// Notes since when records wait in a writer's memory; `None` if none wait any more.
     pub fn note_waiting(&self, lane: u32, since_ns: Option<i64>) {
         self.lock().entry(lane).or_default().waits_since_ns = since_ns;
     }
 
-    /// A writer's try has failed.
+    /// Notes a failed attempt of a writer.
     pub fn note_failed(&self, lane: u32, reason: &str) {
         let mut lanes = self.lock();
         let lane = lanes.entry(lane).or_default();
@@ -143,12 +143,12 @@ impl Progress {
         }
     }
 
-    /// Whether a writer's last try has failed.
+    /// Returns whether the last attempt of a writer has failed.
     pub fn has_failed(&self, lane: u32) -> bool {
         self.lock().get(&lane).is_some_and(|lane| lane.failed_tries > 0)
     }
 
-    /// The database has taken what a writer wrote.
+    /// Notes that the database has accepted what a writer wrote.
     pub fn note_success(&self, lane: u32) {
         let mut lanes = self.lock();
         if let Some(lane) = lanes.get_mut(&lane) {
@@ -157,17 +157,17 @@ impl Progress {
         }
     }
 
-    /// All writers.
+    /// Returns the progress of all writers by lane.
     pub fn lanes(&self) -> BTreeMap<u32, LaneProgress> {
         self.lock().clone()
     }
 }
 
-/// What waits for a writer: the cause, where the writer is one for that alone, what is known of it, and when the oldest record arrived that
-/// waits for it, in memory or in the spool.
+/// A lane with waiting records: the cause, if the lane serves only that one, its progress, and when the oldest waiting record arrived, in memory
+/// or in the spool, in nanoseconds since 1970.
 pub type LaneWaiting = (Option<Cause>, LaneProgress, Option<i64>);
 
-/// The oldest record of each cause.
+/// Returns the oldest waiting record of each cause.
 pub fn oldest(waiting: &[LaneWaiting], now_ns: i64) -> Vec<Waiting> {
     let mut oldest: BTreeMap<Cause, Waiting> = BTreeMap::new();
     for (own_cause, lane, since_ns) in waiting {
@@ -187,7 +187,7 @@ pub fn oldest(waiting: &[LaneWaiting], now_ns: i64) -> Vec<Waiting> {
     oldest.into_values().collect()
 }
 
-/// Why what comes in is not stored in time, if that is so.
+/// Returns why records are not stored in time; `None` if they are.
 pub fn why_late(waiting: &[LaneWaiting], within: Duration, now_ns: i64) -> Option<String> {
     let behind = |reason: &str| if reason.is_empty() { String::new() } else { format!(": {reason}") };
     let late = oldest(waiting, now_ns).into_iter().find(|waiting| waiting.age > within);

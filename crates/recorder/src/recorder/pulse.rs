@@ -1,7 +1,7 @@
-//! Whether the parts of a recorder still move. Main types: [`Pulse`], a thread's sign of life, and [`Heartbeat`], that of a runtime.
+//! Signs of life of the parts of a recorder. Main types: [`Pulse`], that of a thread, and [`Heartbeat`], that of a runtime.
 //!
-//! A thread says at each turn that it moves, and before it waits for somebody else how long that may take at most. Whoever is silent for longer than
-//! that is stuck. So waiting for a database that is down is no sickness of the recorder's own.
+//! A thread gives a sign at each turn, and before it waits for another part it declares how long that may take. A thread that is silent for longer than
+//! that is stuck. So waiting for a database that is down does not count as stuck.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 /// How often a runtime gives a sign.
 const BEAT_EVERY: Duration = Duration::from_millis(250);
 
-/// A sign of life.
+/// The sign of life of a thread.
 #[derive(Debug, Default)]
 pub struct Pulse {
-    /// Until when no sign is expected, in milliseconds by [`now_ms`].
+    /// The time until which no sign is expected, in milliseconds by [`now_ms`].
     silent_until_ms: AtomicU64,
 }
 
-/// Milliseconds since the first question, by a clock that neither jumps nor runs while the machine sleeps.
+/// Returns milliseconds since the first call, by a clock that neither jumps nor runs while the machine sleeps.
 fn now_ms() -> u64 {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     millis(BEGUN.get_or_init(Instant::now).elapsed())
@@ -29,24 +29,24 @@ fn millis(time: Duration) -> u64 {
 }
 
 impl Pulse {
-    /// One that gives its first sign now.
+    /// Creates a pulse that gives its first sign now.
     pub fn new() -> Self {
         let pulse = Pulse::default();
         pulse.beat();
         pulse
     }
 
-    /// It moves.
+    /// Gives a sign of life.
     pub fn beat(&self) {
         self.wait_for(Duration::ZERO);
     }
 
-    /// It moves, and may wait for this long now.
+    /// Gives a sign of life, and declares a wait of up to `time`.
     pub fn wait_for(&self, time: Duration) {
         self.silent_until_ms.store(now_ms().saturating_add(millis(time)), Ordering::Relaxed);
     }
 
-    /// Whether it was silent for this long, beyond what it said that it may wait.
+    /// Returns whether it was silent for this long, beyond the declared wait.
     pub fn is_stuck(&self, within: Duration) -> bool {
         now_ms().saturating_sub(self.silent_until_ms.load(Ordering::Relaxed)) > millis(within)
     }
@@ -70,7 +70,7 @@ impl Heartbeat {
         Heartbeat(pulse)
     }
 
-    /// Whether the runtime did nothing for this long.
+    /// Returns whether the runtime did nothing for this long.
     pub fn is_stuck(&self, within: Duration) -> bool {
         self.0.is_stuck(within.max(2 * BEAT_EVERY))
     }

@@ -1,4 +1,4 @@
-//! Replaying and discarding what is in quarantine: by the recorder that works on the spool, or, where none does, by the command itself. Main
+//! Replaying and discarding the quarantine: by the recorder that works on the spool, or, if none does, by the command itself. Main
 //! functions: [`replay_quarantine`] and [`discard_quarantine`].
 //!
 //! Invariant: one process at a time writes into a spool, the one that has its lock.
@@ -9,31 +9,31 @@ use super::config::Config;
 use super::control::{Answered, ask};
 use super::spool::{Clearing, SpoolError, SpoolFile};
 
-/// How long a recorder that is starting or ending is waited for.
+/// How long to wait for a recorder that is starting or ending.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What was done.
+/// The result of replaying or discarding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cleared {
-    /// With so many records.
+    /// Number of records.
     pub rows: u64,
-    /// Whether a recorder runs, which has done it.
+    /// True if a running recorder has done it.
     pub is_running: bool,
 }
 
-/// Gives the quarantined records of a spool back to its queue. A recorder that works on it writes them at once.
+/// Returns the quarantined records of a spool to its queue. A recorder that works on it writes them at once.
 ///
 /// # Errors
-/// As the spool answers; when there is none.
+/// The error of the spool, also if there is none.
 pub fn replay_quarantine(config: &Config) -> Result<Cleared, SpoolError> {
     clear(config, Clearing::Replay)
 }
 
-/// Gives the quarantined records of a spool up.
+/// Discards the quarantined records of a spool.
 ///
 /// # Errors
-/// As the spool answers; when there is none.
+/// The error of the spool, also if there is none.
 pub fn discard_quarantine(config: &Config) -> Result<Cleared, SpoolError> {
     clear(config, Clearing::Discard)
 }
@@ -57,7 +57,7 @@ fn clear(config: &Config, what: Clearing) -> Result<Cleared, SpoolError> {
         }
         match SpoolFile::open(path, config.spool.bound_bytes, config.spool.remember) {
             Ok(file) => return clear_alone(file.with_quarantine(config.quarantine_bound_bytes), config, what),
-            // One that is starting can be asked in a moment, and one that is ending gives the lock back.
+            // A recorder that is starting will answer in a moment, and one that is ending releases the lock.
             Err(SpoolError::Held { .. }) if Instant::now() < until => std::thread::sleep(PAUSE),
             Err(error) => return Err(error),
         }

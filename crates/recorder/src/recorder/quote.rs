@@ -1,3 +1,3 @@
-//! What came from a client or a database, as it stands in reasons and logs: see [`crate::quote`].
+//! Text of a client or a database, quoted for reasons and logs: see [`crate::quote`].
 
 pub(in crate::recorder) use crate::quote::{in_quotes, quoted, shortened};

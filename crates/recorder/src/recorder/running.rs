@@ -1,4 +1,4 @@
-//! A recorder that runs: intakes, spool and writers, started and stopped in order. Main type: [`Recorder`].
+//! A running recorder: intakes, spool and writers, started and stopped in order. Main type: [`Recorder`].
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -30,18 +30,18 @@ use super::writer::{DirectHandle, Feed, Lane, LaneEnd, LaneSettings, Registry, S
 use crate::database::Database;
 use crate::recorder::threads;
 
-/// Lanes that are fed straight from the intake have numbers from here on.
+/// The number of the first lane that is fed straight from the intake.
 const FIRST_DIRECT_LANE: u32 = 1_000;
-/// How long requests that were being taken in when the recorder is stopped may take.
+/// How long requests under way may take after the recorder is asked to stop.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 
-/// How long requests wait for the database whose sender cannot be told to send them again.
+/// How long requests wait for the database if their sender cannot be told to send them again.
 const LONG_PATIENCE: Duration = Duration::from_secs(7 * 86_400);
 
-/// A gate that sees so much filled compares sources most strictly, and does not close.
+/// A filling at which the gate compares sources most strictly, and does not close.
 const JUST_OPEN: f64 = CLOSES_AT - 0.001;
 
-/// A recorder that runs.
+/// A running recorder.
 pub struct Recorder {
     runtime: tokio::runtime::Runtime,
     control: Option<Control>,
@@ -54,7 +54,7 @@ pub struct Recorder {
     lane_stop: Arc<Stop>,
     drain: Mutex<Duration>,
     quarantined_before: u64,
-    /// Rows that stood for damage in quarantine before it was started.
+    /// Rows in quarantine that stood for damage before the start.
     damaged_before: u64,
 }
 
@@ -62,7 +62,7 @@ impl Recorder {
     /// Starts a recorder. The database need not answer yet, unless it is embedded.
     ///
     /// # Errors
-    /// What cannot be started; nothing runs then.
+    /// The reason why it cannot be started; nothing runs then.
     pub fn start(config: &Config, database: Arc<dyn Database>, line: Option<ModelLine>) -> Result<Self, StartError> {
         check_database(config, &database)?;
         let is_direct = database.is_embedded();
@@ -155,54 +155,54 @@ impl Recorder {
         Ok(())
     }
 
-    /// Where the intakes listen, by name.
+    /// Returns the addresses on which the intakes listen, by name.
     pub fn addresses(&self) -> Vec<(&'static str, std::net::SocketAddr)> {
         self.intakes.iter().filter_map(|running| Some((running.name, running.address?))).collect()
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn counts(&self) -> Counts {
         self.condition.counts()
     }
 
-    /// What `/metrics` says.
+    /// Returns the page `/metrics`.
     pub fn metrics(&self) -> String {
         self.condition.metrics()
     }
 
-    /// The same, for whoever shows it elsewhere.
+    /// Returns the function that writes this page, to show it elsewhere.
     pub fn metrics_page(&self) -> impl Fn() -> String + Send + Sync + 'static {
         let condition = Arc::clone(&self.condition);
         move || condition.metrics()
     }
 
-    /// Whether data are taken in: where the commit is the acknowledgement, the database is connected.
+    /// Returns whether data are accepted; where the commit is the acknowledgement, that requires a connection to the database.
     pub fn takes_in(&self) -> bool {
         self.condition.takes_in()
     }
 
-    /// Why what comes in is not stored in time, if that is so.
+    /// Returns why records are not stored in time; `None` if they are.
     pub fn why_not_ready(&self) -> Option<String> {
         self.condition.why_not_ready(&self.condition.waiting())
     }
 
-    /// The part that did nothing for this long, though nobody but itself kept it from it.
+    /// Returns the name of a part that did nothing for this long without waiting for another; `None` if all parts move.
     pub fn stuck(&self, within: Duration) -> Option<String> {
         self.condition.stuck(within)
     }
 
-    /// Shows more on `/metrics`: what other parts of this process have to say.
+    /// Adds a part to `/metrics` that another component of this process writes.
     pub fn show_also(&self, page: Page) {
         self.condition.more.lock().unwrap_or_else(PoisonError::into_inner).push(page);
     }
 
-    /// The governor, to be told another bound.
+    /// Returns the governor, whose bound can be changed.
     pub fn governor(&self) -> &Governor {
         &self.condition.governor
     }
 
-    /// Takes over what of a configuration that was read again can be changed while it runs, but for the admission and certificates: who may
-    /// send, how large a line may be, and how long it may write when it is stopped.
+    /// Applies the settings of a newly read configuration that can change at run time, except the admission and certificates: the senders,
+    /// the bounds of a line, and how long the recorder may write when it is stopped.
     pub fn reconfigure(&self, config: &Config) {
         if let Some(surroundings) = &self.surroundings {
             surroundings.live.set(&config.intake, &config.access, line_bounds(config));
@@ -218,14 +218,14 @@ impl Recorder {
         Renewal::read(&self.intakes)
     }
 
-    /// Why it cannot go on, if that is so.
+    /// Returns why the recorder cannot go on; `None` while it can.
     pub fn failure(&self) -> Option<String> {
         let broken = self.condition.spool().and_then(|spool| spool.broken());
         let is_finished = self.lanes.iter().any(JoinHandle::is_finished);
         broken.map(|broken| broken.to_string()).or_else(|| is_finished.then(|| "a writer has ended".to_owned()))
     }
 
-    /// Stops: first nothing more is taken in, then what was taken in is written as far as the time allows. What is left is in the spool.
+    /// Stops: first nothing more is accepted, then the remaining records are written as far as the time allows. The rest stays in the spool.
     pub fn stop(mut self) -> End {
         self.intake_stop.ask(LAST_REQUESTS);
         let tasks: Vec<_> = self.intakes.drain(..).map(|running| running.task).collect();
@@ -265,7 +265,7 @@ fn shape(config: &Config) -> Shape {
     Shape::named(&config.layout.name).unwrap_or(Shape::Star)
 }
 
-/// How large a line may be. What has no columns of numbers holds every number.
+/// Returns the bounds of a line. A layout without columns of numbers can hold every number.
 fn line_bounds(config: &Config) -> LineBounds {
     let whole_max = if shape(config).has_field_columns() { i64::MAX as u64 } else { u64::MAX };
     LineBounds { whole_max, ..config.limits }
@@ -275,9 +275,9 @@ fn registry(config: &Config) -> Registry {
     Registry::new(shape(config), config.layout.hot.clone(), config.schema.measurements_max)
 }
 
-/// Whether the database may be written into, as far as it answers.
+/// Checks that the database may be written into, as far as it answers.
 fn check_database(config: &Config, database: &Arc<dyn Database>) -> Result<(), StartError> {
-    // What is acknowledged straight after the commit is in no spool that could keep it.
+    // Records that are acknowledged straight after the commit are in no spool that could keep them.
     let keep = config.writer.keep.filter(|_| !database.is_embedded() && config.intake.nats.is_none());
     durability::check(database, keep, config.writer.statement_timeout).map_err(StartError::Database)
 }
@@ -287,14 +287,14 @@ fn open_spool(config: &Config, is_direct: bool) -> Result<SpoolFile, SpoolError>
     let mut file = file.with_quarantine(config.quarantine_bound_bytes).with_compression(config.spool.compress);
     say_damage(file.damage());
     match file.set_lanes(config.writer.count) {
-        // What waits for other lanes is no obstacle where nothing new goes by the spool.
+        // Entries for other lanes are no obstacle if nothing new goes through the spool.
         Err(_) if is_direct => {}
         set => set?,
     }
     Ok(file)
 }
 
-/// Says what of the spool was damaged, and where it is now.
+/// Logs the damage in the spool, and where the damaged data are now.
 fn say_damage(damage: &Damage) {
     if let Some(Salvaged { kept, read, damage }) = &damage.older {
         let (kept, read) = (kept.display().to_string(), read.to_string());
@@ -330,17 +330,17 @@ fn say_damage(damage: &Damage) {
     }
 }
 
-/// What looks into the spool for whoever asks; what was damaged in it before is known from now on.
+/// Returns a reader of the spool for statistics; records that were damaged before count from now on.
 fn counted(reader: &Reader, meter: &Meter) -> Result<Reader, SpoolError> {
     meter.damaged.add(reader.damaged_rows()?);
     Ok(reader.clone())
 }
 
-/// The lanes that there are to be, with what they show to the ledger: those of the spool, and those straight from the intake.
+/// Returns the lanes to open, each with what it shows to the ledger: the lanes of the spool, and those straight from the intake.
 fn openings(file: &mut SpoolFile, config: &Config, is_direct: bool) -> Result<Vec<(u32, LaneOpening)>, SpoolError> {
     let has_direct = is_direct || config.intake.nats.is_some();
     let lanes = |is_there: bool, first: u32| first..first + if is_there { config.writer.count } else { 0 };
-    // What is replayed goes by the spool, wherever the rest goes.
+    // Replayed records go through the spool, wherever the others go.
     let spooled = lanes(true, 0).chain(GREEDY_LANES).chain(APART_LANES);
     let all = spooled.chain(lanes(has_direct, FIRST_DIRECT_LANE));
     file.lane_openings(&all.collect::<Vec<_>>())
@@ -350,7 +350,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, StartError> {
     threads::runtime("intake", 2, 4).map_err(|error| StartError::System(error.to_string()))
 }
 
-/// Where a lane's entries come from, and, where that is the intake, what they are given by.
+/// Returns the source of a lane's entries and, if that is the intake, the handle by which it hands them over.
 fn feed_of(lane: u32, runtime: &tokio::runtime::Runtime) -> (Feed, Option<DirectHandle>) {
     if lane < FIRST_DIRECT_LANE {
         return (Feed::Spool, None);
@@ -389,7 +389,7 @@ fn surroundings(
         true => Route::Direct(direct.clone()),
         false => Route::Spool(spool.clone(), config.writer.count),
     };
-    // A message that was given up would be delivered again behind later ones of its source: it is waited for as long as it takes.
+    // A message that was given up would be delivered again behind later ones of its source; so it waits as long as it takes.
     let direct_door = door(Route::Direct(direct), LONG_PATIENCE);
     let patient_door = door(route.clone(), LONG_PATIENCE);
     let (for_metrics, for_readiness, for_quarantine) =
@@ -408,8 +408,8 @@ fn surroundings(
     }
 }
 
-/// The gate in front of the spool. Without a spool requests wait in memory: then greedy sources are asked to wait when that gets
-/// short, and the door turns away what does not fit.
+/// Returns the gate in front of the spool. Without a spool requests wait in memory: then greedy sources are asked to wait when memory gets
+/// short, and the door refuses what does not fit.
 fn gate(spool: &CommitterHandle, meter: &Arc<Meter>, config: &Config, is_direct: bool) -> Arc<Gate> {
     let (spool, meter, for_progress) = (spool.counts_reader(), Arc::clone(meter), Arc::clone(meter));
     let (bound, quarantine_bound) = (config.spool.bound_bytes, config.quarantine_bound_bytes);

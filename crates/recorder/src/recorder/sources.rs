@@ -1,45 +1,45 @@
-//! Which sources send most, and how fresh what they sent is stored. Main type: [`Sources`].
+//! The sources that send most, and how long their records take from arrival to commit. Main type: [`Sources`].
 //!
-//! Those that sent most lately are told apart, and all others are one. Candidates are counted as *space-saving* does (Metwally and others 2005): who is not
-//! known takes the place of the least, with its weight, so that nobody who sends more than a small share is missed.
+//! The sources that sent most recently are shown one by one, all others together. Candidates are counted by *space-saving* (Metwally and others 2005):
+//! an unknown source replaces the one with the least weight and inherits that weight, so that no source with more than a small share is missed.
 //!
-//! Invariants: those that are shown and the others add up to all; a number only grows while its source is shown; memory and work are bounded, whatever
-//! clients call themselves.
+//! Invariants: the shown sources and the others add up to the total; a number only grows while its source is shown; memory and work are bounded,
+//! whatever names clients choose.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Sources that are told apart.
+/// The most sources that are shown one by one.
 const SHOWN_MAX: usize = 100;
-/// Sources that are looked at, those that are shown among them.
+/// The most sources that are counted one by one, including those that are shown.
 const KNOWN_MAX: usize = 400;
-/// What was sent weighs half after this time.
+/// The time after which the weight of what was sent has halved.
 const HALF_LIFE: Duration = Duration::from_secs(600);
-/// Weights are aged this often.
+/// The interval at which weights are aged.
 const AGE_EVERY: Duration = Duration::from_secs(15);
-/// A source takes the place of one that is shown where it sent this many times as much lately, so that places do not change all the time.
+/// A source replaces a shown one when it recently sent this many times as much, so that places do not change all the time.
 const TIMES: f64 = 2.0;
-/// What all that are not shown are called; a source of that name is one of them.
+/// The name of all sources that are not shown; a source of that name is one of them.
 pub const OTHERS: &str = "others";
 
-/// What was acknowledged of a source since it is shown.
+/// The records of a source that were acknowledged since it has been shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Sent {
     /// Bytes of line protocol.
     pub bytes: u64,
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// From arrival to commit of the newest record that is committed.
+    /// The time from arrival to commit of the newest committed record; `None` before the first commit.
     pub lag: Option<Duration>,
 }
 
-/// A source that is looked at.
+/// A source that is counted.
 #[derive(Debug, Default)]
 struct Known {
-    /// Bytes lately, at most: with those of whoever had its place before.
+    /// An upper bound of the bytes sent recently, including those inherited from the source that was replaced.
     weight: f64,
-    /// How much of that may be another's.
+    /// The part of `weight` that was inherited.
     inherited: f64,
     shown: Option<Sent>,
 }
@@ -48,7 +48,7 @@ struct Known {
 struct State {
     known: HashMap<String, Known>,
     shown: usize,
-    /// What the least that is shown weighs, or less.
+    /// A lower bound of the least weight of the shown sources.
     least_shown: f64,
     others: Sent,
     aged: Option<Instant>,
@@ -69,16 +69,16 @@ impl Sources {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// So much of a source was acknowledged.
+    /// Counts what was acknowledged of a source.
     pub fn note_sent(&self, source: &str, bytes: u64, rows: u64) {
         self.lock().add(source, bytes, rows, Instant::now());
     }
 
-    /// How long a source's newest committed record took from its arrival.
+    /// Notes how long a source's newest committed record took from its arrival to its commit.
     pub fn note_lag(&self, source: &str, lag: Duration) {
         let mut state = self.lock();
         if state.shown < SHOWN_MAX && !state.known.contains_key(source) {
-            // Where the commit is the acknowledgement, the first record is committed before it counts.
+            // Where the commit is the acknowledgement, the first record is committed before it is counted.
             state.add(source, 0, 0, Instant::now());
         }
         let shown = state.known.get_mut(source).and_then(|known| known.shown.as_mut());
@@ -88,7 +88,7 @@ impl Sources {
         }
     }
 
-    /// Those that are shown in order of their names, then the others.
+    /// Returns the shown sources in the order of their names, then the others.
     pub fn read(&self) -> Vec<(String, Sent)> {
         let state = self.lock();
         let shown = state.known.iter().filter_map(|(source, known)| Some((source.clone(), known.shown?)));
@@ -127,7 +127,7 @@ impl State {
         }
     }
 
-    /// Whether a source that sent so much lately is to be shown; the one whose place it takes is one of the others then.
+    /// Returns whether a source that recently sent `own` bytes is to be shown; the one that it replaces is counted with the others from then on.
     fn has_place_for(&mut self, own: f64) -> bool {
         if self.shown < SHOWN_MAX {
             return true;
@@ -153,11 +153,11 @@ impl State {
             known.shown = Some(Sent { bytes, rows, lag: None });
             self.shown += 1;
         }
-        // The one that came may weigh least.
+        // The new source may have the least weight.
         self.least_shown = 0.0;
     }
 
-    /// Removes the least of those that are not shown; what it weighed.
+    /// Removes the source with the least weight among those that are not shown, and returns its weight.
     fn remove_least(&mut self) -> f64 {
         let hidden = self.known.iter().filter(|(_, known)| known.shown.is_none());
         let least = hidden.min_by(|a, b| a.1.weight.total_cmp(&b.1.weight));

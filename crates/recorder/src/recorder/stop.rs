@@ -1,14 +1,14 @@
-//! Stopping in order: first everybody is asked, and later the time is over. Main type: [`Stop`].
+//! Stopping in order: first every part is asked to stop, and later the time is over. Main type: [`Stop`].
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::clock::{SharedClock, machine};
 
-/// Whether and until when things go on.
+/// A request to stop, and its deadline.
 #[derive(Debug)]
 pub struct Stop {
-    /// When the time is over, once somebody asked.
+    /// The deadline, once a stop was asked for.
     over_at: Mutex<Option<Instant>>,
     changed: Condvar,
     clock: SharedClock,
@@ -21,12 +21,12 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// One that goes by a clock.
+    /// Creates one that uses this clock.
     pub fn by(clock: SharedClock) -> Self {
         Stop { over_at: Mutex::default(), changed: Condvar::new(), clock }
     }
 
-    /// Asks everybody to come to an end within this time. Asking again may only shorten it.
+    /// Asks all parts to stop within this time. Asking again can only shorten it.
     pub fn ask(&self, within: Duration) {
         let mut over_at = self.over_at.lock().unwrap_or_else(PoisonError::into_inner);
         let new = self.clock.now() + within;
@@ -34,22 +34,22 @@ impl Stop {
         self.changed.notify_all();
     }
 
-    /// When the time is over, once somebody asked.
+    /// Returns the deadline; `None` until a stop is asked for.
     pub fn over_at(&self) -> Option<Instant> {
         *self.over_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether somebody asked.
+    /// Returns whether a stop was asked for.
     pub fn is_asked(&self) -> bool {
         self.over_at().is_some()
     }
 
-    /// Whether the time is over.
+    /// Returns whether the deadline has passed.
     pub fn is_over(&self) -> bool {
         self.over_at().is_some_and(|over_at| over_at <= self.clock.now())
     }
 
-    /// Waits for this long, or until the time is over; whether it is.
+    /// Waits for this long, or until the deadline; returns whether the deadline has passed.
     pub fn wait(&self, time: Duration) -> bool {
         let until = self.clock.now() + time;
         loop {
@@ -65,7 +65,7 @@ impl Stop {
                 continue;
             }
             let known = self.over_at.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever asked meanwhile woke nobody.
+            // A request that came meanwhile woke nobody.
             if *known == over_at {
                 drop(self.changed.wait_timeout(known, waits));
             }

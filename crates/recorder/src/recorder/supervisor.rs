@@ -1,6 +1,6 @@
-//! What started the recorder and watches over it, such as systemd: told by datagrams how it goes (`sd_notify`). Main type: [`Supervisor`].
+//! The supervisor, such as systemd, which started the recorder and is told its state by datagrams (`sd_notify`). Main type: [`Supervisor`].
 //!
-//! Invariant: nobody waits for it, and where there is none nothing is sent.
+//! Invariant: nobody waits for the supervisor, and without one nothing is sent.
 
 use std::ffi::OsStr;
 use std::os::linux::net::SocketAddrExt;
@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use super::quote::shortened;
 
-/// How long a datagram may wait for room with the other side.
+/// How long a datagram may wait for room in the supervisor's socket.
 const SEND_MAX: Duration = Duration::from_millis(200);
-/// Characters of a status at most.
+/// The most characters of a status.
 const STATUS_CHARACTERS_MAX: usize = 200;
 
-/// Whoever is told.
+/// The supervisor, if there is one.
 #[derive(Debug, Default)]
 pub struct Supervisor {
     to: Option<(UnixDatagram, SocketAddr)>,
@@ -23,7 +23,7 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// The one that the environment names; none where it names none.
+    /// Returns the supervisor that the environment names; one that is absent if it names none.
     ///
     /// # Errors
     /// A sentence with the variable, its value and a remedy.
@@ -40,45 +40,45 @@ impl Supervisor {
         Ok(Supervisor { to: Some(to), watchdog })
     }
 
-    /// Whether there is one.
+    /// Returns whether there is a supervisor.
     pub fn is_there(&self) -> bool {
         self.to.is_some()
     }
 
-    /// Within which time it wants to hear that all goes well, if it wants to.
+    /// Returns the time within which it expects signs of life; `None` if it expects none.
     pub fn watchdog(&self) -> Option<Duration> {
         self.watchdog
     }
 
-    /// Data are taken in, from now on or again.
+    /// Tells that data are accepted, from now on or again.
     pub fn ready(&self, status: &str) {
         self.tell(&format!("READY=1\n{}", status_line(status)));
     }
 
-    /// The configuration is read again; [`Supervisor::ready`] ends that.
+    /// Tells that the configuration is being read again; [`Supervisor::ready`] ends that.
     pub fn reloading(&self) {
         self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_us()));
     }
 
-    /// The recorder comes to an end, and may take this long.
+    /// Tells that the recorder stops, and may take this long.
     pub fn stopping(&self, status: &str, within: Duration) {
         let within_us = within.as_micros();
         self.tell(&format!("STOPPING=1\nEXTEND_TIMEOUT_USEC={within_us}\n{}", status_line(status)));
     }
 
-    /// How it goes, in a line.
+    /// Tells the status, in a line.
     pub fn status(&self, status: &str) {
         self.tell(&status_line(status));
     }
 
-    /// All parts move.
+    /// Gives a sign of life: all parts move.
     pub fn alive(&self) {
         self.tell("WATCHDOG=1");
     }
 
     fn tell(&self, text: &str) {
         if let Some((socket, address)) = &self.to {
-            // Who does not listen hears the next one, or takes the recorder for stuck, as it should.
+            // A supervisor that misses one hears the next, or considers the recorder stuck, as it should.
             let _ = socket.send_to_addr(text.as_bytes(), address);
         }
     }
@@ -98,7 +98,7 @@ fn open(name: &OsStr) -> Result<(UnixDatagram, SocketAddr), String> {
     open().map_err(|error: std::io::Error| error.to_string())
 }
 
-/// The time between two signs of life that is asked for: of this process, or of whichever it is.
+/// Returns the interval of signs of life that the environment asks for, if it asks this process or any.
 fn watchdog(us: Option<&str>, pid: Option<&str>, own_pid: u32) -> Result<Option<Duration>, String> {
     let Some(us) = us.filter(|_| pid.is_none_or(|pid| pid.parse() == Ok(own_pid))) else { return Ok(None) };
     match us.parse() {
@@ -107,13 +107,13 @@ fn watchdog(us: Option<&str>, pid: Option<&str>, own_pid: u32) -> Result<Option<
     }
 }
 
-/// One line, however much somebody has to say.
+/// Returns a status as one line of bounded length.
 fn status_line(status: &str) -> String {
     let one_line: String = status.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     format!("STATUS={}", shortened(&one_line, STATUS_CHARACTERS_MAX))
 }
 
-/// By the clock that systemd compares with.
+/// Returns the time of the clock with which systemd compares, in microseconds.
 fn monotonic_us() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the pointer is that of a time on this stack, which the call fills.

@@ -3,12 +3,12 @@
 use std::io;
 use std::sync::mpsc;
 
-/// A runtime of so many threads, and at most so many more that wait for a disk or a database.
+/// Creates a runtime with this number of threads, and at most `blocking_most` more that wait for a disk or a database.
 ///
 /// # Errors
-/// When the system has no threads left: they are tried first, since tokio panics for want of one and then waits for ever for the others.
+/// If the system has no threads left: they are tried first, since tokio panics for want of one and then waits for ever for the others.
 pub fn runtime(name: &'static str, threads: usize, blocking_most: usize) -> io::Result<tokio::runtime::Runtime> {
-    // One more, so that the runtime is not the one that takes the last.
+    // One more, so that the runtime does not take the last one.
     try_threads(name, threads + 1)?;
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
@@ -18,7 +18,7 @@ pub fn runtime(name: &'static str, threads: usize, blocking_most: usize) -> io::
         .build()
 }
 
-/// Starts so many threads at once, which then end.
+/// Starts this number of threads at once, which then end.
 fn try_threads(name: &str, count: usize) -> io::Result<()> {
     let mut begun = Vec::with_capacity(count);
     for _ in 0..count {
@@ -34,7 +34,7 @@ fn try_threads(name: &str, count: usize) -> io::Result<()> {
     }
     for (end, thread) in begun {
         drop(end);
-        // It does nothing that could panic.
+        // The thread does nothing that could panic.
         let _ = thread.join();
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! From measurements to findings: trials are grouped by case, invalid ones set aside, figures taken over the rest.
+//! Turns measurements into findings: groups trials by case, sets invalid ones aside, and computes figures over the rest.
 //!
 //! Main function: [`analyse`]. Invariant: a case with a trial appears in the findings, whatever became of its trials.
 
@@ -31,11 +31,11 @@ use crate::study::{Repeat, RepeatRule, Study, goal};
 use crate::trial::{Arrivals, Case, Levels};
 use crate::units::NS_PER_S;
 
-/// All that a run's measurements say. Cases come in the study's order; those without a trial are left out and noted.
+/// Returns all findings on a run. Cases are in the study's order; those without a trial are left out and noted.
 pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measurements: &[Measurement]) -> Findings {
     let lines = load_lines(study, measurements);
     let durability = Durability::of(study, environment);
-    // The rates that a search chose are levels of a factor from here on.
+    // From here on, the rates that a search chose are levels of a factor.
     let unfolded = goal::unfold(study, measurements);
     let study = &unfolded;
     let groups = group(study, measurements);
@@ -64,7 +64,7 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
     }
 }
 
-/// Groups trials by case, in the study's order; cases that the study does not know follow in order of their ids.
+/// Groups trials by case, in the study's order; cases unknown to the study follow in the order of their ids.
 pub fn group<'a>(study: &'a Study, measurements: &'a [Measurement]) -> Vec<CaseTrials<'a>> {
     let mut by_case: BTreeMap<&str, Vec<&Measurement>> = BTreeMap::new();
     for measurement in measurements {
@@ -87,8 +87,8 @@ fn case_trials<'a>(study: &Study, case: &'a Case, mut trials: Vec<&'a Measuremen
     CaseTrials { case, discarded, trials }
 }
 
-/// The name under which a kind of operation is reported: `query delays` where a case asks several of the study's queries, whose
-/// names say more than their numbers.
+/// Returns the name under which a kind of operation is reported: `query delays` if a case runs several of the study's queries, whose names
+/// say more than their numbers.
 pub fn kind_name(case: &Case, kind: &str) -> String {
     let queries = &case.settings.workload.queries;
     let number = kind.strip_prefix("query-").and_then(|number| number.parse::<usize>().ok());
@@ -98,7 +98,7 @@ pub fn kind_name(case: &Case, kind: &str) -> String {
     }
 }
 
-/// What cases say of each other: which of them are settled, and the intervals of their rates, both from the noise of all of them.
+/// Sets the figures that depend on the noise of all cases: which cases are settled, and the intervals of their rates.
 fn judge_together(study: &Study, groups: &[CaseTrials<'_>], cases: &mut [CaseFinding]) {
     let series = |value: fn(&Measurement) -> Option<f64>| -> Vec<Series> {
         let of_trial = |trial: &Measurement| Some((trial.trial.round, value(trial)?));
@@ -123,7 +123,7 @@ fn judge_together(study: &Study, groups: &[CaseTrials<'_>], cases: &mut [CaseFin
     }
 }
 
-/// Gives an estimate the interval that the noise of all cases says, where there is one. No rate is below 0.
+/// Gives an estimate its interval by the noise of all cases, if there is one. A rate cannot be negative.
 fn show_interval(estimate: &mut Estimate, found: Option<CaseMean>) {
     if let Some(Interval { low, high }) = found.map(|found| found.interval) {
         estimate.ci95 = Some([low.max(0.0), high]);
@@ -140,7 +140,7 @@ fn case_finding(study: &Study, group: &CaseTrials<'_>) -> CaseFinding {
     let (mut late, mut errors) = (Histogram::new(), BTreeMap::new());
     for trial in &valid {
         late.merge(&trial.generator_late);
-        // All reads of a kind together, those of read-modify-writes too, as YCSB reports them.
+        // All reads of a kind are merged, including those of read-modify-writes, as YCSB reports them.
         for (kind, operation) in trial.operations.iter().chain(&trial.parts) {
             operations.entry(kind_name(group.case, kind)).or_default().merge(operation);
         }
@@ -205,7 +205,7 @@ fn operation_finding(merged: &OperationMeasurement, empty_known: bool) -> Operat
     }
 }
 
-/// Times as another tool states them, in seconds.
+/// Returns the times that another tool states, in seconds.
 fn stated_finding(stated: &StatedTimes) -> TimeFinding {
     let quantile = |quantile| stated.quantile_s(quantile);
     TimeFinding {
@@ -245,7 +245,7 @@ fn resources(valid: &[&Measurement]) -> Option<ResourceFinding> {
     })
 }
 
-/// Why trials are invalid, those of which the same is said together.
+/// Returns the reasons for which trials are invalid, grouped by equal reasons.
 fn reasons(trials: &[&Measurement]) -> Vec<Invalidity> {
     let mut found: Vec<Invalidity> = Vec::new();
     let mut place_of: HashMap<String, usize> = HashMap::new();
@@ -298,7 +298,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
     notes
 }
 
-/// What the imports of other tools' output noted, each once.
+/// Returns the notes made on importing other tools' output, each once.
 fn imported(groups: &[CaseTrials<'_>]) -> Vec<Note> {
     let mut told: Vec<(&String, &String)> = Vec::new();
     let trials = groups.iter().flat_map(|group| group.discarded.iter().chain(&group.trials));
@@ -312,7 +312,7 @@ fn imported(groups: &[CaseTrials<'_>]) -> Vec<Note> {
     told.into_iter().map(|(tool, told)| Note::Imported { tool: tool.clone(), told: told.clone() }).collect()
 }
 
-/// Queries that mostly found nothing are fast, and their figures are those of looking for nothing.
+/// Notes queries that mostly found nothing: they are fast, and their figures are those of a search without result.
 fn found_nothing(cases: &[CaseFinding]) -> Option<Note> {
     let few = |case: &CaseFinding| {
         let rows = case.rows_of_queries().filter(|rows| *rows < ROWS_LEAST)?;
@@ -322,7 +322,7 @@ fn found_nothing(cases: &[CaseFinding]) -> Option<Note> {
     (!cases.is_empty()).then_some(Note::FoundNothing { cases })
 }
 
-/// The repeat rule in words.
+/// Formats the repeat rule in words.
 pub fn show_rule(repeat: &Repeat) -> String {
     let share = format!("{} %", crate::units::show_number(repeat.within * 100.0));
     match repeat.rule {

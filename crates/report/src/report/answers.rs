@@ -1,17 +1,17 @@
-//! What queries answered: the time to find nothing, or something else, is no alternative to the time to find what was asked for.
+//! Compares the answers of queries: the times of queries can only be compared if the queries find what they were asked for, and the same.
 //!
-//! Main function: [`unlike`]. Invariant: cases without queries, and such whose rows nobody counted, answer alike.
+//! Main function: [`unlike`]. Invariant: cases without queries, and cases whose rows were not counted, count as answering alike.
 
 use crate::measurement::Measurement;
 use crate::units::show_number;
 
-/// Rows that a query gives on average, below which it mostly found nothing.
+/// The mean number of rows per query below which queries mostly found nothing.
 pub const ROWS_LEAST: f64 = 0.5;
 
-/// One case may find so many times as many rows as another: their parameters are drawn.
+/// The largest ratio of rows per query at which two cases answer alike; their parameters are drawn, so their rows differ somewhat.
 const ROWS_APART: f64 = 1.5;
 
-/// Rows that a query gave, mean over all queries of these trials; none where none were counted.
+/// Returns the mean number of rows over all queries of these trials; `None` if rows were not counted.
 pub fn rows_per_query(trials: &[&Measurement]) -> Option<f64> {
     let kinds = trials.iter().flat_map(|trial| trial.operations.values());
     let counted = kinds.filter_map(|kind| Some((kind.rows?, kind.completed)));
@@ -19,12 +19,12 @@ pub fn rows_per_query(trials: &[&Measurement]) -> Option<f64> {
     (queries > 0).then(|| rows as f64 / queries as f64)
 }
 
-/// Whether queries mostly found nothing.
+/// Returns whether queries mostly found nothing.
 pub fn is_empty(rows: Option<f64>) -> bool {
     rows.is_some_and(|rows| rows < ROWS_LEAST)
 }
 
-/// Why two cases with so many rows a query are not compared; none where they answer alike.
+/// Returns the reason for which two cases with these rows per query are not compared; `None` if they answer alike.
 pub fn unlike(a: Option<f64>, b: Option<f64>) -> Option<String> {
     let (a, b) = (a?, b?);
     if is_empty(Some(a)) || is_empty(Some(b)) {

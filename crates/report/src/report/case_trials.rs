@@ -1,4 +1,4 @@
-//! The trials of a case, and the figures that are taken over them. Main type: [`CaseTrials`].
+//! Groups the trials of a case, and computes figures over them. Main type: [`CaseTrials`].
 
 use crate::finding::{Estimate, TimeFinding};
 use crate::histogram::Histogram;
@@ -14,18 +14,18 @@ pub struct CaseTrials<'a> {
     pub case: &'a Case,
     /// The trial left out because the study discards the first of each case.
     pub discarded: Option<&'a Measurement>,
-    /// Trials that count, valid or not.
+    /// The trials that count, valid or not.
     pub trials: Vec<&'a Measurement>,
 }
 
 impl<'a> CaseTrials<'a> {
-    /// The trials whose figures are used.
+    /// Returns the valid trials, from which figures are computed.
     pub fn valid(&self) -> impl Iterator<Item = &'a Measurement> + '_ {
         self.trials.iter().copied().filter(|trial| trial.is_valid())
     }
 }
 
-/// Whether the database fell behind in these trials of a case, taken together.
+/// Returns whether the database fell behind in these trials of a case, taken together.
 pub fn is_overloaded(trials: &[&Measurement]) -> bool {
     let total = |count: fn(&Measurement) -> u64| trials.iter().map(|trial| count(trial)).sum::<u64>() as f64;
     let in_work = trials.iter().map(|trial| trial.in_work()).sum();
@@ -35,19 +35,19 @@ pub fn is_overloaded(trials: &[&Measurement]) -> bool {
             || is_growing(total(Measurement::backlog), total(Measurement::scheduled), in_work))
 }
 
-/// Mean, spread and interval of one value per trial.
+/// Returns the mean, spread and interval of one value per trial.
 pub fn estimate(values: &[f64]) -> Estimate {
     Estimate {
         mean: mean(values),
         sd: sample_sd(values),
         n: values.len() as u64,
-        // A rate is never negative: an interval that reaches below 0 is cut off there, and says so.
+        // A rate is never negative: an interval that reaches below 0 is cut off there and marked so.
         ci95: t_interval(values, 0.95).map(|interval| [interval.low.max(0.0), interval.high]),
         cut_off: t_interval(values, 0.95).is_some_and(|interval| interval.low < 0.0),
     }
 }
 
-/// The times of a merged histogram, in seconds.
+/// Returns the times of a merged histogram, in seconds.
 pub fn time_finding(merged: &Histogram) -> TimeFinding {
     if merged.count() == 0 {
         return TimeFinding::default();

@@ -1,7 +1,7 @@
-//! Claims: what the source of a study says, held against the measurements.
+//! Judges claims: compares the statements of a study's source with the measurements.
 //!
-//! Main function: [`judge_claim`]. Invariant: a claim is reproduced or contradicted only by a whole interval; a case that the
-//! claim speaks of and that has no valid trial leaves it undecided.
+//! Main function: [`judge_claim`]. Invariant: only a whole interval reproduces or contradicts a claim; a case named by the claim that has no
+//! valid trial leaves it undecided.
 
 mod bound;
 mod line;
@@ -26,10 +26,10 @@ use crate::study::{Claim, ClaimedModel, ClaimedRatio, Smaller, Study};
 use crate::trial::{Arrivals, Case, Levels};
 use crate::units::show_ratio;
 
-/// Metrics of which a short load shows something else: what waits at its end counts for more.
+/// Metrics that a shorter load changes, because the remainder at its end weighs more.
 const OF_LENGTH: [&str; 7] = ["intake", "carried_share", "stored", "buffer", "disk_share", "answer", "freshness_lost"];
 
-/// The verdict on one claim, with its evidence in words. A rehearsal that made smaller what the claim depends on has none.
+/// Returns the verdict on one claim, with its evidence in words. A rehearsal that shrank what the claim depends on leaves it undecided.
 pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], lines: &[LoadLine]) -> ClaimFinding {
     let found = judge(study, claim, groups, lines);
     match made_smaller(study, claim) {
@@ -42,7 +42,7 @@ pub fn judge_claim(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], line
     }
 }
 
-/// Why a rehearsal cannot answer a claim; none where it can, and of studies as they are.
+/// Returns the reason for which a rehearsal cannot answer a claim; `None` if it can, and for studies that were not shrunk.
 fn made_smaller(study: &Study, claim: &Claim) -> Option<String> {
     let names = |setting: &str| {
         let ratio = claim.ratio.iter().flat_map(|ratio| [&ratio.of, &ratio.to, &ratio.only]);
@@ -97,7 +97,7 @@ fn judge(study: &Study, claim: &Claim, groups: &[CaseTrials<'_>], lines: &[LoadL
     ClaimFinding { verdict, evidence, ..undecided(claim, ratio, "") }
 }
 
-/// A claim on a ratio that nothing is known of.
+/// Returns the finding on a claim about a ratio that could not be determined.
 fn undecided(claim: &Claim, ratio: &ClaimedRatio, why: &str) -> ClaimFinding {
     ClaimFinding {
         says: claim.says.clone(),
@@ -113,14 +113,14 @@ fn undecided(claim: &Claim, ratio: &ClaimedRatio, why: &str) -> ClaimFinding {
     }
 }
 
-/// A claim that names nothing to judge.
+/// Returns the finding on a claim that names nothing to judge.
 fn empty(claim: &Claim, why: &str) -> ClaimFinding {
     let (metric, evidence) = (claim.metric.clone(), why.to_owned());
     let verdict = ClaimVerdict::Undecided;
     ClaimFinding { says: claim.says.clone(), metric, between: None, claimed: "nothing".to_owned(), verdict, evidence }
 }
 
-/// A claim on how response times grow with the arrival rate. Where several curves have the levels, all must agree.
+/// Judges a claim about the growth of response times with the arrival rate. If several curves have the levels, all must agree.
 fn judge_model(claim: &Claim, model: &ClaimedModel, groups: &[CaseTrials<'_>]) -> ClaimFinding {
     let request = Request { model: model.name.clone(), ..Request::default() };
     let has_levels = |curve: &Curve| {
@@ -177,18 +177,18 @@ fn against((low, high): (f64, Option<f64>), interval: Interval) -> ClaimVerdict 
     }
 }
 
-/// The trials of a case that a claim may speak of.
+/// A case with the trials that a claim may use.
 #[derive(Clone)]
 struct Member<'a> {
     case: &'a Case,
     trials: Vec<TrialValue>,
-    /// Whether its times only tell how long the load lasted.
+    /// Whether the case is overloaded, so that its times only show how long the load lasted.
     is_overloaded: bool,
-    /// Whether it had hardly begun when it was measured.
+    /// Whether the load had hardly begun when the case was measured.
     is_cold: bool,
-    /// Rows that a query gave; none where none were counted.
+    /// The mean number of rows per query; `None` if rows were not counted.
     rows: Option<f64>,
-    /// The 95 % interval of the mean, by the noise of all cases, where it is asked for.
+    /// The 95 % interval of the mean, by the noise of all cases, if requested.
     interval: Option<Interval>,
 }
 
@@ -202,7 +202,7 @@ impl Member<'_> {
     }
 }
 
-/// The ratio that the claim speaks of with its 95 % interval, and a remark on how it was taken; or why there is none.
+/// Returns the ratio of a claim with its 95 % interval and a remark on how it was computed, or the reason for which there is none.
 fn weigh(
     study: &Study,
     ratio: &ClaimedRatio,
@@ -222,7 +222,7 @@ fn weigh(
     Ok((estimate, estimate.interval, remark))
 }
 
-/// What the trials of a case say.
+/// Returns the values of a case's trials.
 fn of_trials<'a>(case: &'a Case, metric: &Metric, groups: &[CaseTrials<'_>]) -> Member<'a> {
     let group = groups.iter().find(|group| group.case.id == case.id);
     let placed = |trial: &Measurement| {
@@ -230,7 +230,7 @@ fn of_trials<'a>(case: &'a Case, metric: &Metric, groups: &[CaseTrials<'_>]) -> 
         Some(TrialValue { place, value: metric.of(trial)? })
     };
     let trials = group.map(|group| group.valid().filter_map(placed).collect());
-    // As in verdicts: times of an overloaded case grow with the trial's length, and say nothing else.
+    // As in verdicts, the times of an overloaded case only grow with the trial's length.
     let is_open = case.settings.load.arrivals != Arrivals::Closed;
     let is_overloaded =
         is_open && metric.is_time() && group.is_some_and(|group| is_overloaded(&group.valid().collect::<Vec<_>>()));
@@ -239,7 +239,7 @@ fn of_trials<'a>(case: &'a Case, metric: &Metric, groups: &[CaseTrials<'_>]) -> 
     Member { case, trials: trials.unwrap_or_default(), is_overloaded, is_cold, rows, interval: None }
 }
 
-/// All cases with these levels; an error when there is none.
+/// Returns all cases with these levels; an error if there is none.
 fn with_levels<'a>(
     study: &Study,
     levels: &Levels,
@@ -272,7 +272,7 @@ fn with_levels<'a>(
     Ok(found)
 }
 
-/// Whether a case has a level: among its factors, else among its settings.
+/// Returns whether a case has a level, among its factors or else among its settings.
 fn has_level(case: &Case, setting: &str, level: &Value) -> bool {
     if let Some(own) = case.levels.get(setting) {
         return same_level(own, level);
@@ -282,7 +282,7 @@ fn has_level(case: &Case, setting: &str, level: &Value) -> bool {
     settings.pointer(&pointer).is_some_and(|own| same_level(own, level))
 }
 
-/// Each side at its best case; the ratio is none where those have too few trials.
+/// Compares the best case of each side; the ratio is `None` if these have too few trials.
 fn best_ratio(
     ratio: &ClaimedRatio,
     metric: &Metric,
@@ -324,7 +324,7 @@ fn no_figure(metric: &Metric, members: &[Member<'_>]) -> String {
     format!("no valid trial of {} has a figure for {}", show_levels(&members[0].case.levels), metric.name)
 }
 
-/// Every case of one side with the cases of the other that share its remaining factors, all groups weighing the same.
+/// Matches every case of one side with the cases of the other that share its remaining factors; all groups have the same weight.
 fn matched_cells<'a>(
     ratio: &ClaimedRatio,
     of: &'a [Member<'_>],

@@ -1,14 +1,13 @@
-//! What a reader should know of the client: how it sent transactions, whether it was kept from running, and whether it waited for answers that did not come.
-//! Notes.
+//! Notes on the client: how it sent transactions, whether it was kept from running, and whether it waited for answers that did not come.
 //!
-//! Main function: [`notes`]. Invariant: a note is given once, whatever the number of trials, and says of how many it is true.
+//! Main function: [`notes`]. Invariant: a note is given once, whatever the number of trials, and says to how many it applies.
 
 use crate::finding::Note;
 use crate::measurement::{Environment, Measurement, Standstill, Starvation, Waited, standstill, starvation};
 use crate::report::case_trials::CaseTrials;
 use crate::trial::Levels;
 
-/// Notes on the client of the trials.
+/// Returns notes on the client of the trials.
 pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>]) -> Vec<Note> {
     pipelined(groups)
         .into_iter()
@@ -19,20 +18,20 @@ pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>]) -> Vec<Note> 
         .collect()
 }
 
-/// That transactions left in one round trip, where that is the same in all cases; as a factor it stands in the table.
+/// Notes that transactions were sent in one round trip, if that is the same in all cases; as a factor it appears in the table.
 fn pipelined(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let is_all = !groups.is_empty() && groups.iter().all(|group| group.case.settings.load.pipeline);
     is_all.then_some(Note::Pipelined {})
 }
 
-/// That statements of a trace are left out because they change something.
+/// Notes that statements of a trace are left out because they change rows.
 fn left_out(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let load = groups.first()?.case.settings.load.replay?;
     let left_out = groups.first()?.case.settings.workload.replay.as_ref()?.left_out;
     (left_out > 0).then_some(Note::WritesLeftOut { left_out, all: left_out + load.statements })
 }
 
-/// That nothing is known of the server's machine.
+/// Notes that nothing is known of the server's machine.
 fn unwatched(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let is_unknown = |trial: &&Measurement| trial.resources.as_ref().is_some_and(|used| used.server_unknown);
     let (unknown, all) = (
@@ -43,7 +42,7 @@ fn unwatched(groups: &[CaseTrials<'_>]) -> Option<Note> {
     (unknown > 0).then_some(Note::ServerUnwatched { unknown, all, is_asked })
 }
 
-/// The longest while in which nothing was completed, and in how many trials there was one.
+/// Notes the longest time without a completed operation, and the number of trials with such a time.
 fn stood_still(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let of_group = |group: &CaseTrials<'_>| -> Vec<(Levels, u32, Standstill)> {
         let found = |trial: &Measurement| Some((group.case.levels.clone(), trial.trial.round, standstill(trial)?));
@@ -55,7 +54,7 @@ fn stood_still(groups: &[CaseTrials<'_>]) -> Option<Note> {
     Some(Note::StoodStill { trials, all, round, levels, longest })
 }
 
-/// The worst of what is said of trials whose client had to wait for a CPU, and of how many trials something is said.
+/// Notes the worst remark on trials whose client had to wait for a CPU, and the number of such trials.
 fn kept_from_running(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<Note> {
     let cpus = f64::from(environment.cpus);
     let note = |trial: &&Measurement| {

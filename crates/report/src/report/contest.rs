@@ -1,7 +1,7 @@
-//! Contests: alternatives that compete in a figure, judged pair by pair.
+//! Judges contests: alternatives that compete in a figure, compared pair by pair.
 //!
-//! Main functions: [`contests`] and [`contest_verdicts`]. Invariant: an alternative is called fastest only where it beats
-//! every other one, by intervals that hold together for all comparisons of the study (Bonferroni).
+//! Main functions: [`contests`] and [`contest_verdicts`]. Invariant: an alternative is called fastest only if it beats every other one, by
+//! intervals that hold simultaneously for all comparisons of the study (Bonferroni).
 
 use std::collections::HashMap;
 
@@ -22,10 +22,10 @@ use crate::study::Factor;
 use crate::trial::Levels;
 use crate::units::{show_number, show_ratio};
 
-/// A relative difference below this counts as none.
+/// Relative differences below this count as no difference.
 pub const EQUAL_WITHIN: f64 = 0.05;
 
-/// Said of an estimate that was made round by round.
+/// The remark on an estimate from trials paired by round.
 const BY_ROUND: &str = ", trials paired by round";
 
 /// A case with the value of each of its valid trials.
@@ -34,22 +34,22 @@ pub struct Scored<'a> {
     pub levels: &'a Levels,
     /// One value for each valid trial.
     pub values: Vec<f64>,
-    /// Their mean.
+    /// The mean of the values.
     pub mean: f64,
-    /// Their geometric mean: what ratios are ratios of, and so what says which of several is ahead.
+    /// The geometric mean of the values; ratios are computed from it, so it decides which case is ahead.
     pub geometric_mean: f64,
-    /// Its 95 % interval, by the noise of all cases.
+    /// The 95 % interval of the mean, by the noise of all cases.
     pub interval: Option<Interval>,
-    /// The values with the rounds that they are of.
+    /// The values with the rounds in which they were measured.
     pub trials: Vec<TrialValue>,
-    /// Rows that a query gave; none where none were counted.
+    /// The mean number of rows per query; `None` if rows were not counted.
     pub rows: Option<f64>,
-    /// Whether it had hardly begun when it was measured: nothing is said of what lasts.
+    /// Whether the load had hardly begun when it was measured, so that its figures say nothing about a lasting load.
     pub is_cold: bool,
 }
 
 impl<'a> Scored<'a> {
-    /// A case with its trials; none without trials.
+    /// Creates a case from its trials; `None` without trials.
     pub fn new(levels: &'a Levels, trials: Vec<TrialValue>) -> Option<Self> {
         let values: Vec<f64> = trials.iter().map(|trial| trial.value).collect();
         let (mean, geometric_mean) = (mean(&values)?, geometric_mean(&values)?);
@@ -57,7 +57,7 @@ impl<'a> Scored<'a> {
     }
 }
 
-/// Gives every case the interval that the noise of all of them says, as in the table of the cases.
+/// Gives every case its interval by the noise of all of them, as in the table of cases.
 pub fn judge_together(scored: &mut [Scored<'_>], stopping: Stopping) {
     let series = |case: &Scored<'_>| -> Series {
         case.trials.iter().map(|trial| (trial.place.map_or(0, |(round, _)| round), trial.value)).collect()
@@ -66,34 +66,34 @@ pub fn judge_together(scored: &mut [Scored<'_>], stopping: Stopping) {
     scored.iter_mut().zip(found).for_each(|(case, found)| case.interval = found.map(|found| found.interval));
 }
 
-/// Another alternative's place with the ratio of the leader to it, or why there is none.
+/// The index of another alternative with the leader's ratio to it, or the reason for which there is none.
 type Pair = (usize, Result<BestRatio, String>);
 
-/// Said of alternatives without a ratio.
+/// The reason for which alternatives have no ratio.
 const TOO_FEW: &str = "a case has fewer than two valid trials";
 
-/// Why a case is not compared that had hardly begun when it was measured; none where all lasted. Where the best of several is compared, any of them
-/// might be the best in the end.
+/// Returns the reason for not comparing cases if one of them had hardly begun when it was measured; `None` if all lasted. If the best of several
+/// is compared, any of them might be the best in the end.
 fn hardly_begun(cases: &[&Scored<'_>]) -> Option<String> {
     let cold = cases.iter().find(|case| case.is_cold)?;
     Some(format!("the load had hardly begun when {} was measured (see load.warmup)", show_levels(cold.levels)))
 }
 
-/// Alternatives that compete, the leader first, and the comparison of every pair.
+/// Competing alternatives, the leader first, with the leader's comparisons with the others.
 pub struct Contest {
-    /// The server's setting whose levels compete over all cases, where that is what competes.
+    /// The server setting whose levels compete over all cases, if a setting competes.
     setting: Option<String>,
     before: String,
     after: String,
     labels: Vec<String>,
-    /// The leader over each of the others.
+    /// The comparison of the leader with each of the others.
     pairs: Vec<Pair>,
-    /// How many pairs of all of them can be compared, with which intervals share their level: the data chose the leader.
+    /// The number of comparable pairs among all alternatives, among which the intervals divide their level, because the data chose the leader.
     comparable: usize,
 }
 
-/// The contests of one factor: each level at its best per combination of the other alternatives and of the conditions, then
-/// over all matched cases.
+/// Returns the contests of one factor: each level at its best for each combination of the other alternatives and the conditions, then over
+/// all matched cases.
 pub fn contests(factors: &Factors, factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Vec<Contest> {
     let others = Factors {
         choices: factors.choices.iter().filter(|other| other.setting != factor.setting).cloned().collect(),
@@ -110,13 +110,13 @@ pub fn contests(factors: &Factors, factor: &Factor, metric: &Metric, scored: &[S
     let mut contests: Vec<Contest> =
         strata.iter().filter_map(|(stratum, cases)| best_contest(factors, factor, metric, cases, stratum)).collect();
     if strata.len() > 1 || !factors.ramps.is_empty() {
-        // With several combinations the answer over all of them comes first; else the answer at its best does.
+        // With several combinations, the answer over all of them comes first; otherwise the answer at each level's best.
         let place = if strata.len() > 1 { 0 } else { contests.len() };
-        // Writing and reading are different questions: who is ahead in both together is nobody's.
+        // Writing and reading are different questions, so there is no leader in both together.
         let is_mixed = strata.len() > 1 && others.choices.iter().any(is_question);
         if let Some(matched) = matched_contest(factor, metric, scored).filter(|_| !is_mixed) {
             if is_server_setting(factor) && strata.len() > 1 {
-                // Several settings of a server are asked for what each does, not for each combination of the others.
+                // For several server settings, the question is the effect of each, not of each combination of the others.
                 return vec![matched];
             }
             contests.insert(place, matched);
@@ -125,7 +125,7 @@ pub fn contests(factors: &Factors, factor: &Factor, metric: &Metric, scored: &[S
     contests
 }
 
-/// Every level at the setting of the chosen ramps where it is best.
+/// Compares all levels, each at the setting of the chosen ramps where it is best.
 fn best_contest(
     factors: &Factors,
     factor: &Factor,
@@ -135,7 +135,7 @@ fn best_contest(
 ) -> Option<Contest> {
     let sign = if metric.more_is_better { 1.0 } else { -1.0 };
     if !metric.more_is_better && factors.ramps.iter().any(|ramp| is_rate(&ramp.setting)) {
-        // Response time is always best at the lowest arrival rate.
+        // The response time is always best at the lowest arrival rate.
         return None;
     }
     let best_first = |a: &&Scored<'_>, b: &&Scored<'_>| (sign * b.geometric_mean).total_cmp(&(sign * a.geometric_mean));
@@ -186,16 +186,16 @@ fn best_contest(
     })
 }
 
-/// A level with its cases, each by its other levels.
+/// A level with its cases, keyed by their other levels.
 type LevelCases<'a> = (&'a serde_json::Value, HashMap<&'a str, &'a Scored<'a>>);
 
-/// Whether the cases of these other levels answer the same at each level: of others no mean is taken.
+/// Returns whether the cases with these other levels answer alike at every level; other cases are not averaged.
 fn is_alike(key: &str, rows: &[LevelCases<'_>]) -> bool {
     let all: Vec<Option<f64>> = rows.iter().filter_map(|(_, cases)| Some(cases.get(key)?.rows)).collect();
     all.iter().all(|rows| unlike(all[0], *rows).is_none())
 }
 
-/// Every level over all cases that all levels have.
+/// Compares all levels over the cases that every level has.
 fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Option<Contest> {
     let key = |case: &Scored<'_>| -> String {
         let rest = case.levels.iter().filter(|(setting, _)| **setting != factor.setting);
@@ -203,7 +203,7 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
     };
     let keys: Vec<String> = scored.iter().map(key).collect();
     let mut rows: Vec<LevelCases<'_>> = Vec::new();
-    // In the order of the first level's cases.
+    // The keys are in the order of the first level's cases.
     let mut shared: Vec<&str> = Vec::new();
     for level in &factor.levels {
         let mut cases = HashMap::new();
@@ -265,15 +265,15 @@ fn matched_contest(factor: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> O
     })
 }
 
-/// Two alternatives, each at the best of its cases, which stand first.
+/// Compares two alternatives, each at its best case, which comes first.
 fn best_ratio(of: &[&Scored<'_>], to: &[&Scored<'_>], more_is_better: bool) -> Option<BestRatio> {
     let of: Vec<&[TrialValue]> = of.iter().map(|case| &case.trials[..]).collect();
     let to: Vec<&[TrialValue]> = to.iter().map(|case| &case.trials[..]).collect();
     BestRatio::of(&of, &to, more_is_better)
 }
 
-/// The ratio of matched cases, the geometric mean where there are several: with what rounds share taken out where their trials were
-/// interleaved so ([`crate::statistics::rounds`]), else from each case's trials alone. None where a case has fewer than two trials.
+/// Returns the ratio of matched cases, as a geometric mean if there are several. Effects shared by rounds are removed if their trials were
+/// interleaved ([`crate::statistics::rounds`]); otherwise each case's own trials are used. `None` if a case has fewer than two trials.
 pub fn estimate(matched: &[(&Scored<'_>, &Scored<'_>)]) -> Option<RatioEstimate> {
     let pairs: Vec<(&[TrialValue], &[TrialValue])> =
         matched.iter().map(|(of, to)| (&of.trials[..], &to.trials[..])).collect();
@@ -284,7 +284,7 @@ fn is_by_round(matched: &[(&Scored<'_>, &Scored<'_>)]) -> bool {
     estimate(matched).is_some_and(|known| known.rounds.is_some())
 }
 
-/// Says which levels have no valid trial; empty when all have one.
+/// Names the levels without a valid trial; empty if all have one.
 fn missing_remark(factor: &Factor, metric: &Metric, compared: Vec<&str>) -> String {
     let without = if metric.more_is_better { "without a valid trial" } else { "overloaded or without a valid trial" };
     let all = factor.levels.iter().map(|level| short_level(factor, level));
@@ -299,8 +299,8 @@ fn is_at(case: &Scored<'_>, factor: &Factor, level: &serde_json::Value) -> bool 
     case.levels.get(&factor.setting).is_some_and(|own| same_level(own, level))
 }
 
-/// The leader over each of the others, and how many pairs of all of them can be compared. Only what is told of is estimated: the pairs of a
-/// setting with hundreds of levels are tens of thousands.
+/// Returns the comparison of the leader with each of the others, and the number of comparable pairs among all alternatives. Only the former
+/// are estimated: a setting with hundreds of levels has tens of thousands of pairs.
 fn pairs(
     count: usize,
     estimate: impl Fn(usize) -> Result<BestRatio, String>,
@@ -311,11 +311,11 @@ fn pairs(
     (with_leader, members * members.saturating_sub(1) / 2)
 }
 
-/// The leader of a contest against one other: its place, the estimate with the interval that is judged and shown, and what it says.
+/// The leader against one other: the other's index, the estimate with the interval that is judged and shown, and the judgement.
 type Judged = (usize, Result<(RatioEstimate, Interval), String>, Judgement);
 
-/// One verdict per contest, and one for the server's settings together where several were varied. Intervals hold together for all pairs of
-/// all contests, because the data chose the leaders.
+/// Returns one verdict per contest, and one for the server's settings together if several were varied. Intervals hold simultaneously for all
+/// pairs of all contests, because the data chose the leaders.
 pub fn contest_verdicts(contests: &[Contest], metric: &Metric) -> Vec<Verdict> {
     let family: usize = contests.iter().map(|contest| contest.comparable).sum();
     let confidence = 1.0 - SIGNIFICANCE / family.max(1) as f64;
@@ -339,7 +339,7 @@ pub fn contest_verdicts(contests: &[Contest], metric: &Metric) -> Vec<Verdict> {
     what_pays(&judged, metric).into_iter().chain(verdicts).collect()
 }
 
-/// Which of the server's settings make a difference; none where fewer than two were varied together.
+/// Returns a verdict on which server settings make a difference; `None` if fewer than two were varied together.
 fn what_pays(judged: &[(&Contest, Vec<Judged>)], metric: &Metric) -> Option<Verdict> {
     let better = if metric.more_is_better { Judgement::Faster } else { Judgement::Slower };
     let (mut pay, mut shown, mut equal, mut undecided) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -372,13 +372,13 @@ fn what_pays(judged: &[(&Contest, Vec<Judged>)], metric: &Metric) -> Option<Verd
     Some(Verdict::new(Found::ServerSettings { pay, equal, undecided }, answer).because(evidence))
 }
 
-/// `1.13 × star-hot [1.02, 1.24]`
+/// Formats `1.13 × star-hot [1.02, 1.24]`.
 fn against(known: &RatioEstimate, interval: Interval, other: &str) -> String {
     let (ratio, ends) = show_ratio(known.ratio, Some([interval.low, interval.high]), 2);
     format!("{ratio} × {other} {ends}")
 }
 
-/// The leader of a contest against one other, as figures.
+/// Returns the leader against one other, as figures.
 fn compared(contest: &Contest, (other, estimate, verdict): &Judged) -> Compared {
     let known = estimate.as_ref().ok();
     Compared {
@@ -393,7 +393,7 @@ fn compared(contest: &Contest, (other, estimate, verdict): &Judged) -> Compared 
     }
 }
 
-/// The same in words, with what it says where that differs between the others.
+/// Returns the leader against one other in words, with the judgement if that differs between the others.
 fn said(contest: &Contest, (other, estimate, verdict): &Judged, with_verdict: bool) -> String {
     let other = &contest.labels[*other];
     let (known, interval) = match estimate {

@@ -1,6 +1,6 @@
-//! What each case's acknowledged writes survive, beside its throughput and in verdicts across different levels.
+//! Reports what each case's acknowledged writes survive, beside its throughput and in verdicts across different levels.
 //!
-//! Main type: [`Durability`]. Invariant: a level that the run does not tell is said as unknown.
+//! Main type: [`Durability`]. Invariant: a level that the run does not reveal is reported as unknown.
 
 use std::collections::BTreeMap;
 
@@ -12,39 +12,39 @@ use crate::statistics::order::share_at_most;
 use crate::study::{Factor, Study};
 use crate::trial::{Case, Settings};
 
-/// What is known of the servers that cases were measured on.
+/// Facts about the servers on which cases were measured.
 pub struct Durability<'a> {
     environment: &'a Environment,
     study: &'a Study,
 }
 
 impl<'a> Durability<'a> {
-    /// Of a run with its study as it was stored.
+    /// Takes the facts from a run and its study as stored.
     pub fn of(study: &'a Study, environment: &'a Environment) -> Self {
         Durability { environment, study }
     }
 
-    /// What a case's acknowledged writes survive.
+    /// Returns what a case's acknowledged writes survive.
     pub fn finding(&self, case: &Case) -> DurabilityFinding {
         let facts = self.facts(&case.settings);
         let level = self.level(&case.settings, &facts);
         DurabilityFinding { level: level.map_or("unknown", Level::name).to_owned(), proved: facts.get(PROVED).cloned() }
     }
 
-    /// What the server of a case told, and what was known of it.
+    /// Returns the facts that a case's server reported, and those known otherwise.
     fn facts(&self, settings: &Settings) -> BTreeMap<String, String> {
         let database = &settings.database;
-        // Rates that a search chose make cases that the study does not list; their server is that of the same settings.
+        // Cases made by a search's rates are not listed in the study; their server is that of the same settings.
         let cases = self.study.cases.iter().filter(|case| case.settings.database == *database);
         let ids: Vec<&String> = cases.map(|case| &case.id).collect();
         let mut servers = self.environment.servers.iter().filter(|server| server.database == database.name);
         let own = servers.find(|server| ids.iter().any(|id| server.cases.contains(id)));
         own.map_or_else(
-            // Runs of versions that noted one set of facts for all servers: what varied is in the case's own settings.
+            // Older versions noted one set of facts for all servers; what varied is in the case's own settings.
             || {
                 let mut facts = self.environment.databases.get(&database.name).cloned().unwrap_or_default();
                 facts.extend(database.config.clone());
-                // Of which of them something was shown is not told there.
+                // These facts do not say for which of the servers durability was proved.
                 facts.remove(PROVED);
                 facts
             },
@@ -59,7 +59,7 @@ impl<'a> Durability<'a> {
         database::find(&database.name)?.level(database, facts, makes_tables && !settings.record.existing)
     }
 
-    /// What was proved of the servers of the cases, each once.
+    /// Returns notes on what was proved about the servers of the cases, each once.
     pub fn notes(&self, cases: &[&Case]) -> Vec<Note> {
         let mut notes = Vec::new();
         for case in cases {
@@ -78,16 +78,16 @@ impl<'a> Durability<'a> {
     }
 }
 
-/// Confidence of the bound on what was not seen.
+/// The confidence level of the bound on failures that were not observed.
 const CONFIDENCE: f64 = 0.95;
 
-/// The two numbers of `0 of 300 cuts`.
+/// Returns the two numbers of `0 of 300 cuts`.
 fn counts_of(proved: &str) -> Option<(u64, u64)> {
     let (harmed, cuts) = proved.strip_suffix(" cuts")?.split_once(" of ")?;
     Some((harmed.parse().ok()?, cuts.parse().ok()?))
 }
 
-/// A level as tables show it, under the heading "survives".
+/// Returns a level as tables show it, under the heading "survives".
 pub fn word(finding: &DurabilityFinding) -> &'static str {
     match finding.level.as_str() {
         "power-cut" => "power cut",
@@ -97,7 +97,7 @@ pub fn word(finding: &DurabilityFinding) -> &'static str {
     }
 }
 
-/// Verdicts on alternatives whose acknowledged writes survive different things, with what they survive; others as they are.
+/// Adds what writes survive to verdicts on alternatives that differ in it; other verdicts stay as they are.
 pub fn told(verdicts: Vec<Verdict>, study: &Study, cases: &[CaseFinding]) -> Vec<Verdict> {
     let factors = Factors::of(study);
     let survived: Vec<BTreeMap<String, String>> =
@@ -110,7 +110,7 @@ pub fn told(verdicts: Vec<Verdict>, study: &Study, cases: &[CaseFinding]) -> Vec
     verdicts.into_iter().map(tell).collect()
 }
 
-/// What the writes of each alternative survive, by its name in sentences.
+/// Returns what the writes of each alternative survive, by its name in sentences.
 fn by_alternative(factor: &Factor, cases: &[CaseFinding]) -> BTreeMap<String, String> {
     let mut words: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for case in cases {
@@ -132,7 +132,7 @@ fn by_alternative(factor: &Factor, cases: &[CaseFinding]) -> BTreeMap<String, St
         .collect()
 }
 
-/// The remark that alternatives need which are held against each other by ratios and survive different things.
+/// Returns the remark for alternatives that are compared by ratios and survive different things.
 fn remark(compared: &[String], survived: &BTreeMap<String, String>) -> Option<String> {
     let named: Vec<(&String, &String)> = survived.iter().filter(|(label, _)| compared.contains(label)).collect();
     named.iter().any(|(_, words)| *words != named[0].1).then(|| {

@@ -1,6 +1,6 @@
-//! What a durability test says in words: names of cases, and a sentence for each kind of failure.
+//! Describes the results of a durability test in words: names of cases, and a sentence for each kind of failure.
 //!
-//! Main functions: [`label`] and [`sentences`]. Invariant: a sentence says how sure it is of what was not seen.
+//! Main functions: [`label`] and [`sentences`]. Invariant: a sentence gives the certainty of what was not observed.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use crate::finding::{DurabilityCase, DurabilityTest};
 use crate::trial::{FaultKind, Levels};
 use crate::units::{show_number, show_seconds};
 
-/// Characters of what a database says, at most.
+/// The most characters of a database's message.
 const SAYS_MOST: usize = 240;
 
-/// A case in short: `star, synchronous_commit = on`.
+/// Returns the short name of a case: `star, synchronous_commit = on`.
 pub fn label(levels: &Levels) -> String {
     if levels.is_empty() {
         return "as set".to_owned();
@@ -24,7 +24,7 @@ pub fn label(levels: &Levels) -> String {
     levels.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-/// What failures are called, in the plural.
+/// Returns the name of a kind of failure, in the plural.
 pub fn word_of(fault: FaultKind) -> &'static str {
     match fault {
         FaultKind::Power => "cuts of the power",
@@ -35,7 +35,7 @@ pub fn word_of(fault: FaultKind) -> &'static str {
     }
 }
 
-/// What is said of each case, by its name.
+/// Returns the sentences on each case, by its name.
 pub fn sentences(test: &DurabilityTest) -> Vec<(String, Vec<String>)> {
     test.by_case().into_iter().map(|(levels, kinds)| (label(levels), of_case(&kinds))).collect()
 }
@@ -52,7 +52,7 @@ fn of_case(kinds: &[&DurabilityCase]) -> Vec<String> {
         "crash" => "what was acknowledged survives killed processes, and not every cut of the power",
         "none" => "what was acknowledged does not survive killed processes",
         "unknown" if is_harmed_by_cuts => "what was acknowledged does not survive every cut of the power",
-        // That nothing was lost stands there already.
+        // The first sentence already says that nothing was lost.
         _ => return lines,
     };
     let is_promised = kinds.iter().any(|kind| kind.breaks_promise);
@@ -60,7 +60,7 @@ fn of_case(kinds: &[&DurabilityCase]) -> Vec<String> {
     lines
 }
 
-/// What one kind of failure showed.
+/// Returns a sentence on the result of one kind of failure.
 fn sentence(case: &DurabilityCase) -> String {
     let (cuts, what) = (show_number(case.cuts as f64), word_of(case.fault));
     if case.harmed() == 0 {
@@ -88,7 +88,7 @@ fn sentence(case: &DurabilityCase) -> String {
     format!("{}{}", found.join("; "), says.unwrap_or_default())
 }
 
-/// What is gone, and what is wrong.
+/// Returns phrases for what is gone, and what is wrong.
 fn harm(case: &DurabilityCase) -> Vec<String> {
     let mut parts = Vec::new();
     if case.lost > 0 {
@@ -104,7 +104,7 @@ fn harm(case: &DurabilityCase) -> Vec<String> {
     parts
 }
 
-/// What is wrong, and how often; what did not happen is left out.
+/// Returns the kinds of errors with their numbers; kinds that did not occur are left out.
 pub fn wrong(case: &DurabilityCase) -> Vec<(u64, &'static str)> {
     let mut counts = vec![
         (case.unreadable, "records that the database refuses to read"),
@@ -117,7 +117,7 @@ pub fn wrong(case: &DurabilityCase) -> Vec<(u64, &'static str)> {
     counts
 }
 
-/// A text of several lines as one.
+/// Joins the lines of a text into one.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

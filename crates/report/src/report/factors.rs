@@ -1,7 +1,7 @@
-//! Factors as reports see them: alternatives to choose among, and ramps along which figures are drawn.
+//! Classifies factors for reports: alternatives to choose among, and ramps along which figures are drawn.
 //!
-//! Main type: [`Factors`]. Invariant: every factor with at least two levels is one or the other; one with a single level
-//! is neither, because nothing was varied.
+//! Main type: [`Factors`]. Invariant: every factor with at least two levels is either a choice or a ramp; a factor with a single level is
+//! neither, because it was not varied.
 
 use std::collections::HashMap;
 
@@ -12,15 +12,15 @@ use crate::trial::Levels;
 
 pub use crate::trial::{level_text, show_level, show_levels};
 
-/// The factor that asks another query: an alternative to nobody, as each answers another question.
+/// The factor of the query that is run; its levels are not alternatives, since each answers another question.
 pub const QUERY: &str = "workload.query";
 
-/// The study's varied factors, divided by their nature.
+/// The study's varied factors, divided by kind.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Factors {
     /// Alternatives: layouts, databases, settings of a server.
     pub choices: Vec<Factor>,
-    /// Ramps of numbers: clients, rates, batches.
+    /// Numeric ramps: clients, rates, batches.
     pub ramps: Vec<Factor>,
 }
 
@@ -32,37 +32,37 @@ impl Factors {
         Factors { choices, ramps }
     }
 
-    /// The alternatives that a reader chooses among. What is asked of the database is not chosen where something else is: that
-    /// reads are faster than deletions makes neither the better one.
+    /// Returns the alternatives among which a reader chooses. The workload is not among them if there are others: reads that are faster than
+    /// deletions do not make either the better one.
     pub fn judged(&self) -> impl Iterator<Item = &Factor> {
         let is_question = |factor: &Factor| factor.setting == "workload.name";
         let only_question = self.choices.iter().all(is_question);
         self.choices.iter().filter(move |factor| only_question || !is_question(factor))
     }
 
-    /// The ramp along which figures are drawn: the clients, else the first.
+    /// Returns the ramp along which figures are drawn: the clients, else the first ramp.
     pub fn axis(&self) -> Option<&Factor> {
         self.ramps.iter().find(|factor| factor.setting == "load.clients").or(self.ramps.first())
     }
 
-    /// The ramps besides the axis.
+    /// Returns the ramps other than the axis.
     pub fn other_ramps(&self) -> impl Iterator<Item = &Factor> {
         let axis = self.axis().map(|factor| factor.setting.clone());
         self.ramps.iter().filter(move |factor| Some(&factor.setting) != axis.as_ref())
     }
 
-    /// The ramps that nobody chooses: what the load beside is, and which records there are. Figures are drawn along them, but no
-    /// alternative has a best of them.
+    /// Returns the ramps that are conditions instead of choices: the load beside the operations, and the records that exist. Figures are drawn
+    /// along them, but no alternative has a best level of them.
     pub fn given(&self) -> impl Iterator<Item = &Factor> {
         self.ramps.iter().filter(|factor| is_given(factor))
     }
 
-    /// The ramps that a user sets: clients, batches, rates.
+    /// Returns the ramps that a user sets: clients, batches, rates.
     pub fn chosen(&self) -> impl Iterator<Item = &Factor> {
         self.ramps.iter().filter(|factor| !is_given(factor))
     }
 
-    /// Name of a case among the alternatives: `star`, or `star, mariadb`; empty without alternatives.
+    /// Returns the name of a case among the alternatives: `star`, or `star, mariadb`; empty without alternatives.
     pub fn choice_label(&self, levels: &Levels) -> String {
         self.choices
             .iter()
@@ -72,32 +72,32 @@ impl Factors {
     }
 }
 
-/// Numbers are a ramp; a server's own settings are alternatives even when they are numbers.
+/// Returns whether a factor is a ramp: numbers are, except for a server's own settings, which are always alternatives.
 fn is_ramp(factor: &Factor) -> bool {
     factor.levels.iter().all(Value::is_number) && !is_server_setting(factor)
 }
 
-/// Whether a ramp says under which conditions is measured, or what is asked, instead of what a user can set.
+/// Returns whether a ramp gives a condition of the measurement or the question asked, instead of something that a user can set.
 pub fn is_given(factor: &Factor) -> bool {
     ["background.", "record.", "workload.window", "workload.mix.", "workload.ycsb."]
         .iter()
         .any(|section| factor.setting.starts_with(section))
 }
 
-/// Whether the levels of a factor ask different things of a database: then the faster one is not the better one.
+/// Returns whether the levels of a factor ask different things of a database, so that the faster one is not the better one.
 pub fn is_question(factor: &Factor) -> bool {
-    // Tables and keys are what somebody chooses, though they belong to the records.
+    // Tables and keys are chosen by a user, although they belong to the records.
     let is_chosen = ["record.table", "record.keys"].contains(&factor.setting.as_str());
     [QUERY, "workload.name"].contains(&factor.setting.as_str()) || is_given(factor) && !is_chosen
 }
 
-/// Whether a factor is a setting of the server's own.
+/// Returns whether a factor is a setting of the server.
 pub fn is_server_setting(factor: &Factor) -> bool {
     factor.setting.starts_with("database.config.")
 }
 
-/// A level for people: `star` explains itself; a number, a duration, a switch or nothing needs its setting's last word: `sync = 1`,
-/// `indexes = none`, and so does the word: `tunnel = none`.
+/// Formats a level for people: `star` explains itself; a number, a duration, a switch, an empty value or the word `none` needs the last word
+/// of its setting: `sync = 1`, `indexes = none`, `tunnel = none`.
 pub fn short_level(factor: &Factor, level: &Value) -> String {
     let name = setting_word(&factor.setting);
     match level {
@@ -108,20 +108,20 @@ pub fn short_level(factor: &Factor, level: &Value) -> String {
     }
 }
 
-/// Its levels are words that mean nothing by themselves: `durability = crash`.
+/// A setting whose levels are words that need its name: `durability = crash`.
 const DURABILITY: &str = "durability";
 
-/// Nothing does not, nor does text that begins as a number does, such as the duration `2s`.
+/// Returns whether a text needs no name: not if it is empty or `none`, or begins with a digit, as the duration `2s` does.
 fn explains_itself(text: &str) -> bool {
     !text.is_empty() && text != "none" && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The last word of a setting: its name as the server has it.
+/// Returns the last word of a setting: the server's own name for it.
 pub fn setting_word(setting: &str) -> &str {
     setting.rsplit('.').next().unwrap_or(setting)
 }
 
-/// A setting's name in a heading: `layout` for `layout.name`, `clients` for `load.clients`.
+/// Returns a setting's name in a heading: `layout` for `layout.name`, `clients` for `load.clients`.
 pub fn short_setting(setting: &str) -> String {
     match setting.rsplit_once('.') {
         Some((section, "name" | "type")) => section.to_owned(),
@@ -130,7 +130,7 @@ pub fn short_setting(setting: &str) -> String {
     }
 }
 
-/// Levels in short, for tables: `star, clients 4`.
+/// Formats levels in short, for tables: `star, clients 4`.
 pub fn show_levels_short(levels: &Levels) -> String {
     if levels.is_empty() {
         return "the only case".to_owned();
@@ -142,10 +142,10 @@ pub fn show_levels_short(levels: &Levels) -> String {
     levels.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-/// Longest level in a table, in characters.
+/// The greatest length of a level in a table, in characters.
 pub const LEVEL_LONGEST: usize = 40;
 
-/// A text with so many characters at most: its middle, which tells least of a path or an address, becomes `…`.
+/// Shortens a text to at most `most` characters: its middle, the least significant part of a path or an address, becomes `…`.
 pub fn in_short(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {
@@ -157,7 +157,7 @@ pub fn in_short(text: &str, most: usize) -> String {
     format!("{first}…{}", text.chars().skip(length - tail).collect::<String>())
 }
 
-/// Whether two levels mean the same: 4 and 4.0 do, and so do 4 and "4"; "" and "none" do not.
+/// Returns whether two levels mean the same: 4 and 4.0 do, and so do 4 and "4"; "" and "none" do not.
 pub fn same_level(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => a == b,
@@ -165,7 +165,7 @@ pub fn same_level(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Cases by a label, in the order in which labels first occur.
+/// Groups cases by a label, in the order in which labels first occur.
 pub fn grouped_by<Case>(
     cases: impl Iterator<Item = Case>,
     label_of: impl Fn(&Case) -> String,

@@ -1,7 +1,7 @@
-//! Growth: how the response time of an open loop grows with the arrival rate.
+//! Analyses growth: how the response time of an open loop grows with the arrival rate.
 //!
-//! Main function: [`verdicts`]. Invariant: a case is said to keep a response time only up to the first arrival rate at
-//! which the database was overloaded.
+//! Main function: [`verdicts`]. Invariant: a case is said to keep a response time only up to the first arrival rate at which the database
+//! was overloaded.
 
 use crate::finding::{Estimate, Found, Verdict};
 use crate::measurement::Measurement;
@@ -11,20 +11,20 @@ use crate::statistics::summary::{Interval, t_interval};
 use crate::trial::Levels;
 use crate::units::{Carried, NS_PER_S, show_number, show_seconds};
 
-/// The setting that arrival rates are levels of.
+/// The setting whose levels are arrival rates.
 pub const RATE: &str = "load.rate";
-/// The setting that speeds of a replay are levels of, each of which is an arrival rate.
+/// The setting whose levels are speeds of a replay, each of which is an arrival rate.
 const SPEED: &str = "workload.speed";
 
-/// Whether the levels of a setting are arrival rates.
+/// Returns whether the levels of a setting are arrival rates.
 pub fn is_rate(setting: &str) -> bool {
     [RATE, SPEED].contains(&setting)
 }
 
-/// The cases that differ in nothing but the arrival rate.
+/// The cases that differ only in the arrival rate.
 #[derive(Debug, Clone)]
 pub struct Series<'g, 'a> {
-    /// Their levels without the arrival rate.
+    /// The levels of the cases without the arrival rate.
     pub levels: Levels,
     /// The cases with a valid trial, the lowest arrival rate first.
     pub cases: Vec<Loaded<'g, 'a>>,
@@ -35,7 +35,7 @@ pub struct Series<'g, 'a> {
 pub struct Loaded<'g, 'a> {
     /// The case with its trials.
     pub group: &'g CaseTrials<'a>,
-    /// Its valid trials.
+    /// The valid trials of the case.
     pub trials: Vec<&'a Measurement>,
     /// Operations scheduled per second.
     pub offered_per_s: f64,
@@ -46,20 +46,20 @@ pub struct Loaded<'g, 'a> {
 }
 
 impl Loaded<'_, '_> {
-    /// The arrival rate as it was asked for, else as it was measured.
+    /// Returns the requested arrival rate if there is one, otherwise the measured one.
     pub fn rate_per_s(&self) -> f64 {
         self.group.case.settings.load.rate_per_s.unwrap_or(self.offered_per_s)
     }
 
-    /// A quantile of response time over all trials, in seconds; a lower bound when operations were abandoned.
+    /// Returns a quantile of response time over all trials, in seconds; a lower bound if operations were abandoned.
     pub fn quantile_s(&self, quantile: f64) -> f64 {
         let mut all = crate::histogram::Histogram::new();
         self.trials.iter().for_each(|trial| all.merge(&trial.response_times()));
         all.quantile_ns(quantile) as f64 / NS_PER_S
     }
 
-    /// The p99 of response time in words, with its 95 % interval over trials where there are several. Quantiles of trials are skewed, so that
-    /// the interval is taken on their logarithms.
+    /// Formats the p99 of response time, with its 95 % interval over trials if there are several. Quantiles of trials are skewed, so the
+    /// interval is computed on their logarithms.
     fn show_p99(&self) -> String {
         let each = self.trials.iter().map(|trial| trial.response_times().quantile_ns(0.99).max(1) as f64 / NS_PER_S);
         let logarithms: Vec<f64> = each.map(f64::ln).collect();
@@ -81,7 +81,7 @@ impl Loaded<'_, '_> {
     }
 }
 
-/// The series of these cases, in their order. Cases of closed loops and without a valid trial are left out.
+/// Returns the series of these cases, in their order. Cases of closed loops and cases without a valid trial are left out.
 pub fn series<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<Series<'g, 'a>> {
     let mut all: Vec<Series<'g, 'a>> = Vec::new();
     for group in groups {
@@ -110,7 +110,7 @@ pub fn series<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<Series<'g, 'a>> {
     all
 }
 
-/// A verdict per series, with the number of its arrival rates. Series of one rate are spoken of only when overloaded.
+/// Returns a verdict per series, with the number of its arrival rates. A series of one rate is mentioned only if it is overloaded.
 pub fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<(usize, Verdict)> {
     series(groups).iter().filter_map(|series| Some((series.cases.len(), verdict(series)?))).collect()
 }

@@ -1,5 +1,5 @@
-//! What set the pace of a run besides its alternatives: other work on the machine, and the disk's syncs. Notes for readers, so that a
-//! comparison of layouts on a slow disk is not mistaken for one of layouts.
+//! Notes on the limits of a run's pace other than its alternatives: other work on the machine, and the disk's syncs. They keep readers from
+//! mistaking a comparison of layouts on a slow disk for one of the layouts alone.
 
 use crate::finding::{CaseFinding, Note};
 use crate::measurement::{DiskSync, Environment, Measurement};
@@ -8,24 +8,24 @@ use crate::statistics::summary::mean;
 use crate::trial::Arrivals;
 use crate::units::show_seconds;
 
-/// CPUs that other processes may keep busy before it is worth a note, as a share of all.
+/// The share of all CPUs above which other processes are noted.
 const OTHERS_SHARE: f64 = 0.1;
-/// A median time of operations between these multiples of a sync is taken to be made of syncs.
+/// The multiples of a sync's duration between which the median time of operations is taken to consist of syncs.
 const SYNCS: [f64; 2] = [0.6, 3.0];
-/// Writes to the disks for each commit, at least, where every commit is synced by somebody.
+/// The least number of disk writes per commit if every commit is synced.
 const WRITES_SHARE: f64 = 0.5;
-/// Share of all CPUs below which neither client nor server can have set the pace.
+/// The share of all CPUs below which neither client nor server can have set the pace.
 const UNHURRIED_SHARE: f64 = 0.5;
 
-/// Notes on what limited the trials besides what was varied.
+/// Returns notes on the limits of the trials other than the varied factors.
 pub fn notes(environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<Note> {
     let others = others(environment, groups);
     let synced: Vec<&CaseTrials<'_>> = groups.iter().filter(|group| waits_for_syncs(group, cases)).collect();
     others.into_iter().chain(environment.disk_sync.and_then(|sync| paced_by_disk(environment, sync, &synced))).collect()
 }
 
-/// Whether the commits of a case wait for syncs: its settings ask for them, and the machine's disks were written to at least once
-/// for each commit, or for as many as clients can have under way together.
+/// Returns whether the commits of a case wait for syncs: its settings require them, and the machine's disks were written to at least once per
+/// commit, or per group of as many commits as clients can have in progress at once.
 fn waits_for_syncs(group: &CaseTrials<'_>, cases: &[CaseFinding]) -> bool {
     let case = cases.iter().find(|case| case.id == group.case.id);
     let asks = case.is_some_and(|case| case.durability.level == "power-cut");
@@ -35,17 +35,17 @@ fn waits_for_syncs(group: &CaseTrials<'_>, cases: &[CaseFinding]) -> bool {
         && counted.all(|(trial, used)| used.write_requests_per_s * clients >= WRITES_SHARE * trial.throughput_per_s())
 }
 
-/// `4.0 ms for a sync of 4 KiB (median of 64 before the first trial, p90 4.1 ms)`.
+/// Formats `4.0 ms for a sync of 4 KiB (median of 64 before the first trial, p90 4.1 ms)`.
 pub fn show_sync(sync: DiskSync) -> String {
     let [p50, p90] = [sync.p50_s, sync.p90_s].map(show_seconds);
     format!("{p50} for a sync of 4 KiB (median of {} before the first trial, p90 {p90})", sync.count)
 }
 
-/// CPUs that neither client nor server nor a recorder in front of it kept busy, in trials that are valid or not: counted by processes where
-/// they were, else what is left of the machine's. Of a database at an address of its own the processes may not be known.
+/// Notes CPUs kept busy by processes other than client, server and recorder, in valid and invalid trials: counted by processes if that was
+/// done, otherwise as the rest of the machine's use. The processes of a database at an address of its own may be unknown.
 fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<Note> {
     let watched = groups.iter().flat_map(|group| group.trials.iter()).find_map(|trial| trial.resources.as_ref()?.cpus);
-    // Of a server elsewhere it is that machine's.
+    // For a server elsewhere, these are the CPUs of its machine.
     let machine_cpus = watched.unwrap_or(environment.cpus);
     let cpus = f64::from(machine_cpus);
     let trials = || groups.iter().flat_map(|group| group.trials.iter());
@@ -74,7 +74,7 @@ fn others(environment: &Environment, groups: &[CaseTrials<'_>]) -> Option<Note> 
     })
 }
 
-/// Whether writing waited for the disk in most cases of a closed loop: then its pace hides what else differs.
+/// Notes that writing waited for the disk in most cases of a closed loop, so that its pace hides other differences.
 fn paced_by_disk(environment: &Environment, sync: DiskSync, groups: &[&CaseTrials<'_>]) -> Option<Note> {
     let closed = |group: &&&CaseTrials<'_>| group.case.settings.load.arrivals == Arrivals::Closed;
     let medians: Vec<Option<f64>> =
@@ -93,8 +93,8 @@ fn paced_by_disk(environment: &Environment, sync: DiskSync, groups: &[&CaseTrial
     })
 }
 
-/// Of a case that writes, the median time of its commonest write where it was made of syncs and CPUs were left; none of a case
-/// that does not write.
+/// Returns the median time of a case's writes in seconds if it consists of syncs while CPUs were idle, otherwise `Some(None)`; `None` for a
+/// case that does not write.
 fn median_write_s(environment: &Environment, sync: DiskSync, group: &CaseTrials<'_>) -> Option<Option<f64>> {
     let mut times = crate::histogram::Histogram::new();
     let mut used = Vec::new();
@@ -124,7 +124,7 @@ mod tests {
     use crate::measurement::{OperationMeasurement, Resources};
     use crate::trial::{Case, Settings, Trial};
 
-    /// A valid trial of writes that took this long each, with CPUs busy with the client and on the whole machine of two.
+    /// Returns a valid trial of writes that took this long each, with the CPUs that the client and the whole two-CPU machine kept busy.
     fn trial(write_s: f64, client_cpu: f64, machine_cpus: f64) -> Measurement {
         let case = Case::new(Default::default(), Settings::default());
         let mut insert = OperationMeasurement { scheduled: 100, completed: 100, ..Default::default() };
@@ -145,7 +145,7 @@ mod tests {
         notes_at("power-cut", trial)
     }
 
-    /// The notes on a case whose acknowledged writes survive this.
+    /// Returns the notes on a case whose acknowledged writes survive `level`.
     fn notes_at(level: &str, trial: &Measurement) -> Vec<String> {
         let disk_sync = Some(DiskSync { p50_s: 0.004, p90_s: 0.005, count: 64 });
         let environment = Environment { cpus: 2, disk_sync, ..Default::default() };

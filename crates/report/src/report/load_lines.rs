@@ -1,7 +1,7 @@
-//! Load lines: what a search said about each case, as findings and verdicts, and how alternatives compare by their brackets.
+//! Reports load lines: the result of a search for each case, as findings and verdicts, and comparisons of alternatives by their brackets.
 //!
-//! Main functions: [`load_lines`], [`verdicts`] and [`comparisons`]. Invariant: it says what the search itself says when it is given the same
-//! trials, and the quantile beside a line is that of the case in every table and plot.
+//! Main functions: [`load_lines`], [`verdicts`] and [`comparisons`]. Invariant: the result is that of the search itself for the same trials,
+//! and the quantile beside a line is that of the case in every table and plot.
 
 use crate::finding::{Compared, Found, LoadLine, Outcome, RefutedSeen, Seen, Told, UNUSABLE, Verdict};
 use crate::histogram::Histogram;
@@ -14,7 +14,7 @@ use crate::study::{Factor, Goal, Study, bound, goal};
 use crate::trial::{Case, Levels};
 use crate::units::{Carried, NS_PER_S, show_number, show_ratio, show_seconds};
 
-/// The load lines of all cases with a trial; empty for a study without a goal. The study is the one that was written.
+/// Returns the load lines of all cases with a trial; empty for a study without a goal. The study is the one that was written.
 pub fn load_lines(study: &Study, measurements: &[Measurement]) -> Vec<LoadLine> {
     let Some(wanted) = &study.goal else { return Vec::new() };
     let of_base = goal::by_base(measurements);
@@ -22,7 +22,7 @@ pub fn load_lines(study: &Study, measurements: &[Measurement]) -> Vec<LoadLine> 
         let own: &[&Measurement] = of_base.get(&base.id).map_or(&[], Vec::as_slice);
         let probes = goal::probes(wanted, own);
         let bound = bound::bound_of(study, wanted, &base.settings);
-        // Trials that confirm a line do so whether or not the search would go on: it may have been interrupted, or have ended by an earlier version's rules.
+        // Trials that confirm a line do so even if the search would go on: it may have been interrupted, or have ended by an earlier version's rules.
         let (step, line) = (next(&bound, &probes), so_far(&bound, &probes));
         let quantile_s = |rate_per_s| quantile_s(wanted, rate_per_s, own);
         let replay = base.settings.load.replay;
@@ -33,8 +33,8 @@ pub fn load_lines(study: &Study, measurements: &[Measurement]) -> Vec<LoadLine> 
     goal::base_cases(study).into_iter().filter_map(line_of).collect()
 }
 
-/// The quantile of all valid trials of a search at a rate together, in seconds; none without one. Where the disturbed ones lose the bound it is
-/// that of the others, if they keep it: they are what confirms a rate then.
+/// Returns the quantile over all valid trials of a search at a rate, in seconds; `None` without trials. If the disturbed trials miss the bound
+/// and the others keep it, it is the quantile of the others, because these confirm the rate.
 fn quantile_s(wanted: &Goal, rate_per_s: f64, own: &[&Measurement]) -> Option<f64> {
     let of = |with_disturbed: bool| {
         let mut all = Histogram::new();
@@ -72,7 +72,7 @@ fn finding(
     }
 }
 
-/// How the search ended.
+/// Returns how the search ended.
 fn outcome(wanted: &Goal, (step, line): (&Step, Option<&Line>), quantile_s: &dyn Fn(f64) -> Option<f64>) -> Outcome {
     let (quantile, below_s) = (wanted.quantile, wanted.below_s);
     let seen = || line.map(|line| seen(wanted, line, quantile_s));
@@ -99,7 +99,7 @@ fn outcome(wanted: &Goal, (step, line): (&Step, Option<&Line>), quantile_s: &dyn
     }
 }
 
-/// What was seen at the line and above it.
+/// Returns the observations at the line and above it.
 fn seen(wanted: &Goal, line: &Line, quantile_s: &dyn Fn(f64) -> Option<f64>) -> Seen {
     let refuted = |refuted: Refuted| RefutedSeen {
         at_per_s: refuted.rate_per_s,
@@ -123,7 +123,7 @@ fn seen(wanted: &Goal, line: &Line, quantile_s: &dyn Fn(f64) -> Option<f64>) -> 
     }
 }
 
-/// What was found about each case, a verdict each.
+/// Returns one verdict on the search of each case.
 pub fn verdicts(lines: &[LoadLine]) -> Vec<Verdict> {
     lines.iter().map(verdict).collect()
 }
@@ -135,7 +135,7 @@ fn verdict(line: &LoadLine) -> Verdict {
     let found = Found::LoadLine { levels, quantile, below_s, arrival_rate_per_s, ci95_per_s, outcome };
     let Some(rate) = arrival_rate_per_s else {
         let verdict = Verdict::new(found, format!("{lead}no load line for {bound}"));
-        // That there is none is said already.
+        // The answer already says that there is none.
         let is_unusable = matches!(line.outcome, Outcome::Unusable { seen: None });
         return if is_unusable { verdict.because(UNUSABLE) } else { verdict.and(line.outcome.to_string()) };
     };
@@ -147,26 +147,26 @@ fn verdict(line: &LoadLine) -> Verdict {
         line.speed.map_or(String::new(), |speed| format!(", {} times as fast as in the trace", show_number(speed)));
     let verdict = Verdict::new(found, format!("{lead}{kept} {rate}/s{interval}{speed}, with {bound}"));
     match &line.outcome {
-        // That a line is found is said already; what was seen there is the evidence.
+        // The answer already says that a line is found; the observations there are the evidence.
         Outcome::Found { seen: Some(seen) } => verdict.because(seen.to_string()),
         outcome => verdict.and(outcome.to_string()),
     }
 }
 
-/// The ratio of two lines, from their brackets: no ratio outside is possible when both hold.
+/// Returns the ratio of two lines and its range from their brackets: no ratio outside is possible if both brackets hold.
 pub fn ratio(of: [f64; 2], to: [f64; 2]) -> (f64, Interval) {
     let middle = |[low, high]: [f64; 2]| (low * high).sqrt();
     (middle(of) / middle(to), Interval { low: of[0] / to[1], high: of[1] / to[0] })
 }
 
-/// Which alternative carries the most, where the others are equal: told apart where the brackets have nothing in common.
+/// Compares the lines of alternatives whose other levels are equal: they differ if their brackets do not overlap.
 pub fn comparisons(study: &Study, lines: &[LoadLine]) -> Vec<Verdict> {
     let mut factors = Factors::of(study);
     factors.ramps.retain(|ramp| ramp.setting != crate::report::growth::RATE);
     factors.choices.iter().flat_map(|factor| of_factor(factor, lines)).collect()
 }
 
-/// A verdict for each combination of the other levels.
+/// Returns a verdict for each combination of the other levels.
 fn of_factor(factor: &Factor, lines: &[LoadLine]) -> Vec<Verdict> {
     let rest = |line: &LoadLine| {
         let mut levels = line.levels.clone();

@@ -1,4 +1,4 @@
-//! Reports: what the measurements of a run mean, for people and for other programs.
+//! Creates reports: the meaning of a run's measurements, for people and for other programs.
 //!
 //! Main function: [`analyse()`], from measurements to [`crate::finding::Findings`]; [`terminal()`] and [`html()`] show them,
 //! [`export`] writes the trials. Invariant: a report reads only what it is given, and the same input gives the same text.

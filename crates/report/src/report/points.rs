@@ -1,7 +1,7 @@
-//! Points: from a run's trials to what queueing models are fitted to, one set per combination of the other factors.
+//! Extracts the points to which queueing models are fitted from a run's trials, one set per combination of the other factors.
 //!
-//! Main function: [`curves`]. Invariant: a standard error comes from the spread of the trials, and says from how many, or from
-//! batches within the only trial; it is never assumed. Batches of raw times, where a run has them, give quantiles an error too.
+//! Main function: [`curves`]. Invariant: a standard error comes from the spread of the trials, with their number, or from batches within the
+//! only trial; it is never assumed. Batches of raw times, if a run has them, give quantiles an error too.
 
 use std::collections::BTreeMap;
 
@@ -16,31 +16,31 @@ use crate::statistics::summary::{mean, sample_sd};
 use crate::trial::{Arrivals, Levels};
 use crate::units::NS_PER_S;
 
-/// Quantiles that every point has.
+/// The quantiles of every point.
 pub const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
-/// The setting that a closed loop's points differ in.
+/// The setting in which a closed loop's points differ.
 const CLIENTS: &str = "load.clients";
-/// Batches within a trial.
+/// The number of batches within a trial.
 const BATCHES: usize = 10;
 
 /// The points of one combination of the other factors' levels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// Levels without the arrival rate, or without the clients of a closed loop.
+    /// The levels without the arrival rate, or without the clients of a closed loop.
     pub levels: Levels,
-    /// The points.
+    /// The points of the curve.
     pub points: Points,
 }
 
-/// Batches of raw times, by trial id; empty where there are none.
+/// Batches of raw times by trial id; empty if there are none.
 pub type Sampled = BTreeMap<String, Batches>;
 
-/// The points of all combinations, in the order of the cases. `quantile` is given with each point besides [`QUANTILES`].
+/// Returns the points of all combinations, in the order of the cases. Each point has `quantile` in addition to [`QUANTILES`].
 pub fn curves(groups: &[CaseTrials<'_>], timer: Timer, quantile: Option<f64>, sampled: &Sampled) -> Vec<Curve> {
     let mut quantiles = QUANTILES.to_vec();
     quantiles.extend(quantile.filter(|wanted| QUANTILES.iter().all(|known| (known - wanted).abs() > 1e-9)));
     quantiles.sort_by(f64::total_cmp);
-    // Models are of rates that stay: a mean over peaks and lulls is no point of theirs.
+    // Models describe constant rates: a mean over peaks and lulls is not a point of a model.
     let stays = |case: &&Loaded<'_, '_>| case.group.case.settings.load.profile.is_empty();
     let open = series(groups).into_iter().map(|series| Curve {
         points: Points(
@@ -77,12 +77,12 @@ fn open_point(case: &Loaded<'_, '_>, timer: Timer, quantiles: &[f64], sampled: &
     }
 }
 
-/// The times that begin where the timer does.
+/// Returns the kind of times that begin where the timer does.
 fn kind(timer: Timer) -> TimeKind {
     if timer == Timer::Intended { TimeKind::ResponseTime } else { TimeKind::ResidenceTime }
 }
 
-/// A point with its times alone. Quantiles are those of all trials' times together; their errors are over trials.
+/// Returns a point with only its times. Quantiles are those of all trials' times together; their errors are over trials.
 fn timed(trials: &[&Measurement], timer: Timer, quantiles: &[f64], sampled: &Sampled) -> Point {
     let raw = |trial: &Measurement| sampled.get(&trial.trial.id).map(Batches::all);
     let of_trial = |trial: &&Measurement| raw(trial).unwrap_or_else(|| trial.times(kind(timer)));
@@ -93,7 +93,7 @@ fn timed(trials: &[&Measurement], timer: Timer, quantiles: &[f64], sampled: &Sam
         return stated(trials, kind(timer), quantiles);
     }
     let means: Vec<f64> = each.iter().map(|all| all.mean_ns() / NS_PER_S).collect();
-    // Trials without any spread say nothing of it: then what is within them does.
+    // If trials do not differ at all, the spread within them is used instead.
     let over = standard_error(&means);
     let trials_counted = over.and_then(|_| u32::try_from(each.len()).ok());
     let quantile = |quantile: f64| {
@@ -114,7 +114,7 @@ fn timed(trials: &[&Measurement], timer: Timer, quantiles: &[f64], sampled: &Sam
     }
 }
 
-/// The standard error of a figure over all trials, from the error within each; none unless every trial has one.
+/// Returns the standard error of a figure over all trials, from the error within each; `None` unless every trial has one.
 fn error_of_batches(
     trials: &[&Measurement],
     sampled: &Sampled,
@@ -126,8 +126,8 @@ fn error_of_batches(
     Some(variance.sqrt() / errors.len() as f64 / NS_PER_S).filter(|error_s| *error_s > 0.0)
 }
 
-/// A point of times that another tool states without a histogram. Stated quantiles are those of a trial: of several trials together
-/// there is none.
+/// Returns a point of times that another tool states without a histogram. Stated quantiles apply to one trial, so there are none for several
+/// trials together.
 fn stated(trials: &[&Measurement], kind: TimeKind, quantiles: &[f64]) -> Point {
     let means: Vec<f64> = trials.iter().filter_map(|trial| trial.mean_s(kind)).collect();
     let quantile = |quantile: &f64| match trials {
@@ -147,13 +147,13 @@ fn standard_error(values: &[f64]) -> Option<f64> {
     sample_sd(values).map(|sd| sd / (values.len() as f64).sqrt()).filter(|se| *se > 0.0)
 }
 
-/// The standard error of the mean response time of all trials, from means over batches of consecutive intervals.
+/// Returns the standard error of the mean response time of all trials, from means over batches of consecutive intervals.
 fn standard_error_within(trials: &[&Measurement]) -> Option<f64> {
     let batches: Vec<f64> = trials.iter().flat_map(|trial| batch_means(&trial.series)).collect();
     if batches.len() < BATCHES { None } else { standard_error(&batches) }
 }
 
-/// Mean response times of [`BATCHES`] consecutive parts of a trial; fewer when there are not enough intervals.
+/// Returns the mean response times of [`BATCHES`] consecutive parts of a trial; fewer if there are not enough intervals.
 fn batch_means(series: &[IntervalMeasurement]) -> Vec<f64> {
     let length = series.len().div_ceil(BATCHES).max(1);
     let batch = |intervals: &[IntervalMeasurement]| {

@@ -1,6 +1,6 @@
-//! What ramps do: at which of their levels throughput is highest, and what conditions do to it.
+//! Judges ramps: the level at which throughput is highest, and the effect of conditions on throughput.
 //!
-//! Main function: [`verdicts`]. Invariant: a level is left out as the best only where another one is certainly better.
+//! Main function: [`verdicts`]. Invariant: a level is excluded as the best only if another one is certainly better.
 
 use crate::finding::{Found, Verdict};
 use crate::metric::Metric;
@@ -11,12 +11,12 @@ use crate::statistics::pairs::Case;
 use crate::study::Factor;
 use crate::units::{Carried, show_number, show_ratio};
 
-/// Verdicts on one ramp at most; beyond, the plots say it better.
+/// The most verdicts on one ramp; the plots show further ones better.
 const VERDICTS_MOST: usize = 4;
-/// Certainty that the best level is among those that are named.
+/// The confidence that the best level is among those that are named.
 const CONFIDENCE: f64 = 0.95;
 
-/// For each alternative, those with the highest figures first: where throughput is highest along a ramp; of a condition, what it does.
+/// Returns verdicts on each alternative, the highest figures first: the level of highest throughput along a ramp, or the effect of a condition.
 pub fn verdicts(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[Scored<'_>]) -> Vec<Verdict> {
     if !metric.more_is_better {
         return Vec::new();
@@ -44,8 +44,8 @@ pub fn verdicts(factors: &Factors, ramp: &Factor, metric: &Metric, scored: &[Sco
     verdicts
 }
 
-/// What a condition does to throughput from its lowest to its highest level: over all cases that differ in it alone, because the best of them
-/// would be the luckiest too.
+/// Returns the effect of a condition on throughput from its lowest to its highest level, over all cases that differ only in it: the best case
+/// alone would also be the luckiest one.
 fn condition(alternative: &str, ramp: &Factor, metric: &Metric, cases: &[&Scored<'_>]) -> Option<Verdict> {
     let levels = levels_of(ramp, cases);
     let (lowest, highest) = (*levels.first()?, *levels.last()?);
@@ -93,7 +93,7 @@ fn condition(alternative: &str, ramp: &Factor, metric: &Metric, cases: &[&Scored
     Some(Verdict::new(found, answer).because(evidence))
 }
 
-/// The levels of a ramp that may be the best one, among all cases of an alternative, of which the first has the highest mean.
+/// Returns the levels of a ramp that may be the best one, among all cases of an alternative; the first case has the highest mean.
 fn highest(
     alternative: &str,
     factors: &Factors,
@@ -108,7 +108,7 @@ fn highest(
         cases.iter().zip(&may_be).filter(|(_, may_be)| **may_be).map(|(case, _)| *case).collect();
     let (peak, all) = (cases.first()?, levels_of(ramp, cases));
     let cold = cases.iter().find(|case| case.is_cold);
-    // Of a case that had hardly begun nobody knows how high it comes.
+    // The final figure of a case that had hardly begun is unknown.
     let (found, at) = (levels_of(ramp, if cold.is_some() { cases } else { &best }), level_of(ramp, peak)?);
     if all.len() < 2 {
         return None;
@@ -160,7 +160,7 @@ fn what(metric: &Metric) -> &'static str {
     }
 }
 
-/// `1, 2 or 4`
+/// Formats levels as in `1, 2 or 4`.
 fn listed(levels: &[f64]) -> String {
     let shown: Vec<String> = levels.iter().map(f64::to_string).collect();
     match shown.split_last() {
@@ -174,7 +174,7 @@ fn level_of(ramp: &Factor, case: &Scored<'_>) -> Option<f64> {
     level.as_f64().or_else(|| level_text(level).parse().ok())
 }
 
-/// The levels that these cases have, lowest first.
+/// Returns the levels of these cases, lowest first.
 fn levels_of(ramp: &Factor, cases: &[&Scored<'_>]) -> Vec<f64> {
     let mut levels: Vec<f64> = cases.iter().filter_map(|case| level_of(ramp, case)).collect();
     levels.sort_by(f64::total_cmp);

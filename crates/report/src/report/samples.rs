@@ -1,4 +1,4 @@
-//! Samples: raw times as rows for other programs, and as batches for fits. Both take a block at a time.
+//! Converts samples: raw times as rows for other programs, and as batches for fits. Both read one block at a time.
 //!
 //! Main functions: [`batches`], [`Rows::csv`], [`Rows::jsonl`] and [`Rows::parquet`]. Invariant: memory does not grow with the number of samples.
 
@@ -12,7 +12,7 @@ use crate::statistics::batches::Batches;
 use crate::store::{Sample, SampleBlock, SampleOutcome, SampleReader, StoreError};
 use crate::units::NS_PER_S;
 
-/// Columns of a row. Times are seconds since the start of the measured phase, below zero in the warm-up.
+/// The columns of a row. Times are seconds since the start of the measured phase, and negative in the warm-up.
 pub const COLUMNS: [(&str, Kind); 9] = [
     ("trial", Kind::Text),
     ("sequence", Kind::Count),
@@ -25,8 +25,8 @@ pub const COLUMNS: [(&str, Kind); 9] = [
     ("done_s", Kind::Figure),
 ];
 
-/// The times of a trial's measured phase, from where the timer begins. Counted from the intended time, operations that were
-/// not answered have the time that they had waited, as in all response times.
+/// Returns the times of a trial's measured phase, counted from where the timer begins. Counted from the intended time, unanswered operations
+/// have the time for which they had waited, as in all response times.
 ///
 /// # Errors
 /// When the disk cannot be read.
@@ -52,14 +52,14 @@ pub fn batches(reader: &mut SampleReader, timer: Timer) -> Result<Batches, Store
 pub struct Rows<'a> {
     /// The trial.
     pub measurement: &'a Measurement,
-    /// When its measured phase began.
+    /// The start of its measured phase, in nanoseconds.
     pub measure_ns: u64,
-    /// Its next samples.
+    /// The trial's next block of samples.
     pub block: &'a SampleBlock,
 }
 
 impl Rows<'_> {
-    /// Comma-separated values without a heading. What an unsent operation has not is an empty field.
+    /// Writes comma-separated values without a heading. Values that an unsent operation lacks are empty fields.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -78,7 +78,7 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// One JSON object a line. What an unsent operation has not is null.
+    /// Writes one JSON object per line. Values that an unsent operation lacks are null.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -100,7 +100,7 @@ impl Rows<'_> {
         Ok(())
     }
 
-    /// Rows of a Parquet file with [`COLUMNS`]. What an unsent operation has not is null.
+    /// Writes rows of a Parquet file with [`COLUMNS`]. Values that an unsent operation lacks are null.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -146,11 +146,11 @@ fn phase_name(is_measured: bool) -> &'static str {
     if is_measured { "measured" } else { "warm-up" }
 }
 
-/// The first time counted from the second, both in nanoseconds, shown exactly in seconds.
+/// The first time minus the second, both in nanoseconds, shown exactly in seconds.
 struct Seconds(u64, u64);
 
 impl Seconds {
-    /// Exact to the nanosecond for all trials shorter than a hundred days.
+    /// Returns the seconds, exact to the nanosecond for all trials shorter than a hundred days.
     fn to_f64(&self) -> f64 {
         (self.0 as f64 - self.1 as f64) / NS_PER_S
     }

@@ -1,7 +1,7 @@
-//! What scores amount to: the JSON document of `score`, and its text for a terminal.
+//! Evaluates scores: the JSON document of `score`, and its text for a terminal.
 //!
-//! Main type: [`ScoreFinding`]. Invariant: the verdict takes an alternative only where its total is certainly the highest; from values
-//! without repeats nothing is taken.
+//! Main type: [`ScoreFinding`]. Invariant: the verdict takes an alternative only if its total is certainly the highest; values without
+//! repeats lead to no choice.
 
 mod note;
 
@@ -19,40 +19,40 @@ use crate::units::show_number;
 
 pub use note::ScoreNote;
 
-/// Totals closer than this are the same.
+/// Totals that differ by less than this are equal.
 const SAME: f64 = 1e-9;
 
-/// Everything that is said about the choice.
+/// The complete result of a scoring.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScoreFinding {
-    /// Weight of writing against reading.
+    /// The weight of writing relative to reading.
     pub write_weight: f64,
-    /// `query` or `case`: what weighs the same in reading.
+    /// The unit with equal weight in reading: `query` or `case`.
     pub query_weighting: &'static str,
-    /// The answer.
+    /// The verdict on the alternatives.
     pub verdict: Verdict,
-    /// In the order of the evidence.
+    /// The alternatives, in the order of the evidence.
     pub alternatives: Vec<AlternativeFinding>,
-    /// Names, the highest total first.
+    /// The names of the alternatives, the highest total first.
     pub ranking: Vec<String>,
-    /// Names when every case weighs the same instead of every query, or the other way round.
+    /// The ranking with the other weighting of reading: every case weighted equally instead of every query, or vice versa.
     pub ranking_other_weighting: Vec<String>,
-    /// Weights at which two alternatives change places.
+    /// The weights at which two alternatives change places.
     pub break_even: Vec<BreakEvenFinding>,
-    /// The weights between which the first stays first; null is no limit.
+    /// The range of weights in which the first alternative stays first; null means no upper limit.
     pub first_between: (f64, Option<f64>),
     /// The rankings over all weights.
     pub rankings: Vec<SpanFinding>,
-    /// Alternatives whose removal changes the order of the others.
+    /// The alternatives whose removal changes the order of the others.
     pub reversals: Vec<ReversalFinding>,
-    /// What a reader should know.
+    /// Notes that qualify the result.
     pub notes: Vec<ScoreNote>,
 }
 
-/// One alternative's points.
+/// The points of one alternative.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AlternativeFinding {
-    /// Name.
+    /// The name of the alternative.
     pub name: String,
     /// Points for writing, 0..10.
     pub writing: f64,
@@ -60,48 +60,48 @@ pub struct AlternativeFinding {
     pub reading: f64,
     /// Points per query.
     pub queries: BTreeMap<String, f64>,
-    /// Weighted points for writing plus points for reading.
+    /// The weighted points for writing plus the points for reading.
     pub total: f64,
-    /// Interval of the total, at 95 % or more; null where a value rests on a single trial.
+    /// The interval of the total, at 95 % or more; null if a value rests on a single trial.
     pub total_ci95: Option<[f64; 2]>,
-    /// The total less the highest total of the others, for all alternatives together at 95 %; null likewise.
+    /// The difference of the total from the highest total of the others, simultaneous for all alternatives at 95 %; null if a value rests on a single trial.
     pub from_best_ci95: Option<[f64; 2]>,
 }
 
 /// A weight at which two alternatives change places.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BreakEvenFinding {
-    /// Ahead above the weight.
+    /// The alternative that is ahead above the weight.
     pub a: String,
-    /// Ahead below it.
+    /// The alternative that is ahead below the weight.
     pub b: String,
-    /// Weight of writing.
+    /// The weight of writing.
     pub write_weight: f64,
 }
 
-/// A ranking with the weights that it holds for.
+/// A ranking with the range of weights in which it holds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SpanFinding {
-    /// Lower end.
+    /// The lower end of the range.
     pub from: f64,
-    /// Upper end; null is no limit.
+    /// The upper end of the range; null means no limit.
     pub to: Option<f64>,
-    /// Names.
+    /// The names in the order of the ranking.
     pub ranking: Vec<String>,
 }
 
-/// What removing an alternative does to the order of the others.
+/// The effect of removing an alternative on the order of the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReversalFinding {
     /// The alternative that is removed.
     pub removed: String,
-    /// The others with it.
+    /// The order of the others before the removal.
     pub before: Vec<String>,
-    /// The others without it.
+    /// The order of the others after the removal.
     pub after: Vec<String>,
 }
 
-/// Scores evidence. `notes` come before those of the scoring itself.
+/// Scores evidence. `notes` precede the notes of the scoring itself.
 ///
 /// # Errors
 /// As [`Evidence::check`].
@@ -170,7 +170,7 @@ fn alternatives(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) 
     scores.alternatives.iter().enumerate().map(alternative).collect()
 }
 
-/// `take star; its total is above the next one's by 1.93 [1.20, 2.66], and the highest for any write weight between 0.10 and 3.20`.
+/// Returns the verdict: `take star; its total is above the next one's by 1.93 [1.20, 2.66], and the highest for any write weight between 0.10 and 3.20`.
 fn verdict(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) -> Verdict {
     let (ranking, totals) = (scores.ranking(write_weight), scores.totals(write_weight));
     let (first, second) = (ranking[0], ranking[1]);
@@ -217,12 +217,12 @@ fn verdict(scores: &Scores, write_weight: f64, sure: Option<&Uncertainty>) -> Ve
     undecided(found(&is_rival, false), why)
 }
 
-/// `[-2.66, -1.20]`: how far a total is from the highest of the others.
+/// Formats the difference of a total from the highest of the others: `[-2.66, -1.20]`.
 pub fn from_best(one: &AlternativeFinding) -> String {
     one.from_best_ci95.map_or("-".to_owned(), |[low, high]| format!("[{low:.2}, {high:.2}]"))
 }
 
-/// The text for a terminal.
+/// Returns the text for a terminal.
 pub fn terminal(finding: &ScoreFinding, table: impl Fn(Vec<Vec<String>>) -> String) -> String {
     let points = |value: f64| format!("{value:.2}");
     let has_intervals = finding.alternatives.iter().any(|one| one.from_best_ci95.is_some());
@@ -283,7 +283,7 @@ pub fn terminal(finding: &ScoreFinding, table: impl Fn(Vec<Vec<String>>) -> Stri
     text
 }
 
-/// `0.10 to 0.61`, `above 0.61`, `any`; with as many digits as tell the weights where places change apart.
+/// Formats `0.10 to 0.61`, `above 0.61` or `any`, with enough digits to distinguish the weights at which places change.
 pub fn show_span(span: &SpanFinding, all: &[SpanFinding]) -> String {
     let digits = digits(all);
     match (span.from > 0.0, span.to) {
@@ -294,7 +294,7 @@ pub fn show_span(span: &SpanFinding, all: &[SpanFinding]) -> String {
     }
 }
 
-/// Digits behind the point that tell the ends of these spans apart, at most six.
+/// Returns the number of decimals, at most six, that distinguish the ends of these spans.
 fn digits(all: &[SpanFinding]) -> usize {
     let ends: Vec<f64> = all.iter().filter_map(|span| span.to).collect();
     let are_told_apart = |digits: &usize| {
@@ -304,7 +304,7 @@ fn digits(all: &[SpanFinding]) -> usize {
     (2..6).find(are_told_apart).unwrap_or(6)
 }
 
-/// What qualifies the choice, as sentences: other weighting, reversals, notes.
+/// Returns the remarks that qualify the choice, as sentences: other weighting, reversals, notes.
 pub fn remarks(finding: &ScoreFinding) -> Vec<String> {
     let mut remarks = Vec::new();
     if finding.ranking_other_weighting != finding.ranking {

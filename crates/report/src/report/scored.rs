@@ -1,7 +1,7 @@
-//! Evidence for scoring from runs: throughput of operations that write, and times of operations that read, per alternative.
+//! Takes the evidence for scoring from runs: the throughput of operations that write, and the times of operations that read, per alternative.
 //!
-//! Main function: [`evidence`]. Invariant: a case counts only where every alternative has a valid trial of it; what is left out is
-//! said.
+//! Main function: [`evidence`]. Invariant: a case counts only if every alternative has a valid trial of it; omissions are reported in
+//! notes.
 
 use crate::imported::TimeKind;
 use crate::measurement::Measurement;
@@ -13,17 +13,17 @@ use crate::scoring::{Evidence, Measured};
 use crate::study::{Study, goal};
 use crate::trial::{Arrivals, Levels};
 
-/// What alternatives are, and which operations write and read.
+/// The factor of the alternatives, and the operations that write and read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Roles {
-    /// Factor whose levels are the alternatives.
+    /// The factor whose levels are the alternatives.
     pub factor: String,
-    /// Factor whose levels are the queries; without it `workload.query` where it was varied, its level `Q1.2` being case 2 of query
-    /// `Q1`, else each kind of operation is a query.
+    /// The factor whose levels are the queries. `None` stands for `workload.query` if it was varied, with its level `Q1.2` as case 2 of query
+    /// `Q1`; otherwise each kind of operation is a query.
     pub query: Option<String>,
-    /// Kinds of operation that write.
+    /// The kinds of operation that write.
     pub writes: Vec<String>,
-    /// Kinds of operation that read.
+    /// The kinds of operation that read.
     pub reads: Vec<String>,
 }
 
@@ -39,18 +39,18 @@ impl Default for Roles {
     }
 }
 
-/// A run as far as it is scored.
+/// The parts of a run that are scored.
 #[derive(Debug, Clone, Copy)]
 pub struct Scored<'a> {
-    /// Its name.
+    /// The name of the run.
     pub name: &'a str,
-    /// Its study.
+    /// The study of the run.
     pub study: &'a Study,
-    /// Its trials.
+    /// The trials of the run.
     pub measurements: &'a [Measurement],
 }
 
-/// A value of a trial with its place.
+/// A value of a trial, with its alternative and case.
 struct Found {
     is_write: bool,
     query: String,
@@ -59,10 +59,10 @@ struct Found {
     value: f64,
 }
 
-/// Evidence from runs, and what was left out of it.
+/// Returns the evidence from runs, and notes on omissions.
 ///
 /// # Errors
-/// A sentence with a remedy, when no run has the factor, or nothing writes or reads.
+/// A sentence with a remedy, if no run has the factor, or no operation writes or reads.
 pub fn evidence(runs: &[Scored<'_>], roles: &Roles) -> Result<(Evidence, Vec<ScoreNote>), String> {
     let (mut found, mut notes, mut kinds) = (Vec::new(), Vec::new(), Vec::new());
     let mut alternatives: Vec<String> = Vec::new();
@@ -133,7 +133,7 @@ fn show(notes: &[ScoreNote]) -> String {
     notes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The values of a case's valid trials.
+/// Adds the values of a case's valid trials.
 fn take(
     run: &Scored<'_>,
     several_runs: bool,
@@ -169,7 +169,7 @@ fn take(
             found.push(place(true, String::new(), case.clone(), per_s));
         }
         for (kind, time_s) in read_times(trial, roles) {
-            // Where levels are the queries, several kinds of operation are cases of each.
+            // If levels are the queries, several kinds of operation are cases of each.
             let (query, case) = match &query {
                 Some(level) if trial.operations.len() > 1 => {
                     (level.clone(), format!("{case} {kind}").trim().to_owned())
@@ -182,7 +182,7 @@ fn take(
     }
 }
 
-/// The query that a level of `workload.query` belongs to: `Q1.2` is a case of query `Q1`, as the source numbers them; a level
+/// Returns the query to which a level of `workload.query` belongs: `Q1.2` is a case of query `Q1`, as the source numbers them; a level
 /// without a number behind a point is a query of its own.
 fn published_query(rest: &mut Levels) -> Option<String> {
     let level = show_level(rest.get(QUERY)?);
@@ -197,7 +197,7 @@ fn published_query(rest: &mut Levels) -> Option<String> {
     }
 }
 
-/// Records written per second, or operations where it is not known how many records they carried; none without writing.
+/// Returns the records written per second, or the operations if their numbers of records are unknown; `None` without writing.
 fn written_per_s(trial: &Measurement, roles: &Roles) -> Option<f64> {
     let writes =
         || trial.operations.iter().filter(|(kind, _)| is_role(kind, &roles.writes)).map(|(_, operation)| operation);
@@ -206,8 +206,8 @@ fn written_per_s(trial: &Measurement, roles: &Roles) -> Option<f64> {
     (count > 0 && trial.measured_s > 0.0).then(|| count as f64 / trial.measured_s)
 }
 
-/// Mean time of each kind of operation that reads, in seconds: in a closed loop it is in proportion to the execution time per
-/// client, which the paper scores. Response times, or residence times where another tool tells no others.
+/// Returns the mean time of each kind of operation that reads, in seconds: in a closed loop it is proportional to the execution time per
+/// client, which the paper scores. Response times are used, or residence times if another tool states no others.
 fn read_times(trial: &Measurement, roles: &Roles) -> Vec<(String, f64)> {
     let reads = trial.operations.iter().filter(|(kind, _)| is_role(kind, &roles.reads));
     let mean_s = |operation: &crate::measurement::OperationMeasurement| {
@@ -220,7 +220,7 @@ fn read_times(trial: &Measurement, roles: &Roles) -> Vec<(String, f64)> {
         .collect()
 }
 
-/// Whether a kind of operation is one of these, or one of several of that name, as `query-1` is one of `query`.
+/// Returns whether a kind of operation has one of these names, or is one of several of that name, as `query-1` is of `query`.
 fn is_role(kind: &str, names: &[String]) -> bool {
     let numbered = |name: &String| {
         kind.strip_prefix(name.as_str())
@@ -230,7 +230,7 @@ fn is_role(kind: &str, names: &[String]) -> bool {
     names.iter().any(|name| name == kind || numbered(name))
 }
 
-/// Leaves out the cases that not every alternative has, with a note.
+/// Removes the cases that some alternative lacks, with a note.
 fn drop_incomplete(evidence: &mut Evidence, notes: &mut Vec<ScoreNote>) {
     let alternatives = evidence.alternatives.clone();
     for (cases, what) in [(&mut evidence.writing, "writing"), (&mut evidence.reading, "reading")] {

@@ -1,4 +1,4 @@
-//! What stands behind `statement-1`: the study's own statements, as its report lists them.
+//! Resolves names such as `statement-1`: lists the study's own statements for the report.
 //!
 //! Main function: [`listed`]. Invariant: the numbers are those of the kinds of operation.
 
@@ -8,8 +8,8 @@ use crate::study::Study;
 use crate::trial::{Settings, SqlStatement};
 use crate::workload::has_statements;
 
-/// Kinds of operation with the text of their statements, at most so many characters of each; empty where statements are not the
-/// study's own. Where cases have different ones under one name, the name says whose each is.
+/// Returns kinds of operation with the text of their statements, each cut to `most` characters; empty if the study has no statements of
+/// its own. If cases have different statements under one name, the name includes the cases.
 pub fn listed(study: &Study, most: usize) -> Vec<(String, String)> {
     if let Some(replay) = study.cases.first().and_then(|case| case.settings.workload.replay.as_ref()) {
         return replay.kinds.iter().map(|(name, sql)| (name.clone(), shortened(sql, most))).collect();
@@ -36,11 +36,11 @@ pub fn listed(study: &Study, most: usize) -> Vec<(String, String)> {
 struct Listed {
     name: String,
     text: String,
-    /// Which cases have it.
+    /// The label of the cases that have it.
     of: String,
 }
 
-/// What statements under one name are told apart by: the design, else the database.
+/// Returns the label that distinguishes statements of one name: the design, or else the database.
 fn label(settings: &Settings) -> String {
     match &settings.workload.design {
         Some(design) => format!("{design}, {}", settings.database.name),

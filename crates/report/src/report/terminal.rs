@@ -1,7 +1,7 @@
-//! The report as text for a terminal: what is invalid first, then a table with a line per case, then what it means.
+//! Writes the report as text for a terminal: first invalid trials, then a table with a line per case, then its meaning.
 //!
-//! Main function: [`terminal`]. Invariant: no line is wider than the terminal unless a single word or the table of cases
-//! is, whose levels and figures are never broken over lines; and the text depends on the findings and the study alone.
+//! Main function: [`terminal`]. Invariant: no line is wider than the terminal, except for a single long word or the table of cases, whose
+//! levels and figures are never broken over lines; the text depends only on the findings and the study.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle};
 
@@ -14,24 +14,24 @@ use crate::report::{durability, statements};
 use crate::study::{RepeatRule, Study};
 use crate::units::{show_number, show_seconds};
 
-/// Columns of the terminal that is written for where nobody says how many it has.
+/// The number of columns of the terminal if it is unknown.
 pub const WIDTH: u16 = 120;
 
-/// Characters that a heading may have whatever the levels below it.
+/// The characters that a heading may have whatever the levels below it.
 const HEADING_WIDTH: usize = 12;
 
-/// Characters of a statement below the table of cases.
+/// The most characters of a statement below the table of cases.
 const STATEMENT_MOST: usize = 100;
 
-/// Cases that are named for one reason.
+/// The most cases that are named for one reason.
 const CASES_NAMED: usize = 4;
 
-/// The whole report. It ends with a line break.
+/// Returns the whole report. It ends with a line break.
 pub fn terminal(findings: &Findings, study: &Study) -> String {
     terminal_of(findings, study, WIDTH)
 }
 
-/// The whole report for a terminal of so many columns.
+/// Returns the whole report for a terminal with this many columns.
 pub fn terminal_of(findings: &Findings, study: &Study, width: u16) -> String {
     let colon = if findings.question.is_empty() { "" } else { ": " };
     let mut out = Screen { text: String::new(), width };
@@ -56,7 +56,7 @@ pub fn terminal_of(findings: &Findings, study: &Study, width: u16) -> String {
     out.push('\n');
     let tables = INSTRUMENTS.iter().flat_map(|instrument| (instrument.tables)(findings));
     tables.for_each(|table| push_table(&mut out, table));
-    // That it is a rehearsal stands above.
+    // The heading already says that it is a rehearsal.
     for verdict in findings.verdicts.iter().filter(|verdict| verdict.found != Found::Rehearsal {}) {
         push_wrapped(&mut out, "- ", &verdict.to_string());
     }
@@ -77,7 +77,7 @@ pub fn terminal_of(findings: &Findings, study: &Study, width: u16) -> String {
     out.text
 }
 
-/// What is written, for a terminal of some columns.
+/// The text written so far, for a terminal with a number of columns.
 struct Screen {
     text: String,
     width: u16,
@@ -93,7 +93,7 @@ impl Screen {
     }
 }
 
-/// A table with its title and what stands below it; nothing without rows.
+/// Writes a table with its title and the lines below it; nothing without rows.
 fn push_table(out: &mut Screen, told: TextTable) {
     if told.rows.is_empty() {
         return;
@@ -115,7 +115,7 @@ fn push_table(out: &mut Screen, told: TextTable) {
     }
 }
 
-/// Invalid trials with their reasons, and the messages of failed operations.
+/// Writes invalid trials with their reasons, and the messages of failed operations.
 fn push_invalid(out: &mut Screen, findings: &Findings) {
     let repeated: u64 = findings.cases.iter().map(|case| case.repeated).sum();
     let invalid: u64 = findings.cases.iter().map(|case| case.trials - case.valid_trials).sum::<u64>() - repeated;
@@ -140,14 +140,14 @@ fn push_invalid(out: &mut Screen, findings: &Findings) {
     }
 }
 
-/// The first few of some cases, and how many more there are.
+/// Formats the first few of some cases, and the number of the others.
 fn show_cases(cases: &[String]) -> String {
     let first = &cases[..cases.len().min(CASES_NAMED)];
     let more = cases.len() - first.len();
     if more == 0 { first.join("; ") } else { format!("{}; and {more} more", first.join("; ")) }
 }
 
-/// Texts of cases, equal ones together with the cases that they come from.
+/// Groups equal texts of cases, each with the cases from which it comes.
 pub fn grouped(findings: &Findings, texts: impl Fn(&CaseFinding) -> Vec<String>) -> Vec<(String, Vec<String>)> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for case in &findings.cases {
@@ -162,15 +162,15 @@ pub fn grouped(findings: &Findings, texts: impl Fn(&CaseFinding) -> Vec<String>)
     groups
 }
 
-/// What the table's columns are.
+/// The columns of the table.
 struct Columns<'a> {
-    /// Factors with their levels.
+    /// The factors with their levels.
     settings: Vec<&'a str>,
     /// Whether arrivals are scheduled.
     open: bool,
-    /// What is counted per second, as figures that all have the same width behind the mean.
+    /// The rates of the cases, formatted to the same width behind the mean.
     rates: Vec<String>,
-    /// Whether records all have as many bytes of content, so that these are told too.
+    /// Whether the content bytes per second of a case are known, so that they are shown.
     contents: bool,
     /// Whether cases have more than one kind of operation.
     several: bool,
@@ -178,9 +178,9 @@ struct Columns<'a> {
     server: bool,
     /// Whether loadline itself was watched.
     client: bool,
-    /// When a case counts as settled.
+    /// The rule by which a case counts as settled.
     repeats: RepeatRule,
-    /// Which time of the operations, and which figures of it.
+    /// The kind of time of the operations, and the figures that are shown of it.
     times: (TimeKind, &'static [TimeColumn]),
 }
 
@@ -188,10 +188,10 @@ struct Columns<'a> {
 type TimeColumn = (&'static str, fn(&TimeFinding) -> Option<f64>);
 
 const QUANTILES: &[TimeColumn] = &[("p50", |times| times.p50), ("p90", |times| times.p90), ("p99", |times| times.p99)];
-/// Where another tool keeps no histogram.
+/// The figures if another tool kept no histogram.
 const STATED: &[TimeColumn] = &[("mean", |times| times.mean), ("p99", |times| times.p99), ("max", |times| times.max)];
 
-/// Response times and their quantiles; where another tool measured, what it tells.
+/// Returns response times and their quantiles, or the figures that another tool states.
 fn time_columns(findings: &Findings) -> (TimeKind, &'static [TimeColumn]) {
     let kinds = || findings.cases.iter().filter(|case| case.valid_trials > 0).map(CaseFinding::time_kind);
     let is_residence = kinds().next().is_some() && kinds().all(|kind| kind == TimeKind::ResidenceTime);
@@ -204,7 +204,7 @@ fn time_columns(findings: &Findings) -> (TimeKind, &'static [TimeColumn]) {
 
 fn cases(findings: &Findings, study: &Study, width: u16) -> String {
     let has = |setting: &&str| findings.cases.iter().any(|case| case.levels.contains_key(*setting));
-    // Where a transaction carries several records, these are what is compared.
+    // If a transaction has several records, records are compared.
     let batched = findings.cases.iter().any(CaseFinding::is_batched);
     let rates = findings.cases.iter().map(|case| if batched { &case.records_per_s } else { &case.throughput_per_s });
     let is_imported = findings.imported_from.is_some();
@@ -243,7 +243,7 @@ fn cases(findings: &Findings, study: &Study, width: u16) -> String {
     for (number, case) in findings.cases.iter().enumerate() {
         push_rows(&mut table, case, number, &columns);
     }
-    // A level that is broken in two is none that anyone knows: a table of many columns is rather somewhat wider.
+    // A level broken over lines is hard to recognise, so a table of many columns may be somewhat wider.
     for (number, column) in table.column_iter_mut().enumerate() {
         column.set_constraint(ColumnConstraint::ContentWidth);
         if number >= columns.settings.len() {
@@ -253,7 +253,7 @@ fn cases(findings: &Findings, study: &Study, width: u16) -> String {
     table.trim_fmt() + "\n"
 }
 
-/// A setting's name above its levels, over as many lines as it takes to be hardly wider than they are.
+/// Returns a setting's name above its levels, over as many lines as keep it from being much wider than they are.
 fn setting_heading(setting: &str, findings: &Findings) -> String {
     let levels = findings.cases.iter().filter_map(|case| case.levels.get(setting));
     let room = levels.map(|level| level_in_short(level).chars().count()).max().unwrap_or(0).max(HEADING_WIDTH);
@@ -274,7 +274,7 @@ fn level_in_short(level: &serde_json::Value) -> String {
     in_short(&show_level(level), LEVEL_LONGEST)
 }
 
-/// Levels that the table of cases shows without their middle, with their whole text.
+/// Returns the levels that the table of cases shortens, each with its whole text.
 fn shortened_levels(findings: &Findings) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     for level in findings.cases.iter().flat_map(|case| case.levels.values()) {
@@ -286,7 +286,7 @@ fn shortened_levels(findings: &Findings) -> Vec<(String, String)> {
     found
 }
 
-/// One row per kind of operation; the case's own figures stand in the first.
+/// Writes one row per kind of operation; the first one has the case's own figures.
 fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Columns) {
     let levels =
         columns.settings.iter().map(|setting| case.levels.get(*setting).map(level_in_short).unwrap_or_default());
@@ -329,7 +329,7 @@ fn push_rows(table: &mut Table, case: &CaseFinding, number: usize, columns: &Col
     }
 }
 
-/// Whether a case was repeated until its figure was certain; a number of trials that is stated beforehand asks no such question.
+/// Returns whether a case was repeated until its figure was certain: `yes`, `no`, or `fixed n` if the number of trials was fixed beforehand.
 pub fn show_settled(case: &CaseFinding, rule: RepeatRule) -> &'static str {
     match rule {
         _ if !case.settled => "no",
@@ -338,7 +338,7 @@ pub fn show_settled(case: &CaseFinding, rule: RepeatRule) -> &'static str {
     }
 }
 
-/// Whether the database carried what was offered.
+/// Returns whether the database carried the offered load, in words.
 fn show_load(case: &CaseFinding) -> &'static str {
     match case.overloaded {
         Some(true) => "overloaded",
@@ -347,7 +347,7 @@ fn show_load(case: &CaseFinding) -> &'static str {
     }
 }
 
-/// `12`, or `10 of 12` when some are invalid.
+/// Formats `12`, or `10 of 12` if some are invalid.
 fn show_trials(case: &CaseFinding) -> String {
     if case.valid_trials == case.trials {
         case.trials.to_string()
@@ -356,11 +356,11 @@ fn show_trials(case: &CaseFinding) -> String {
     }
 }
 
-/// `7,512 ± 2.8 %` each, the means one below the other; only the mean of a single trial, and `-` without trials.
+/// Formats each estimate as `7,512 ± 2.8 %`, with means aligned; only the mean for a single trial, and `-` without trials.
 fn show_estimates(estimates: &[&Estimate]) -> Vec<String> {
     let half_width = |estimate: &Estimate| match (estimate.mean, estimate.ci95) {
         (Some(mean), Some([low, high])) if mean != 0.0 => {
-            // An end that was cut off says nothing of the width: the other one does.
+            // An end that was cut off does not show the width; the other end does.
             let percent = 100.0 * (high - mean).max(if estimate.cut_off { 0.0 } else { mean - low }) / mean.abs();
             Some(if percent > 100.0 {
                 "± > 100 %".to_owned()
@@ -382,7 +382,7 @@ fn show_estimates(estimates: &[&Estimate]) -> Vec<String> {
     estimates.iter().zip(&widths).map(show).collect()
 }
 
-/// Appends text broken at spaces; lines after the first are indented by as much as `lead` is wide.
+/// Appends text broken at spaces; lines after the first are indented by the width of `lead`.
 fn push_wrapped(out: &mut Screen, lead: &str, text: &str) {
     let indent = " ".repeat(lead.chars().count());
     let mut line = lead.to_owned();
@@ -404,7 +404,7 @@ fn push_wrapped(out: &mut Screen, lead: &str, text: &str) {
     out.push('\n');
 }
 
-/// A line of a list, broken at spaces.
+/// Returns a line of a list, broken at spaces.
 pub fn listed(note: &str) -> String {
     let (mut text, mut line) = (String::new(), "-".to_owned());
     for word in note.split(' ') {

@@ -1,7 +1,7 @@
 //! Verdicts: the answer to a study's question, with its evidence.
 //!
-//! Main function: [`verdicts`]. Invariant: a sentence never says more than the intervals do; without a valid trial there is
-//! no verdict.
+//! Main function: [`verdicts`]. Invariant: a sentence never claims more than the intervals support; without a valid trial there is no
+//! verdict.
 
 use crate::finding::{Found, LoadLine, Verdict};
 use crate::measurement::Measurement;
@@ -22,7 +22,7 @@ use crate::study::repeat::stopping;
 use crate::study::{Factor, Study};
 use crate::trial::Arrivals;
 
-/// What the measurements say about the question; the most important first.
+/// Returns the answers of the measurements to the question, the most important first.
 pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>], lines: &[LoadLine]) -> Vec<Verdict> {
     let mut verdicts = if study.goal.is_some() { of_load_lines(study, lines) } else { of_cases(study, groups) };
     if !groups.iter().any(|group| group.valid().next().is_some()) {
@@ -35,17 +35,17 @@ pub fn verdicts(study: &Study, groups: &[CaseTrials<'_>], lines: &[LoadLine]) ->
     verdicts
 }
 
-/// The load lines of all cases, compared between alternatives where there are several.
+/// Returns verdicts on the load lines of all cases, compared between alternatives if there are several.
 fn of_load_lines(study: &Study, lines: &[LoadLine]) -> Vec<Verdict> {
     [load_lines::comparisons(study, lines), load_lines::verdicts(lines)].concat()
 }
 
-/// What the cases' own figures say.
+/// Returns verdicts on the figures of the cases.
 fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let factors = Factors::of(study);
     let metric = metric_of(groups);
     let is_open = !metric.more_is_better;
-    // Response times of an overloaded case grow with the trial's length: there is nothing to compare.
+    // The response times of an overloaded case grow with the trial's length, so they cannot be compared.
     let is_comparable = |group: &&CaseTrials<'_>| !(is_open && is_overloaded(&group.valid().collect::<Vec<_>>()));
     let mut scored: Vec<Scored<'_>> = groups
         .iter()
@@ -65,7 +65,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     judge_together(&mut scored, stopping(study));
     let said = Said { study, groups, scored: &scored };
     let mut verdicts: Vec<Verdict> = INSTRUMENTS.iter().flat_map(|instrument| (instrument.verdicts)(&said)).collect();
-    // What schema changes cost is said there; with and without them are no alternatives.
+    // The cost of schema changes is reported with them; cases with and without them are not alternatives.
     let evolves = evolution::is_told(groups);
     let is_told = |factor: &&Factor| !evolves || factor.setting != EVOLVE;
     let contests: Vec<Contest> = contested(&factors)
@@ -94,8 +94,8 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     verdicts
 }
 
-/// What alternatives are compared by. An open loop sets the throughput itself, so there response times are compared;
-/// batches of different size are compared by records, and paths through a recorder by what became stored.
+/// Returns the metric by which alternatives are compared. An open loop sets the throughput, so its response times are compared; batches of
+/// different sizes are compared by records, and paths through a recorder by the records stored.
 pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
     let open = !groups.is_empty() && groups.iter().all(|group| group.case.settings.load.arrivals != Arrivals::Closed);
     let trials = || groups.iter().flat_map(CaseTrials::valid);
@@ -103,7 +103,7 @@ pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
         |name: &str| Metric::named(name).is_some_and(|metric| trials().any(|trial| metric.of(trial).is_some()));
     let batched = groups.iter().any(|group| group.case.settings.workload.batch > 1) && is_told("records");
     let name = if is_told("intake") {
-        // Blocks, of sources too: how much of what they offer is the question.
+        // For blocks, from sources too, the question is how much of the offered data is taken in.
         "intake"
     } else if open && !is_told("response_time_p99") && is_told("response_time_mean") {
         // Another tool measured, and kept no histogram.
@@ -113,7 +113,7 @@ pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
     } else if open {
         "response_time_p99"
     } else if is_told("stored") {
-        // What a recorder has acknowledged may still wait for the database.
+        // A record that a recorder has acknowledged may still wait for the database.
         "stored"
     } else if batched {
         "records"
@@ -123,7 +123,7 @@ pub fn metric_of(groups: &[CaseTrials<'_>]) -> &'static Metric {
     Metric::named(name).expect("these names are in the list of metrics")
 }
 
-/// Factors whose levels are alternatives to each other: answers to one question, of which a reader takes one.
+/// Returns the factors whose levels are alternatives to each other: answers to one question, of which a reader chooses one.
 fn contested(factors: &Factors) -> impl Iterator<Item = &Factor> {
     factors.judged().filter(|factor| !is_question(factor))
 }

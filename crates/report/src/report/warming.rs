@@ -1,21 +1,21 @@
-//! Cases that had hardly begun when they were measured: their figures are those of a beginning, and a longer `load.warmup` shows others.
+//! Recognises cases that had hardly begun when they were measured: a longer `load.warmup` would change their figures.
 //!
-//! Main function: [`is_cold`]. Invariant: only closed loops are spoken of, whose clients have the next operation ready as soon as one is done.
+//! Main function: [`is_cold`]. Invariant: only closed loops are judged, whose clients have the next operation ready as soon as one is done.
 
 use crate::finding::Note;
 use crate::measurement::Measurement;
 use crate::report::case_trials::CaseTrials;
 use crate::trial::Arrivals;
 
-/// The part of the measured phase, from its start, that is compared with the rest: one in so many intervals of a tenth of a second or longer, and at least one.
+/// The number of parts of the measured phase; the first, of at least one interval (a tenth of a second or longer), is compared with the rest.
 const FIRST_PART: usize = 5;
-/// It is a beginning where it has fewer operations a second than this share of the rest.
+/// The first part is slow if its operations per second are below this share of the rest.
 const SLOW_SHARE: f64 = 0.5;
-/// Standard deviations of a Poisson count that it must be below that share.
+/// The number of standard deviations of a Poisson count by which the first part must be below that share.
 const SURE_SD: f64 = 3.0;
 
-/// Whether more than half of the trials of a case, valid ones, show a beginning: fewer operations than there are clients, or a first fifth (or tenth of a second) with
-/// less than half of the operations a second of the rest.
+/// Returns whether more than half of a case's valid trials had hardly begun: they completed fewer operations than there are clients, or in the
+/// first fifth (or tenth of a second) fewer than half as many operations per second as in the rest.
 pub fn is_cold(group: &CaseTrials<'_>) -> bool {
     let load = &group.case.settings.load;
     let trials: Vec<&Measurement> = group.valid().collect();
@@ -24,7 +24,7 @@ pub fn is_cold(group: &CaseTrials<'_>) -> bool {
     is_spoken_of && 2 * cold > trials.len()
 }
 
-/// The note that names such cases.
+/// Returns the note that names such cases.
 pub fn note(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let cases: Vec<_> = groups.iter().filter(|group| is_cold(group)).map(|group| group.case.levels.clone()).collect();
     (!cases.is_empty()).then_some(Note::Cold { cases })
@@ -34,7 +34,7 @@ fn has_hardly_begun(trial: &Measurement, clients: u32) -> bool {
     trial.completed() < u64::from(clients)
 }
 
-/// Schema changes beside the load make it slow while they last, whenever that is.
+/// Returns whether the first part is slow. Trials with schema changes or events are exempt: these slow the load whenever they occur.
 fn has_slow_start(trial: &Measurement) -> bool {
     let count = (trial.series.len() / FIRST_PART).max(1);
     if count >= trial.series.len() || trial.evolution.is_some() || trial.events.is_some() {
@@ -56,7 +56,7 @@ mod tests {
     use crate::measurement::{IntervalMeasurement, OperationMeasurement};
     use crate::trial::{Case, Settings, Trial};
 
-    /// Whether a case is cold of which each trial completed so much in each of its intervals.
+    /// Returns whether a case is cold whose trials completed these numbers of operations in their intervals.
     fn is_cold_with(trials: &[&[u64]], clients: u32) -> bool {
         let mut settings = Settings::default();
         settings.load.clients = clients;

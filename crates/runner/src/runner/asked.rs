@@ -1,7 +1,7 @@
-//! What parameters take their values from: queries (`from`, and sequences that start where a table ends), which the database answers before each trial, and
+//! Sources of parameter values: queries (`from`, and sequences that start where a table ends), which the database answers before each trial, and
 //! CSV files (`from_csv`).
 //!
-//! Main function: [`ask`]. Invariant: nothing but queries is asked, over a connection that may not write where the case may not.
+//! Main function: [`ask`]. Invariant: only queries are sent, over a read-only connection if the case may not write.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use crate::file::read_text;
 use crate::trial::{Asked, Fill, Settings, SqlStatement};
 use crate::workload::{self, Work};
 
-/// Rows of an answer or a file at most: parameters are drawn from them while they are in memory.
+/// Largest number of rows of an answer or a file: they are held in memory while parameters are drawn from them.
 const ROWS_MOST: usize = 200_000;
-/// Bytes of a file at most.
+/// Largest size of a file in bytes.
 const FILE_BYTES_MOST: u64 = 64 << 20;
 
-/// The work of a case whose parameters are filled from what its database answers now; the same work where nothing is asked, or it is too early: tables
-/// of loadline's own have to be filled before.
+/// Returns the work of a case with its parameters filled from current answers of the database; the same work if there are no queries, or if it is too
+/// early because loadline's own tables have to be filled first.
 ///
 /// # Errors
-/// When a query is refused, or its answer is none to fill from; a sentence.
+/// Fails with a sentence if a query is refused or its answer cannot be used.
 pub fn ask(settings: &Settings, work: Arc<Work>, current: &Current, is_time: bool) -> anyhow::Result<Arc<Work>> {
     let asked = if is_time { answers(settings, &*current.target)? } else { None };
     let Some(asked) = asked else { return Ok(work) };
@@ -53,10 +53,10 @@ fn answers(settings: &Settings, target: &dyn Target) -> anyhow::Result<Option<As
     Ok(Some(asked))
 }
 
-/// Adds the rows of the CSV files that fills name.
+/// Adds the rows of the CSV files that the fills name.
 ///
 /// # Errors
-/// When a file cannot be read, or is none to take values from; a sentence with the file and the line.
+/// Fails with a sentence that names the file and the line if a file cannot be read or used.
 pub fn read_files<'f>(fills: impl Iterator<Item = &'f Fill>, place: &str, asked: &mut Asked) -> anyhow::Result<()> {
     for part in fills.flat_map(Fill::parts) {
         let (Fill::FromCsv(path), Some(source)) = (part, part.source()) else { continue };
@@ -68,7 +68,7 @@ pub fn read_files<'f>(fills: impl Iterator<Item = &'f Fill>, place: &str, asked:
     Ok(())
 }
 
-/// The rows of a CSV file behind its first, which names the columns. An empty value is none.
+/// Reads the rows of a CSV file after the header, which names the columns. An empty value is `None`.
 fn rows_of_file(path: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
     let text = read_text(path, FILE_BYTES_MOST).map_err(|error| anyhow::Error::new(Fault::from(error.to_string())))?;
     let mut lines = text.trim_start_matches('\u{feff}').lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
@@ -93,10 +93,10 @@ fn rows_of_file(path: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
     Ok(rows)
 }
 
-/// What a session answers to the queries of these fills; `place` is what messages say before one.
+/// Returns the session's answers to the queries of these fills; error messages name a query after `place`.
 ///
 /// # Errors
-/// When a query is refused, or gives more rows than are drawn from; a sentence.
+/// Fails with a sentence if a query is refused or returns too many rows.
 pub fn answers_to<'f>(
     fills: impl Iterator<Item = &'f Fill>,
     session: &mut dyn Session,

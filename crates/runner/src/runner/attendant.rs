@@ -1,6 +1,6 @@
-//! Who attends a load: watches the machine, and tells instruments and others when the measured phase begins and ends.
+//! The attendant of a load: watches the machine, and tells instruments and observers when the measured phase begins and ends.
 //!
-//! Main type: [`Attendant`]. Invariant: nothing of it is on the load's own threads.
+//! Main type: [`Attendant`]. Invariant: it never runs on the load's own threads.
 
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
@@ -19,13 +19,13 @@ use crate::monitor::{self, Monitor, Others, Remote, Targets, Watched, machine_cp
 use crate::server::interrupted;
 use crate::trial::{Length, Settings};
 
-/// What was seen of machine and database.
+/// Observations of the machine and the database.
 pub(super) struct Attended {
-    /// Over time.
+    /// Resource samples over time.
     pub samples: Vec<ResourceSample>,
-    /// On average.
+    /// Mean resource use.
     pub resources: Resources,
-    /// Both on one axis.
+    /// Timeline of machine and database on one time axis.
     pub timeline: Option<Timeline>,
 }
 
@@ -34,24 +34,24 @@ pub(super) struct Attendant {
     targets: Option<Targets>,
     interval: Duration,
     monitor: Option<(Instant, Monitor)>,
-    /// Names of the processes of a server that loadline has not started.
+    /// Names of the processes of a server that loadline did not start.
     servers: &'static [&'static str],
-    /// Whether nothing is known of the server's processes.
+    /// True if the server's processes are unknown.
     server_unknown: bool,
-    /// Watches the server's machine, where that is another one.
+    /// Watches the server's machine if it is a different one.
     remote: Option<Remote>,
     others: Option<Others>,
-    /// Asks the database what it tells of itself.
+    /// Asks the database for its own statistics.
     telling: Option<Telling>,
     others_cpu: Option<f64>,
-    /// When the measured phase began.
+    /// Start of the measured phase; `None` before it.
     pub begun: Option<Instant>,
-    /// Tells who changes the schema that the measured phase begins, and by being dropped that it is over.
+    /// Tells the thread next to the load (schema changes or events) that the measured phase begins, and by being dropped that it is over.
     pub evolving: Option<mpsc::Sender<Arc<Changing>>>,
     changing: Option<Arc<Changing>>,
-    /// Where raw times go.
+    /// The recording of raw times.
     pub recording: Option<Recording>,
-    /// What is measured beside the operations.
+    /// Instruments that measure something besides the operations.
     pub instruments: Vec<Box<dyn Instrument>>,
 }
 
@@ -103,7 +103,7 @@ impl Attendant {
         })
     }
 
-    /// Ends watching: samples and means of the measured phase, and what the database told meanwhile.
+    /// Ends watching and returns samples and means of the measured phase, with what the database reported in it.
     pub fn finish(mut self, measured_s: f64) -> Option<Attended> {
         let telling = self.telling.take().zip(self.begun);
         let told = telling.map_or_else(Told::default, |(telling, begun)| telling.finish(begun));
@@ -122,16 +122,16 @@ impl Attendant {
         }
         let (samples, resources) = monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))?;
         let (others_cpu, server_unknown) = (self.others_cpu, self.server_unknown);
-        // What is wrong with the variable was said before the first trial.
+        // A wrong value of the variable was reported before the first trial.
         let (cpus, stolen_permitted) = (machine_cpus(), stolen_permitted().unwrap_or_default());
         Some((samples, Resources { others_cpu, server_unknown, cpus, stolen_permitted, ..resources }))
     }
 }
 
-/// From how many seconds on the database is asked what it tells of itself: shorter trials would see the asking.
+/// Minimum duration of a trial, in seconds, for asking the database for statistics: shorter trials would be disturbed by the queries.
 const TOLD_FROM_S: f64 = 2.0;
 
-/// How long a trial lasts, where that is known.
+/// Returns the duration of a trial in seconds, if it is known.
 fn lasts_s(settings: &Settings) -> Option<f64> {
     match (settings.load.replay, settings.load.length) {
         (Some(replay), _) => Some(replay.lasts_s(settings.load.rate_per_s)),
@@ -140,12 +140,12 @@ fn lasts_s(settings: &Settings) -> Option<f64> {
     }
 }
 
-/// How often it is asked: once a second, and ten times in a trial.
+/// Returns the interval between two queries: a tenth of the trial, but at least 0.5 s and at most 1 s.
 fn told_every(seconds: f64) -> Duration {
     Duration::from_secs_f64((seconds / 10.0).clamp(0.5, 1.0))
 }
 
-/// Names of the processes of a server at an address of this machine that loadline has not started; none of one elsewhere.
+/// Returns the process names of a server on this machine that loadline did not start; empty for a server elsewhere.
 fn servers_of(settings: &Settings) -> &'static [&'static str] {
     let is_here = |url: &String| {
         url.starts_with("unix:") || ["localhost", "127.0.0.1", "[::1]"].iter().any(|host| url.contains(host))
@@ -156,7 +156,7 @@ fn servers_of(settings: &Settings) -> &'static [&'static str] {
     }
 }
 
-/// With a link, the network that is watched is the server's end of it.
+/// Watches the server's end of the network link, if there is a link.
 fn on_link(targets: Targets, link: Option<&StagedLink>) -> Targets {
     match link {
         Some(link) => targets.on_network(link.network.server().namespace.clone(), link::WIRE),
@@ -168,12 +168,12 @@ impl Observer for Attendant {
     fn measure(&mut self) {
         self.others = Some(Others::begin(self.servers));
         self.begun = Some(Instant::now());
-        // A trial whose machine cannot be watched has no resources and is valid all the same.
+        // A trial whose machine cannot be watched has no resources but is valid.
         let monitor = self.targets.take().and_then(|targets| Monitor::start(targets, self.interval).ok());
         self.monitor = monitor.map(|monitor| (Instant::now(), monitor));
         self.instruments.iter_mut().for_each(|instrument| instrument.measure());
         if let (Some(evolving), Some(changing)) = (&self.evolving, &self.changing) {
-            // Who changes the schema waits for this and cannot be gone.
+            // The thread next to the load waits for this and cannot be gone.
             let _ = evolving.send(Arc::clone(changing));
         }
     }

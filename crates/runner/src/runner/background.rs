@@ -1,7 +1,7 @@
 //! The load in the background: its connections, and what it adds to a measurement.
 //!
-//! Main functions: [`group`] and [`take_in`]. Invariant: its operations are in no total of the load that the study asks about; what
-//! is wrong with them makes the trial invalid all the same.
+//! Main functions: [`group`] and [`take_in`]. Invariant: its operations are in no total of the load under study, but a problem
+//! with them makes the trial invalid too.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::reason::Reason;
 use crate::trial::{LoadSettings, Settings, Trial};
 use crate::workload::{Client, Work};
 
-/// Share of the mean response time in the background that the generator's lateness may reach. Beside a closed loop that takes every
-/// CPU it can get, a thread that has slept waits for its turn; what is asked about is the other load, and the lateness is part
-/// of the times that are reported.
+/// Largest permitted lateness of the generator in the background, as a share of the mean response time. Next to a closed loop that takes
+/// every CPU it can get, a thread that has slept waits for its turn; the study is about the other load, and the reported times include
+/// the lateness.
 pub(super) const LATE_SHARE: f64 = 0.5;
-/// Keeps the random numbers of the two sides apart.
+/// Seed offset that makes the random numbers of the two loads different.
 const SEED: u64 = 0x6261_636b;
 
-/// What the clients in the background do when, as long as the load beside them; none without `[background]`.
+/// Returns the load of the clients in the background, which lasts as long as the other load; `None` without `[background]`.
 pub(super) fn load_settings(settings: &Settings, beside: &LoadSettings) -> Option<LoadSettings> {
     let background = settings.background.as_ref()?;
     Some(LoadSettings {
@@ -38,7 +38,7 @@ pub(super) fn load_settings(settings: &Settings, beside: &LoadSettings) -> Optio
     })
 }
 
-/// The clients in the background over their connections.
+/// Returns the group of the clients in the background, with their connections.
 pub(super) fn group<'a>(
     load: &'a LoadSettings,
     trial: &Trial,
@@ -50,7 +50,7 @@ pub(super) fn group<'a>(
     Ok(Group { settings: load, connections, sources, keeps_acknowledged: false, pins_loops: false })
 }
 
-/// Adds what was seen in the background to a measurement, with the reasons for which it is not to be trusted.
+/// Adds the observations of the background to a measurement, with the reasons that make it invalid.
 pub(super) fn take_in(measurement: &mut Measurement, load: &LoadSettings, observed: &Observed, is_embedded: bool) {
     let alone = Measurement {
         measured_s: observed.measured_s,

@@ -1,6 +1,6 @@
-//! What happens beside a load, in a thread of its own: changes of the schema, or events that happen to the server.
+//! Activities next to a load, in their own thread: schema changes, or events that happen to the server.
 //!
-//! Main functions: [`drive_beside`] and [`Happenings::tell`]. Invariant: what happens ends with the load.
+//! Main functions: [`drive_beside`] and [`Happenings::tell`]. Invariant: the activity ends with the load.
 
 use std::sync::{Arc, mpsc};
 
@@ -16,31 +16,31 @@ use crate::load::{Changing, Group, Observed, Reconnect, ReconnectSession, no_thr
 use crate::measurement::{EvolutionMeasurement, Measurement};
 use crate::trial::Trial;
 
-/// What happens beside a load.
+/// An activity next to a load.
 enum Beside<'a> {
-    /// The schema is changed.
+    /// Schema changes.
     Schema(Box<Evolver<'a>>),
-    /// Something happens to the server.
+    /// Events that happen to the server.
     Server(Box<Happening>),
 }
 
-/// What has happened beside a load.
+/// The result of an activity next to a load.
 enum Done {
     Schema(Evolved),
     Server(Box<Happened>),
 }
 
-/// What has happened beside a load, of whichever kind.
+/// The results of all activities next to a load.
 pub struct Happenings {
-    /// How the schema was changed.
+    /// The result of the schema changes, if there were any.
     pub evolved: Option<Evolved>,
-    /// What happened to the server.
+    /// The events that happened to the server, if there were any.
     pub events: Option<Events>,
 }
 
 impl Happenings {
-    /// Puts all of it into a measurement. Gives back what is left to be judged of the records that are stored: what events have lost is what the study asks
-    /// about.
+    /// Puts the results into a measurement. Returns the counts of stored records that are still to be judged: after events, losses are what the study is
+    /// about, and there is nothing to judge.
     pub fn tell(self, measurement: &mut Measurement, observed: &Observed, counted: Counted) -> Option<(u64, u64)> {
         let names = measurement.trial.case.settings.workload.kind_names();
         measurement.evolution = self.evolved.map(|evolved| EvolutionMeasurement {
@@ -54,7 +54,7 @@ impl Happenings {
     }
 }
 
-/// Drives the load, while something happens beside it where the study asks for it. A server that something happens to is given back whatever becomes of the
+/// Drives the load and the activity next to it, if the study asks for one. A server with events is given back whatever becomes of the
 /// load.
 pub fn drive_beside(
     trial: &Trial,
@@ -77,7 +77,7 @@ pub fn drive_beside(
     Ok((observed?, Happenings { evolved, events }))
 }
 
-/// Drives the load; what became of it, and what has happened beside it.
+/// Drives the load and returns its outcome and the result of the activity next to it.
 fn drive(
     trial: &Trial,
     groups: Vec<Group<'_>>,
@@ -99,7 +99,7 @@ fn drive(
             }
         };
         let observed = drive_pinned(trial, groups, reconnect, attendant);
-        // A load that could not be driven never told that it ended.
+        // A load that could not be driven has not reported its end.
         attendant.evolving = None;
         let gone = |_| anyhow!("the thread beside the load panicked");
         (observed, running.map(|thread| thread.join().map_err(gone)).transpose())

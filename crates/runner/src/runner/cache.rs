@@ -1,15 +1,15 @@
 //! The cache of fixtures: filled tables that later runs can use, as the data of a private server or the file of an embedded
 //! database.
 //!
-//! Main type: [`Cache`]. Invariant: a fixture belongs to one run at a time, which took it out and puts it back unchanged; what
-//! was not put back is lost and made again.
+//! Main type: [`Cache`]. Invariant: a fixture belongs to one run at a time, which takes it out and puts it back unchanged; a
+//! fixture that was not put back is lost and made again.
 //!
 //! ```text
 //! <cache>/loadline/fixtures/      $LOADLINE_CACHE/fixtures, else in $XDG_CACHE_HOME or ~/.cache
-//!     4f0c8a12b3d4e5f6/           named by a hash of all that decides the content
-//!         fixture.json            what it is
+//!     4f0c8a12b3d4e5f6/           named by a hash of the identity
+//!         fixture.json            its description
 //!         data                    the data directory, or the file
-//!     4f0c8a12b3d4e5f6.2711/      in the hands of the process with this number
+//!     4f0c8a12b3d4e5f6.2711/      taken by the process with this id
 //! ```
 
 use std::fs;
@@ -24,30 +24,30 @@ use crate::server::{KeptData, move_or_copy, remove, size_bytes};
 
 /// Environment variable with the directory of the cache; `off` keeps nothing.
 const VARIABLE: &str = "LOADLINE_CACHE";
-/// All fixtures together have at most this many bytes; those used longest ago go first.
+/// Largest total size of all fixtures in bytes; the least recently used are removed first.
 const BYTES_MAX: u64 = 10 << 30;
-/// A fixture that was not used for so long goes.
+/// Longest time that an unused fixture is kept.
 const UNUSED_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Free disk space that is left at least.
+/// Free disk space to leave at least, in bytes.
 const FREE_BYTES_MIN: u64 = 4 << 30;
 
 /// The directory of fixtures.
 #[derive(Debug, Clone)]
 pub struct Cache {
     directory: PathBuf,
-    /// Free disk space that is left at least.
+    /// Free disk space to leave at least, in bytes.
     free_bytes_min: u64,
 }
 
-/// `fixture.json`.
+/// The content of `fixture.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Described {
-    /// All that decides the content, as text.
+    /// The text that determines the content.
     pub identity: String,
     /// Names of the tables.
     pub tables: Vec<String>,
-    /// What the run knows the content by.
+    /// The content as described in the run.
     pub content: String,
     /// Password of the account in the data.
     password: String,
@@ -57,11 +57,11 @@ pub struct Described {
 #[derive(Debug)]
 pub struct Taken {
     directory: PathBuf,
-    /// What it is.
+    /// The description of the fixture.
     pub described: Described,
 }
 
-/// Where this user keeps what later runs can use; none where that is switched off or there is no place for it.
+/// Returns the directory in which this user keeps data for later runs; `None` if it is switched off or there is no place for it.
 pub fn place() -> Option<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     match std::env::var_os(VARIABLE) {
@@ -72,12 +72,12 @@ pub fn place() -> Option<PathBuf> {
 }
 
 impl Cache {
-    /// The cache of this user; none where it is switched off or there is no place for it.
+    /// Opens the cache of this user; `None` if it is switched off or there is no place for it.
     pub fn open() -> Option<Self> {
         Some(Cache { directory: place()?.join("fixtures"), free_bytes_min: FREE_BYTES_MIN })
     }
 
-    /// What a reader should know: where fixtures are, the bounds, and how to be rid of them.
+    /// Returns a note for the user: where fixtures are, their bounds, and how to remove them.
     pub fn note(&self) -> String {
         format!(
             "filled tables are kept in {} for later runs (at most {} GiB, {} days unused); remove it to clear them, or set \
@@ -96,12 +96,12 @@ impl Cache {
         self.place(identity).with_extension(std::process::id().to_string())
     }
 
-    /// Whether there is a fixture of this identity that nobody has taken.
+    /// Returns whether the cache has a fixture of this identity that no run has taken.
     pub fn has(&self, identity: &str) -> bool {
         self.place(identity).exists()
     }
 
-    /// Takes the fixture of this identity out; none where there is none, or another run has it.
+    /// Takes the fixture of this identity out of the cache; `None` if there is none or another run has it.
     pub fn take(&self, identity: &str) -> Option<Taken> {
         let own = self.own_place(identity);
         fs::rename(self.place(identity), &own).ok()?;
@@ -116,10 +116,10 @@ impl Cache {
         }
     }
 
-    /// A place for data that is to be kept under this identity: made by [`Cache::put`], which is called next.
+    /// Returns the path for data to be kept under this identity. [`Cache::put`], which is called next, completes the fixture.
     ///
     /// # Errors
-    /// When the directory cannot be made.
+    /// Fails if the directory cannot be made.
     pub fn prepare(&self, identity: &str) -> io::Result<PathBuf> {
         let own = self.own_place(identity);
         remove(&own);
@@ -127,10 +127,10 @@ impl Cache {
         Ok(own.join("data"))
     }
 
-    /// Puts data, which is in the place that [`Cache::prepare`] gave, into the cache, and removes what is too much or too old.
+    /// Puts the data at the path from [`Cache::prepare`] into the cache, and removes fixtures beyond the bounds.
     ///
     /// # Errors
-    /// When it cannot be written; it is then removed.
+    /// Fails if the fixture cannot be written; it is then removed.
     pub fn put(&self, identity: &str, tables: &[String], content: &str, password: &str) -> io::Result<()> {
         let own = self.own_place(identity);
         let described = Described {
@@ -146,33 +146,33 @@ impl Cache {
         write().inspect_err(|_| remove(&own))
     }
 
-    /// Forgets what was prepared and not put.
+    /// Removes what was prepared but not put.
     pub fn forget(&self, identity: &str) {
         remove(&self.own_place(identity));
     }
 
-    /// Puts a directory in its place; where another run was faster, its own one stays.
+    /// Moves a directory to its place; if another run has put one there first, that one stays.
     fn give(&self, own: &Path, identity: &str) -> io::Result<()> {
         let place = self.place(identity);
         if place.exists() {
             remove(own);
         } else {
             fs::rename(own, &place)?;
-            // The time of the last use.
+            // The modification time is the time of the last use.
             let _ = fs::File::open(&place).and_then(|file| file.set_modified(SystemTime::now()));
         }
         self.trim();
         Ok(())
     }
 
-    /// Puts a fixture back whose data is still in it, because the run worked on a copy.
+    /// Puts back a fixture that still has its data, because the run worked on a copy.
     pub fn give_back(&self, taken: Taken) {
-        // What cannot be put back is made again.
+        // A fixture that cannot be put back is made again.
         let _ = self.give(&taken.directory, &taken.described.identity);
     }
 
-    /// Removes fixtures that were not used for long, those used longest ago while there are too many bytes or too few are free,
-    /// and what processes that are gone had taken.
+    /// Removes fixtures that were not used for long, the least recently used ones while their total is too large or too little disk space
+    /// is free, and those taken by processes that are gone.
     fn trim(&self) {
         let mut kept = Vec::new();
         for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
@@ -198,25 +198,25 @@ impl Cache {
 }
 
 impl Taken {
-    /// The data, to be moved or copied from.
+    /// Returns the data, to be moved or copied.
     pub fn data(&self) -> KeptData {
         KeptData { path: self.directory.join("data"), password: self.described.password.clone() }
     }
 
-    /// Moves or copies the data, a file, to its place.
+    /// Moves or copies the data, which is a file, to `to`.
     ///
     /// # Errors
-    /// When it can be neither moved nor copied.
+    /// Fails if the file can be neither moved nor copied.
     pub fn put_file(&self, to: &Path) -> io::Result<()> {
         move_or_copy(&self.data().path, to).map(|_| ())
     }
 
-    /// Whether the data is still there.
+    /// Returns whether the data is still there.
     pub fn is_whole(&self) -> bool {
         self.directory.join("data").exists()
     }
 
-    /// Forgets it: it is of no use.
+    /// Removes a fixture that is of no use.
     pub fn discard(self) {
         remove(&self.directory);
     }
@@ -229,7 +229,7 @@ mod tests {
     fn cache(name: &str) -> Cache {
         let directory = std::env::temp_dir().join(format!("loadline-cache-{name}-{}", std::process::id()));
         remove(&directory);
-        // Whether the disk of whoever runs this is nearly full decides nothing.
+        // The free space of the machine's disk must not affect the tests.
         Cache { directory, free_bytes_min: 0 }
     }
 

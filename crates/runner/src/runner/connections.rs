@@ -1,6 +1,6 @@
-//! Whether a server and this process can hold as many connections as a case opens, known before anything is measured.
+//! Checks, before anything is measured, that a server and this process can hold as many connections as a case opens.
 //!
-//! Main functions: [`check`], [`check_server`]. Invariant: what is refused is named with the setting that helps.
+//! Main functions: [`check`], [`check_server`]. Invariant: a refusal names the setting that helps.
 
 use anyhow::bail;
 
@@ -8,15 +8,15 @@ use crate::database::recipe::connections_of;
 use crate::server::raise_descriptors;
 use crate::trial::Settings;
 
-/// Connections of loadline's own beside the clients: to make and count tables, and to ask how the server does.
+/// Number of loadline's own connections besides the clients': to make and count tables, and to query statistics.
 const OWN: u32 = 5;
-/// Files of loadline's own beside connections: the run directory, the monitor, event loops.
+/// Number of loadline's own open files besides connections: the run directory, the monitor, event loops.
 const OWN_FILES: u64 = 64;
 
-/// Checks a case against the limits of this process, and against those of the private server that it will have.
+/// Checks a case against the limits of this process and of its future private server.
 ///
 /// # Errors
-/// A sentence that names the limit and the remedy.
+/// Fails with a sentence that names the limit and the remedy.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
     let (wanted, allowed) = (u64::from(wanted(settings)) + OWN_FILES, raise_descriptors());
     if wanted > allowed {
@@ -33,10 +33,10 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks a case against what its server told of itself.
+/// Checks a case against the limits that its server reported.
 ///
 /// # Errors
-/// A sentence that names the limit and the remedy.
+/// Fails with a sentence that names the limit and the remedy.
 pub fn check_server(settings: &Settings, facts: &[(String, String)]) -> anyhow::Result<()> {
     let told = facts.iter().find(|(name, _)| name == "max_connections").and_then(|(_, value)| value.parse().ok());
     if settings.recorded().is_some() { Ok(()) } else { refuse_above(settings, told) }
@@ -56,7 +56,7 @@ fn refuse_above(settings: &Settings, most: Option<u32>) -> anyhow::Result<()> {
     )
 }
 
-/// Connections that a case opens at once.
+/// Returns the number of connections that a case opens at once.
 fn wanted(settings: &Settings) -> u32 {
     let beside = settings.background.as_ref().map_or(0, |background| background.clients);
     let readers = settings.freshness.as_ref().map_or(0, |freshness| freshness.groups.saturating_mul(freshness.readers));

@@ -1,9 +1,9 @@
-//! The conservation check that ends every trial with a `[recorder]`: what was acknowledged is in the database once, in each source's order.
+//! The conservation check that ends every trial with a `[recorder]`: each acknowledged record is in the database once, in the order of its source.
 //!
-//! The order is that of a table's numbers, which each lane of a recorder gives out by itself. A source moves to another lane when it sends more than
-//! its share, and back; what two lanes stored has no order by number, and is compared within each.
+//! The order is that of a table's record numbers, which each lane of a recorder assigns by itself. A source moves to another lane when it sends more than
+//! its share, and later back; record numbers of two lanes have no common order, so the order is checked within each lane.
 //!
-//! Main functions: [`recorded`], and [`Check`], which is pure. Invariant: it looks at every record, and keeps a bit or two of each in memory.
+//! Main functions: [`recorded`], and [`Check`], which is pure. Invariant: it checks every record, and keeps only a bit or two for each in memory.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,14 +23,14 @@ use crate::recorder::writer::writer_of;
 use crate::trial::Settings;
 use crate::workload::Work;
 
-/// Rows that are asked for at a time.
+/// Number of rows requested at a time.
 const PAGE_ROWS: usize = 20_000;
 const TIME: &str = "time_ns";
 
-/// What became of the records of a trial whose measured phase began at `begun`; the figures of [`RecordedMeasurement`].
+/// Returns the figures of [`RecordedMeasurement`] for the records of a trial whose measured phase began at `begun`.
 ///
 /// # Errors
-/// When recorder or database cannot be asked.
+/// Fails if the recorder or the database cannot be queried.
 pub fn recorded(
     settings: &Settings,
     work: &Work,
@@ -42,7 +42,7 @@ pub fn recorded(
     let acknowledged = observed.acknowledged.iter().map(Acknowledged::count).sum();
     let unknown = observed.acknowledged.iter().map(Acknowledged::count_unknown).sum();
     let mut recorded = RecordedMeasurement { acknowledged, unknown, ..RecordedMeasurement::default() };
-    // The engine's clock and this one show the same time at the start of the measured phase.
+    // The engine's clock and this one agree at the start of the measured phase.
     let since = |time_ns: u64| time_ns as i128 - i128::from(observed.measure_ns);
     let after = |time_ns: u64| begun + Duration::from_nanos(u64::try_from(since(time_ns)).unwrap_or(0));
     let last = |pick: fn(&Acknowledged) -> u64| observed.acknowledged.iter().map(pick).max().unwrap_or(0);
@@ -93,14 +93,14 @@ pub fn recorded(
     Ok(recorded)
 }
 
-/// The largest resident memory that a process has had.
+/// Returns the peak resident memory of a process, in bytes.
 fn largest_memory_bytes(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Gives number and a column of all rows of a table, in the order in which they were numbered.
+/// Calls `each` with the number and one column of every row of a table, in the order of the numbers.
 fn each_row(current: &Current, table: &str, column: &str, mut each: impl FnMut(i64, i64)) -> anyhow::Result<()> {
     let database = current.database()?;
     let (mut session, dialect) = (database.connect()?, database.dialect());
@@ -120,13 +120,13 @@ fn each_row(current: &Current, table: &str, column: &str, mut each: impl FnMut(i
     }
 }
 
-/// Compares what is in the database with what was acknowledged.
+/// Compares the records in the database with the acknowledged ones.
 struct Check {
     first: u64,
-    /// Of each record, from the first on.
+    /// State of each record, from `first` on.
     states: Vec<State>,
     per_measurement: u64,
-    /// The newest record of each source so far, by the lane that stored it.
+    /// Newest record of each source so far, by source and the lane that stored it.
     newest: HashMap<(u64, i64), u64>,
     found: u64,
     surplus: u64,
@@ -135,14 +135,14 @@ struct Check {
     met: u64,
 }
 
-/// What is known of a record.
+/// The state of a record in the check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Nobody has sent it.
+    /// It was never sent.
     Unsent,
-    /// It must be there.
+    /// It was acknowledged and must be there.
     Must,
-    /// It may be there.
+    /// Its outcome is unknown: it may be there.
     May,
     /// It was found.
     Found,
@@ -175,7 +175,7 @@ impl Check {
         }
     }
 
-    /// Takes in a record that was found, none for one that nobody can have sent, and the lane that stored it.
+    /// Adds a record that was found and the lane that stored it; `None` stands for a record that cannot have been sent.
     fn take(&mut self, number: Option<u64>, writer: i64) {
         self.found += 1;
         let place = number.and_then(|number| usize::try_from(number.checked_sub(self.first)?).ok());
@@ -210,7 +210,7 @@ mod tests {
         checked_by(&numbers.iter().map(|number| (*number, 0)).collect::<Vec<_>>())
     }
 
-    /// The same for numbers with the lanes that stored them.
+    /// Checks numbers together with the lanes that stored them.
     fn checked_by(numbers: &[(u64, i64)]) -> (u64, u64, u64, u64) {
         let kept = |stored: Range<u64>| Acknowledged { stored: vec![stored], ..Acknowledged::default() };
         let sources = [kept(10..14), Acknowledged { unknown: std::iter::once(24..25).collect(), ..kept(20..24) }];

@@ -1,7 +1,7 @@
-//! The conservation check of blocks: each that was acknowledged is stored once, waits in the inbox, or is in quarantine.
+//! The conservation check of blocks: each acknowledged block is stored once, waits in the inbox, or is in quarantine.
 //!
-//! Main functions: [`uploaded`], and [`compare`], which is pure. Invariant: it looks for every block by camera and sequence, where the recorder
-//! keeps them and not where it says that it does.
+//! Main functions: [`uploaded`], and [`compare`], which is pure. Invariant: it looks for every block by camera and sequence in the places where
+//! the recorder stores blocks, and does not rely on what the recorder reports.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -16,16 +16,16 @@ use crate::database::station::Sent;
 use crate::layout::RECORD_ID;
 use crate::measurement::RecordedMeasurement;
 
-/// Rows that are asked for at a time.
+/// Number of rows requested at a time.
 const PAGE_ROWS: usize = 20_000;
 
-/// A block, by the name of its camera and its sequence.
+/// A block, by the name of its camera and its sequence number.
 type Name = (String, u64);
 
-/// Looks for what was sent; fills in what was found of it.
+/// Looks for the sent blocks and fills in what was found.
 ///
 /// # Errors
-/// When the inbox or the database cannot be read.
+/// Fails if the inbox or the database cannot be read.
 pub fn uploaded(
     sent: &Sent,
     front: &Front,
@@ -64,7 +64,7 @@ pub fn uploaded(
     Ok(())
 }
 
-/// Compares what was found with what was acknowledged, and with what may be there.
+/// Compares the blocks found with those acknowledged and those that may be there.
 fn compare(acknowledged: &[Name], unknown: &[Name], found: &[Name], recorded: &mut RecordedMeasurement) {
     let set = |names: &[Name]| names.iter().cloned().collect::<HashSet<_>>();
     let (must, may, there) = (set(acknowledged), set(unknown), set(found));
@@ -74,7 +74,7 @@ fn compare(acknowledged: &[Name], unknown: &[Name], found: &[Name], recorded: &m
     recorded.surplus = (found.len() - there.len() + strangers) as u64;
 }
 
-/// The blocks that the database has; none where nothing is processed, so that there is no table.
+/// Returns the blocks in the database; empty if nothing is processed, so that there is no table.
 fn stored(current: &Current) -> anyhow::Result<Vec<Name>> {
     let database = current.database()?;
     let (mut session, dialect) = (database.connect()?, database.dialect());
@@ -100,7 +100,7 @@ fn stored(current: &Current) -> anyhow::Result<Vec<Name>> {
     }
 }
 
-/// Names of the files in a directory; none where it is not there.
+/// Returns the names of the files in a directory; empty if the directory does not exist.
 fn names_in(directory: &Path) -> anyhow::Result<Vec<String>> {
     let entries = match std::fs::read_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,18 +1,18 @@
-//! The file of an embedded database, with the files that the database puts beside it.
+//! The file of an embedded database, with the files that the database puts next to it.
 
 use std::path::Path;
 
-/// Whether the file of an embedded database that nobody has open holds all by itself.
+/// Returns whether the file of a closed embedded database holds all data without its companion files.
 pub fn is_checkpointed(file: &Path) -> bool {
     let is_empty =
         |suffix| std::fs::metadata(format!("{}{suffix}", file.display())).map_or(true, |file| file.len() == 0);
     is_empty("-wal") && is_empty("-journal")
 }
 
-/// Removes the file of an embedded database, with what belongs to it.
+/// Removes the file of an embedded database and its companion files.
 pub fn remove_database_file(file: &Path) {
     for suffix in ["", "-wal", "-shm", "-journal"] {
-        // What is not there need not be removed.
+        // A file that does not exist need not be removed.
         let _ = std::fs::remove_file(format!("{}{suffix}", file.display()));
     }
 }

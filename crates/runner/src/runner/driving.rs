@@ -1,4 +1,4 @@
-//! What every kind of trial is driven with: its connections, what its clients send, and what was observed. Main type: [`Executed`].
+//! The parts that every kind of trial uses to drive its load: connections, clients' workloads, and observations. Main type: [`Executed`].
 
 use std::sync::Arc;
 
@@ -19,20 +19,20 @@ use crate::statement::{Program, Request};
 use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
 use crate::workload::{Work, Workload};
 
-/// A measurement, with the resource samples that belong to it.
+/// A measurement and the resource samples that belong to it.
 pub struct Executed {
-    /// What was observed.
+    /// The measurement.
     pub measurement: Measurement,
-    /// Resources over time.
+    /// Resource samples over time.
     pub samples: Vec<ResourceSample>,
-    /// Why the database refused the tables or the statements, where it did: the request is wrong.
+    /// Why the database refused the tables or the statements, which means that the request is wrong; `None` otherwise.
     pub refused: Option<String>,
     /// Whether connections to the database were lost.
     pub is_lost: bool,
 }
 
 impl Executed {
-    /// A trial that could not be carried out.
+    /// Returns the result of a trial that could not be carried out.
     pub fn failed(trial: &Trial, error: &anyhow::Error) -> Self {
         let mut measurement = Measurement::unmeasured(trial);
         measurement.invalid_because.push(Reason::NotCarriedOut { error: sentence(error) });
@@ -41,12 +41,12 @@ impl Executed {
     }
 }
 
-/// What is there when the tables can be filled.
+/// A trial that is set up: its tables are made or reused, and are filled next.
 pub(super) struct Ready {
     pub work: Arc<Work>,
-    /// A connection to the database with the statements prepared; none where something stands in front of it.
+    /// A connection to the database with the statements prepared; `None` if there is a front.
     pub session: Option<Box<dyn TargetSession>>,
-    /// What stands in front of the database.
+    /// The front of the database, if there is one.
     pub front: Option<Front>,
 }
 
@@ -82,7 +82,7 @@ impl Source for WorkSource {
     }
 }
 
-/// What each of the clients sends, from its number to its workload.
+/// Returns the sources of all clients; `workload` returns the workload of a client number.
 pub(super) fn sources(
     work: &Arc<Work>,
     clients: u32,
@@ -95,7 +95,7 @@ pub(super) fn sources(
     (0..clients).map(source).collect()
 }
 
-/// Drives the load on the CPUs that the settings name; what was seen of each group.
+/// Drives the load on the CPUs that the settings name, and returns the observations of each group.
 pub(super) fn drive_pinned(
     trial: &Trial,
     groups: Vec<Group<'_>>,

@@ -12,10 +12,10 @@ use crate::server::interrupted;
 use crate::study::Patience;
 use crate::trial::DatabaseSettings;
 
-/// The registry's entry of the database that settings name.
+/// Returns the registry's entry of the database that the settings name.
 ///
 /// # Errors
-/// A sentence, when there is none.
+/// Fails with a sentence if there is none.
 pub fn entry_of(settings: &DatabaseSettings) -> anyhow::Result<&'static Entry> {
     match database::find(&settings.name) {
         Some(entry) => Ok(entry),
@@ -23,7 +23,7 @@ pub fn entry_of(settings: &DatabaseSettings) -> anyhow::Result<&'static Entry> {
     }
 }
 
-/// Opens a target. With a patience its connections wait no longer than that, and not at all once loadline is told to end.
+/// Opens a target. With a `Patience`, its connections wait no longer than that, and not at all once loadline is told to end.
 pub fn open_within_limits(
     entry: &Entry,
     settings: &DatabaseSettings,
@@ -35,7 +35,7 @@ pub fn open_within_limits(
     Ok(Arc::from(target))
 }
 
-/// As [`open_within_limits`], as something that speaks SQL.
+/// Opens a target that speaks SQL, as [`open_within_limits`] does.
 pub fn open_sql_within_limits(
     entry: &Entry,
     settings: &DatabaseSettings,
@@ -53,23 +53,23 @@ fn limit(target: &mut dyn Target, patience: Option<Patience>) {
     }
 }
 
-/// A target as something that speaks SQL, for what cannot be asked otherwise.
+/// Returns a target as a database that speaks SQL.
 ///
 /// # Errors
-/// A sentence, where it speaks none.
+/// Fails with a sentence if the target does not speak SQL.
 pub fn as_database(target: &dyn Target) -> anyhow::Result<&dyn Database> {
     target.sql().with_context(|| format!("{} speaks no SQL", target.name()))
 }
 
-/// A connection as one that takes SQL, for what cannot be asked otherwise.
+/// Returns a connection as a session that takes SQL.
 ///
 /// # Errors
-/// A sentence, where it takes none.
+/// Fails with a sentence if the connection takes no SQL.
 pub fn as_session(session: &mut dyn TargetSession) -> anyhow::Result<&mut dyn Session> {
     session.sql().context("it takes no SQL")
 }
 
-/// A private server offers both kinds of socket; `database.socket` chooses. A link carries TCP only.
+/// Returns the endpoint with the kind of socket that `database.socket` chooses; a private server offers both. A link carries TCP only.
 pub fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
     let mut endpoint = endpoint.clone();
     match settings.socket.as_deref() {
@@ -80,7 +80,7 @@ pub fn reached_by(endpoint: &Endpoint, settings: &DatabaseSettings, reach: &Reac
     endpoint
 }
 
-/// An error of a database that is not loadline's own, with the setting that names it.
+/// Returns an error of a database that is not loadline's own, with the setting that names the database.
 pub fn at_its_place(error: anyhow::Error, settings: &DatabaseSettings) -> anyhow::Error {
     match (&settings.url, &settings.path) {
         (Some(url), _) => anyhow!("database.url = \"{url}\": {}", sentence(&error)),

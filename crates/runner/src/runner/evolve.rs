@@ -1,9 +1,9 @@
-//! Schema changes while a load runs: a field is added, written to some records, erased and removed again, in turns; or a column with
-//! a default, or an index.
+//! Schema changes while a load runs: repeatedly, a field is added, written to some records, erased and removed again; or a column with
+//! a default, or an index, is added and removed.
 //!
-//! Main type: [`Evolver`]. It has connections of its own, as the new version of an application has. The load lasts until the change that
-//! is being made at its end is made, or [`load_of`]'s bound is reached. Invariant: when it ends, the tables are as they were, or it
-//! says that they are not.
+//! Main type: [`Evolver`]. It has its own connections, like the new version of an application. The load lasts until the change that
+//! is in progress at its end is complete, or the bound of [`load_of`] is reached. Invariant: when the evolver ends, the tables are as
+//! they were before, or it reports that they are not.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::statement::{Bind, Evolution, Request, SchemaChange, TableColumn};
 use crate::trial::{EVOLVE_AT_MOST_S, Length, LoadSettings, SchemaChangeKind, Settings};
 use crate::workload::Work;
 
-/// Records that get a value of the new field, unless the study says otherwise.
+/// Number of records that get a value of the new field, unless the study sets another.
 pub const RECORDS: u64 = 100;
 
-/// Name of the field.
+/// Name of the new field.
 const FIELD: &str = "evolved";
 
-/// Changes that are told of; the turns go on behind them.
+/// Largest number of changes that are reported; the changes themselves go on after that.
 const CHANGES_MAX: usize = 1000;
 
 /// Changes the schema of a trial's tables.
@@ -33,28 +33,28 @@ pub struct Evolver<'a> {
     generator: &'a dyn Generator,
     evolution: Evolution,
     every: Duration,
-    /// How the database is told to change tables; none is in its best way.
+    /// The algorithm that the database is told to change tables with; `None` for the best one it accepts.
     algorithm: Option<String>,
-    /// How long the load lasts at least and at most, where it lasts as long as changes do.
+    /// Shortest and longest duration of the load, if it lasts as long as changes do.
     load: Option<[Duration; 2]>,
-    /// Records that get the field.
+    /// Numbers of the records that get the field.
     records: Vec<u64>,
     session: Option<Box<dyn TargetSession>>,
     is_added: bool,
     changes: Vec<ChangeMeasurement>,
 }
 
-/// What it did.
+/// The result of the schema changes.
 pub struct Evolved {
     /// The changes within the measured phase.
     pub changes: Vec<ChangeMeasurement>,
     /// See [`crate::measurement::EvolutionMeasurement::silences_s`].
     pub silences_s: BTreeMap<String, f64>,
-    /// Whether the tables are as they were.
+    /// True if the tables are as they were before.
     pub is_undone: bool,
 }
 
-/// The load of a trial: with changes of the schema it may go on behind its duration, for the one that is being made then.
+/// Returns the load of a trial: with schema changes it may exceed its duration until the change in progress is complete.
 pub fn load_of(settings: &Settings) -> LoadSettings {
     let load = settings.load.clone();
     match (settings.workload.evolve_s, load.length) {
@@ -66,7 +66,7 @@ pub fn load_of(settings: &Settings) -> LoadSettings {
     }
 }
 
-/// The evolution that the settings ask for, made of a layout's, which adds a field.
+/// Returns the evolution that the settings ask for, derived from the layout's own, which adds a field.
 fn evolution_of(kind: SchemaChangeKind, work: &Work, own: Evolution) -> Option<Evolution> {
     let Some(SchemaChange::AddColumn { table, column, .. }) =
         own.add.clone().filter(|_| kind != SchemaChangeKind::Field)
@@ -95,7 +95,7 @@ fn evolution_of(kind: SchemaChangeKind, work: &Work, own: Evolution) -> Option<E
 }
 
 impl<'a> Evolver<'a> {
-    /// What the settings ask for; none where they ask for no schema changes, or there are no tables.
+    /// Creates the evolver of the settings; `None` if they ask for no schema changes or there are no tables.
     pub fn new(settings: &Settings, work: &'a Work, target: &'a dyn Target) -> Option<Self> {
         let every = Duration::from_secs_f64(settings.workload.evolve_s?);
         let kind = ColumnKind::Text(64);
@@ -112,15 +112,15 @@ impl<'a> Evolver<'a> {
         };
         let rows = settings.record.rows;
         let count = settings.workload.evolve_records.unwrap_or(RECORDS).min(rows);
-        // Spread evenly, so that the pages that they are on are too.
+        // The records are spread evenly, so that their pages are too.
         let records =
             (0..count).map(|place| (u128::from(place) * u128::from(rows) / u128::from(count)) as u64).collect();
         let (session, changes, is_added) = (None, Vec::new(), false);
         Some(Evolver { target, generator, evolution, every, algorithm, load, records, session, is_added, changes })
     }
 
-    /// Waits for the measured phase, changes the schema until the load has lasted as long as it shall and ends it, or until the sender
-    /// is gone; and undoes what is still there.
+    /// Waits for the measured phase and changes the schema until the load has lasted long enough, then ends the load, or until the sender
+    /// is gone; finally undoes what is still there.
     pub fn run(mut self, begin: &Receiver<Arc<Changing>>) -> Evolved {
         let Ok(changing) = begin.recv() else {
             return Evolved { changes: self.changes, silences_s: BTreeMap::new(), is_undone: true };
@@ -133,7 +133,7 @@ impl<'a> Evolver<'a> {
             let until = last.map_or(next, |last| next.min(last));
             match begin.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Err(RecvTimeoutError::Timeout) => {}
-                // The load is over.
+                // The load has ended.
                 Ok(_) | Err(RecvTimeoutError::Disconnected) => break,
             }
             if last.is_some_and(|last| Instant::now() >= last) {
@@ -149,10 +149,10 @@ impl<'a> Evolver<'a> {
             let outlasted = matches!(begin.try_recv(), Err(TryRecvError::Disconnected))
                 || bounds.is_some_and(|[_, most]| Instant::now() >= most);
             self.changes[made..].iter_mut().for_each(|change| change.outlasted = outlasted);
-            // A change that takes longer than a turn is followed at once by the next.
+            // A change that takes longer than its interval is followed at once by the next.
             next = (next + self.every).max(Instant::now());
         }
-        // What was not yet answered when the load ended is waited for, and ends its silence, before the schema is undone.
+        // Operations still unanswered when the load ended are waited for, and end their silence, before the schema is undone.
         while begin.recv().is_ok() {}
         let silences_s = changing.silences_s();
         let changes = std::mem::take(&mut self.changes);
@@ -169,7 +169,7 @@ impl<'a> Evolver<'a> {
         change.pause();
         if outcome.is_ok() {
             self.is_added = true;
-            // The new version of the application connects and prepares; that is no part of the change.
+            // The new version of the application connects and prepares its statements; that is not part of the change.
             outcome = if self.evolution.program.statements.is_empty() { outcome } else { self.prepare().and(outcome) };
             change.resume();
             outcome = outcome.and_then(|way| self.execute(&self.evolution.begin.clone()).map(|()| way));
@@ -199,7 +199,7 @@ impl<'a> Evolver<'a> {
             self.is_added = outcome.is_err();
             self.note(change.end(outcome));
         }
-        // While the field is still there, its statements are needed to take it back.
+        // While the field is still there, its statements are needed to remove it.
         if !self.is_added {
             self.session = None;
         }
@@ -211,7 +211,7 @@ impl<'a> Evolver<'a> {
         }
     }
 
-    /// Changes a table in the best way that the database accepts; the statement that it accepted.
+    /// Changes a table in the best way that the database accepts, and returns the accepted statement.
     fn change_table(&self, change: Option<SchemaChange>) -> Result<Option<String>, DatabaseError> {
         let Some(change) = change else { return Ok(None) };
         self.target.open()?.change_schema(&change, self.algorithm.as_deref())
@@ -231,7 +231,7 @@ impl<'a> Evolver<'a> {
         }
     }
 
-    /// Writes the field of each record in a transaction of its own.
+    /// Writes the field of each record in its own transaction.
     fn for_each_record(
         &mut self,
         what: &'static str,
@@ -262,9 +262,9 @@ struct Change<'a> {
     changing: &'a Changing,
     begun_ns: u64,
     start_ns: u64,
-    /// Time before the last pause.
+    /// Time before the last pause, in nanoseconds.
     took_ns: u64,
-    /// Since when it is going on; none while it pauses.
+    /// Start of the current stretch; `None` during a pause.
     since_ns: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! One trial, from the empty database to the measurement: prepare, warm up, measure, drain, check.
+//! One trial from the empty database to the measurement: prepare, warm up, measure, drain, check.
 
 use std::path::Path;
 use std::sync::{Arc, mpsc};
@@ -35,8 +35,8 @@ use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
 use crate::units::show_utc;
 use crate::workload::{self, Work};
 
-/// Executes a trial. Whatever goes wrong with the database makes an invalid measurement, never a missing one.
-/// `filling` is told from time to time how many rows are in the tables that are being filled, and of how many.
+/// Executes a trial. A problem with the database makes an invalid measurement, never a missing one.
+/// `filling` is called from time to time with the number of rows in the tables so far and in total.
 pub fn execute(
     trial: &Trial,
     sequence: u64,
@@ -56,15 +56,15 @@ pub fn execute(
     executed
 }
 
-/// Now, UTC, RFC 3339.
+/// Returns the current time, in UTC as RFC 3339.
 pub fn now_utc() -> String {
     show_utc(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
-/// Checks that a trial's settings can be carried out, as far as that is known before anything is started.
+/// Checks that a trial's settings can be carried out, as far as this is known before anything is started.
 ///
 /// # Errors
-/// A sentence.
+/// Fails with a sentence.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
     if settings.recorded().is_some() {
         check_recorded(settings).map_err(anyhow::Error::msg)?;
@@ -73,7 +73,7 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
     Work::new(settings).and_then(|work| check_options(settings, work.program())).map_err(anyhow::Error::msg)
 }
 
-/// A trial on a database that is there.
+/// Executes a trial on a database that is set up.
 fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> Executed {
     let ended_before = current.server.as_ref().map_or(0, Server::ended_for_memory);
     let mut executed = match set_up(trial, current, filling) {
@@ -81,7 +81,7 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
             measure_any(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error))
         }
         Err(error) => {
-            // Tables of somebody else that are not as they should be are no mistake of the study: what is found is recorded.
+            // A problem with foreign tables is no mistake of the study: it is recorded as a finding.
             let is_ours = !trial.case.settings.record.existing;
             let refused = (is_ours
                 && (error.is::<Fault>() || error.downcast_ref().is_some_and(DatabaseError::is_refusal)))
@@ -106,7 +106,7 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
     executed
 }
 
-/// Makes the tables, unless they are there from an earlier trial and can be used again, and prepares the statements once.
+/// Makes the tables, unless those of an earlier trial can be used again, and prepares the statements once.
 fn set_up(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> anyhow::Result<Ready> {
     let settings = &trial.case.settings;
     if let Some(recorder) = settings.recorded() {
@@ -136,7 +136,7 @@ fn set_up(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> a
     Ok(Ready { work, session: Some(session), front: None })
 }
 
-/// Executes what the study has behind a trial, over a connection of its own: that of the trial may be lost.
+/// Runs the study's clean-up statements after a trial, over a new connection: that of the trial may be lost.
 fn clean_up(settings: &Settings, current: &Current) -> anyhow::Result<()> {
     if settings.workload.clean_up.is_empty() {
         return Ok(());
@@ -145,7 +145,7 @@ fn clean_up(settings: &Settings, current: &Current) -> anyhow::Result<()> {
     settings.workload.clean_up.iter().try_for_each(|sql| session.run_change(sql)).context("workload.clean_up")
 }
 
-/// Measures a trial in the way of its workload.
+/// Measures a trial in the way that its workload requires.
 fn measure_any(
     trial: &Trial,
     ready: Ready,
@@ -174,7 +174,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     if let Some(load) = &beside_load {
         groups.push(background::group(load, trial, &work, connect_all(target, &work, settings, load)?)?);
     }
-    // Tried before anything is on its way, so that it takes nothing from the load.
+    // The disk is tested before the load begins, so that the test takes nothing from the load.
     let disk_bytes_per_s = settings.uploaded().and_then(|_| monitor::disk_speed(current.directory()));
     let (sender, receiver) = mpsc::channel();
     let evolver = if front.is_none() { Evolver::new(settings, &work, target) } else { None };
@@ -202,7 +202,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let is_in_front = front.is_some();
     let stored = match &front {
         Some(_) => None,
-        // A server that did not come back cannot be asked.
+        // A server that did not come back cannot be queried.
         None if current.server.as_ref().is_some_and(|server| !server.is_running()) => None,
         None => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
     };
@@ -229,7 +229,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     Ok(Executed { measurement, samples, refused: None, is_lost })
 }
 
-/// Notes whether the tables are no longer as they were filled.
+/// Notes whether the tables have changed since they were filled.
 fn note_changes(settings: &Settings, evolved: Option<&Evolved>, current: &mut Current) {
     if let Some(fixture) = &mut current.fixture {
         let is_undone = evolved.is_none_or(|evolved| evolved.is_undone);
@@ -237,7 +237,7 @@ fn note_changes(settings: &Settings, evolved: Option<&Evolved>, current: &mut Cu
     }
 }
 
-/// The load that the study asks about, connected; and how long connecting took, where that counts.
+/// Connects the load under study and returns it, with the time of connecting if that counts.
 fn connect_group<'a>(
     trial: &Trial,
     load: &'a LoadSettings,
@@ -255,14 +255,14 @@ fn connect_group<'a>(
     Ok((Group { settings: load, connections, sources, keeps_acknowledged, pins_loops }, connecting_s))
 }
 
-/// Stops the recorder; why the trial is not to be trusted, if it ended before or does not stop in order.
+/// Stops the recorder. Returns why the trial is invalid if the recorder ended early or does not stop in order.
 fn end_front(front: Front) -> Option<Reason> {
     let failure = front.failure();
     let stopped = front.stop();
     failure.or_else(|| (!stopped).then_some(Reason::RecorderNotStopped {}))
 }
 
-/// Begins to record raw times, where the study asks for them.
+/// Starts recording raw times, if the study asks for them.
 fn start_recording(trial: &Trial, current: &Current) -> anyhow::Result<Option<Recording>> {
     let Some(path) = current.samples.as_ref().filter(|_| trial.case.settings.load.samples) else { return Ok(None) };
     let file = SampleWriter::create(path, &SampleHeader::new(trial, &now_utc())).context("load.samples")?;
@@ -270,8 +270,8 @@ fn start_recording(trial: &Trial, current: &Current) -> anyhow::Result<Option<Re
     recording.map(Some).map_err(|error| anyhow!(no_thread("the recording of raw times", &error)))
 }
 
-/// Takes in what became of the raw times. Where they are not all there, or load threads had to wait for the disk, the trial is
-/// not to be trusted.
+/// Adds the result of recording raw times. If some are missing, or load threads had to wait for the disk, the trial is
+/// invalid.
 fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreError>, path: Option<&Path>) {
     match written {
         Ok(written) => {
@@ -288,7 +288,7 @@ fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreEr
     }
 }
 
-/// How many records were acknowledged, and how many the tables hold, for workloads that insert and delete none.
+/// Returns the number of acknowledged records and of records in the tables, for workloads that insert and do not delete.
 fn check_stored(
     settings: &Settings,
     work: &Work,
@@ -321,13 +321,13 @@ fn judge(
         tolerated_failures: if settings.events.is_empty() { settings.load.tolerated_failures } else { 1.0 },
         is_embedded,
         is_cut_short: observed.is_cut_short,
-        // Clients wait a while before they connect again.
+        // Clients pause before they connect again.
         always_busy_clients: (is_closed && settings.events.is_empty()).then_some(settings.load.clients),
         offered_per_s: settings.load.rate_per_s.filter(|_| settings.load.arrivals != Arrivals::Closed),
         late_share: match settings.load.arrivals {
-            // Sources wait beside a recorder and a server that take every CPU they can get, and nobody waits for a source's thread.
+            // Sources wait next to a recorder and a server that take every CPU they can get, and nothing waits for a source's thread.
             Arrivals::Sources => background::LATE_SHARE,
-            // So does a load beside a writer that keeps a CPU and the disk busy.
+            // The same holds for a load next to a writer that keeps a CPU and the disk busy.
             _ if settings.disk.is_some() => background::LATE_SHARE,
             _ => validity::LATE_SHARE,
         },

@@ -1,4 +1,4 @@
-//! What there is to know of a server and its machine. Main functions: `facts` and `watched`.
+//! Facts about a server and its machine. Main functions: `facts` and `watched`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use crate::monitor::{self, Remote, read_address};
 use crate::trial::DatabaseSettings;
 use crate::units::show_bytes;
 
-/// Settings that decide what an embedded database keeps, where it has them.
+/// Settings that decide which writes an embedded database keeps, if it has them.
 const OF_EMBEDDED: [(&str, &str); 2] = [("journal_mode", "PRAGMA journal_mode"), ("synchronous", "PRAGMA synchronous")];
 
-/// The version of a server, its program where loadline started it, the settings that its recipe asks for, and the machine where that is watched.
+/// Returns the server's version, its program if loadline started it, the settings that its recipe lists, and its machine if that is watched.
 ///
 /// # Errors
-/// When it cannot be connected to, or the watcher of its machine not reached.
+/// Fails if the server cannot be connected to or the watcher of its machine cannot be reached.
 pub(super) fn facts(
     entry: &Entry,
     target: &dyn Target,
@@ -38,16 +38,16 @@ fn told(entry: &Entry, target: &dyn Target, program: Option<PathBuf>) -> anyhow:
     facts.extend(session.protection().map(|protection| ("connections".to_owned(), protection)));
     facts.extend(program.map(|program| ("program".to_owned(), program.display().to_string())));
     for (name, query) in entry.recipe.map_or(&OF_EMBEDDED[..], |recipe| recipe.facts()) {
-        // A setting that this version does not have is no fact.
+        // A setting that this version does not have is left out.
         facts.extend(session.fact(query).map(|value| ((*name).to_owned(), value)));
     }
     Ok(facts)
 }
 
-/// Watches the machine of a server elsewhere, where somebody does that there.
+/// Connects to the watcher of a remote server's machine, if `database.watch` names one.
 ///
 /// # Errors
-/// A sentence, when the watcher cannot be reached or asked.
+/// Fails with a sentence if the watcher cannot be reached or queried.
 pub(super) fn watched(database: &DatabaseSettings, interval: Duration) -> anyhow::Result<Option<Remote>> {
     let Some(watch) = &database.watch else { return Ok(None) };
     let of_watch = |fault: Fault| anyhow::Error::new(fault.about(format!("database.watch: {watch}")));
@@ -57,10 +57,10 @@ pub(super) fn watched(database: &DatabaseSettings, interval: Duration) -> anyhow
     Remote::connect(&address, &token, processes, interval).map(Some).map_err(of_watch)
 }
 
-/// Environment variable with the token that a watcher asks for.
+/// Environment variable with the token for a watcher.
 pub const WATCH_TOKEN: &str = "LOADLINE_WATCH_TOKEN";
 
-/// Names of the processes of a server.
+/// Returns the names of a server's processes.
 pub(super) fn processes_of(database: &str) -> &'static [&'static str] {
     database::find(database).map_or(&[], |entry| entry.processes)
 }

@@ -1,4 +1,4 @@
-//! Makes the tables of a trial and fills them, unless they hold what is needed. Main functions: [`make_tables`] and [`fill`].
+//! Makes the tables of a trial and fills them, unless they already hold the right data. Main functions: [`make_tables`] and [`fill`].
 
 use std::time::Instant;
 
@@ -16,11 +16,11 @@ use crate::study::subject::Subject;
 use crate::trial::Settings;
 use crate::workload::Work;
 
-/// Makes empty tables in the place of those of the last trial, and tables of the study's own with what they hold, unless these hold what is needed. Gives
-/// a connection. `filling` is told how many rows of those there are, of how many.
+/// Makes empty tables that replace those of the last trial, and the study's own tables with their rows, unless the existing tables hold the right
+/// data. Returns a connection. `filling` is called with the number of rows in the study's own tables so far and in total.
 ///
 /// # Errors
-/// When the database refuses one, as it does when it has one of that name already.
+/// Fails if the database refuses a table, as it does if a table of that name already exists.
 pub fn make_tables(
     settings: &Settings,
     work: &Work,
@@ -38,7 +38,7 @@ pub fn make_tables(
     let mut session = current.target.open()?;
     for table in tables() {
         session.create_table(table).map_err(|error| {
-            // One that is there already is refused; a server that has ended says nothing about the table.
+            // The database refuses a table that already exists; a server that has ended says nothing about the table.
             let remedy = match error.is_refusal() {
                 true => {
                     ", and one that is there already is left alone; drop it if it is not needed, or name another with record.table"
@@ -55,11 +55,11 @@ pub fn make_tables(
     Ok(session)
 }
 
-/// Fills the tables that [`make_tables`] made anew, through a connection with the statements prepared. `filling` is told after
-/// each transaction how many rows there are, of how many.
+/// Fills the tables that [`make_tables`] made anew, through a connection with the statements prepared. `filling` is called after
+/// each transaction with the number of rows so far and in total.
 ///
 /// # Errors
-/// When a record cannot be written.
+/// Fails if a record cannot be written.
 pub fn fill(
     settings: &Settings,
     work: &Work,

@@ -1,7 +1,7 @@
-//! The fixture: the tables that loadline made, and what is in them.
+//! The fixture: the tables that loadline made, and their content.
 //!
-//! Main types: [`Fixture`], [`OwnTable`]. Invariant: only tables that loadline has made are ever dropped, and a trial that reads finds what its
-//! settings say.
+//! Main types: [`Fixture`], [`OwnTable`]. Invariant: only tables that loadline made are ever dropped, and a trial that reads finds the data that
+//! its settings describe.
 
 use anyhow::{Context, bail};
 
@@ -14,40 +14,40 @@ use crate::study::content::{content_of, is_kept};
 use crate::trial::{Settings, text_hash};
 use crate::workload::Work;
 
-/// What the tables hold after the last trial.
+/// The tables and their content after the last trial.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fixture {
     /// The trial's record and layout settings and the shape of the tables, as text.
     pub content: String,
     /// Names of the tables.
     pub tables: Vec<String>,
-    /// Tables of the study's own, which stand behind those.
+    /// The study's own tables, made after those.
     pub own: Vec<OwnTable>,
-    /// Whether a trial has written to them since they were filled, so that they cannot serve another. Updates that leave keys,
-    /// rows and the spread of values as they were do not count.
+    /// Whether a trial has written to the tables since they were filled, so that other trials cannot use them. Updates that leave
+    /// keys, rows and the distribution of values as they were do not count.
     pub is_changed: bool,
 }
 
-/// A table of the study's own that was made.
+/// One of the study's own tables, after it was made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OwnTable {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// What removes it, in order.
+    /// The statements that remove the table, in order.
     pub drop: Vec<String>,
 }
 
 impl Fixture {
-    /// Tables that hold nothing yet.
+    /// Returns a fixture for tables that hold nothing yet.
     pub fn empty() -> Self {
         Fixture { content: String::new(), tables: Vec::new(), own: Vec::new(), is_changed: true }
     }
 }
 
-/// Removes a table that was made, in the words of the study. What cannot be removed because it was never made, as half of a table, is passed over.
+/// Removes a table with the study's own statements. Errors on parts that were never made, as of a half-made table, are ignored.
 ///
 /// # Errors
-/// When the table is still there afterwards, or the connection broke.
+/// Fails if the table is still there afterwards or the connection broke.
 pub fn remove_own(table: &OwnTable, session: &mut dyn Session) -> anyhow::Result<()> {
     let mut refused = None;
     for sql in &table.drop {
@@ -67,19 +67,19 @@ pub fn remove_own(table: &OwnTable, session: &mut dyn Session) -> anyhow::Result
     }
 }
 
-/// What is refused where there is no such table.
+/// Returns a query that the database refuses if the table does not exist.
 pub fn asks_whether_there(quoted: &str) -> String {
     format!("SELECT 1 FROM {quoted} WHERE 1 = 0")
 }
 
-/// Records that are looked at to tell whether the data is still made as it was.
+/// Number of records sampled to detect whether the generated data has changed.
 const SAMPLED: u64 = 256;
 
-/// All that decides what a filled fixture holds, as text, where it can be kept for other runs: trials with these settings only read,
-/// it is large, and the database is loadline's own. None where it cannot.
+/// Returns the text that determines the content of a filled fixture, if it can be kept for other runs: trials with these settings only
+/// read, the fixture is large, and the database is loadline's own. Returns `None` otherwise.
 ///
 /// # Errors
-/// A sentence when the settings cannot be carried out.
+/// Fails with a sentence if the settings cannot be carried out.
 pub fn identity_of(settings: &Settings) -> anyhow::Result<Option<String>> {
     let database = &settings.database;
     if !is_kept(settings) {

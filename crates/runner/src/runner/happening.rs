@@ -1,6 +1,6 @@
-//! What happens to the server while it is measured: `[[events]]`.
+//! Events that happen to the server during the measurement: `[[events]]`.
 //!
-//! Main type: [`Happening`]. Invariant: whatever happens, the server is given back, paused no more; one that does not come back is told with why.
+//! Main type: [`Happening`]. Invariant: the server is always given back and never left paused; if it does not come back, the reason is reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::server::Server;
 use crate::study::plan::private_server;
 use crate::trial::{DatabaseSettings, EventKind, EventSettings, Trial};
 
-/// Names of events in the engine, which tells what belongs to each of them by these.
+/// Names of the events in the load engine, which assigns operations to them by these names.
 const NAMES: [&str; 16] = [
     "event 1", "event 2", "event 3", "event 4", "event 5", "event 6", "event 7", "event 8", "event 9", "event 10",
     "event 11", "event 12", "event 13", "event 14", "event 15", "event 16",
 ];
 
-/// How long it is waited behind an event, at the end of a load, for the first operation that is completed.
+/// Longest wait after an event, at the end of a load, for the first completed operation.
 const HEARD_WITHIN: Duration = Duration::from_millis(200);
 
-/// A server to which something happens.
+/// A server with the events that happen to it.
 pub struct Happening {
     server: Server,
     recipe: &'static dyn Recipe,
@@ -37,11 +37,11 @@ pub struct Happening {
     /// The server's own settings.
     own: DatabaseSettings,
     events: Vec<EventSettings>,
-    /// What decides what a cut keeps by chance.
+    /// The seed of what a power cut keeps by chance.
     seed: u64,
 }
 
-/// What happened.
+/// The events that have happened, with the server.
 pub struct Happened {
     server: Server,
     events: Vec<EventMeasurement>,
@@ -49,10 +49,10 @@ pub struct Happened {
 }
 
 impl Happening {
-    /// The events of a trial, which has its server until they are over; none where the study has none.
+    /// Takes the server of a trial until its events are over; returns `None` if the study has no events.
     ///
     /// # Errors
-    /// When there is no server that loadline has started.
+    /// Fails if there is no server that loadline started.
     pub fn take(trial: &Trial, current: &mut Current) -> anyhow::Result<Option<Self>> {
         let settings = &trial.case.settings;
         if settings.events.is_empty() {
@@ -66,7 +66,7 @@ impl Happening {
         Ok(Some(Happening { server, recipe, reach, own, events: settings.events.clone(), seed: trial.seed }))
     }
 
-    /// Waits for the measured phase, and lets the events happen until the load is over.
+    /// Waits for the measured phase and makes the events happen until the load is over.
     pub fn run(mut self, begins: &Receiver<Arc<Changing>>) -> Happened {
         let mut events = Vec::new();
         let Ok(changing) = begins.recv() else {
@@ -98,12 +98,12 @@ impl Happening {
                 break;
             }
         }
-        // Until the load is over, so that the silence behind the last one is known.
+        // Wait until the load is over, so that the silence after the last event is known.
         while is_waited(begins, Instant::now() + HEARD_WITHIN) {}
         Happened { server: self.server, events, silences_s: changing.silences_s() }
     }
 
-    /// Lets an event happen; what the disk had not synced where its power was cut, and why the server did not come back, where it did not.
+    /// Makes an event happen. Returns the number of unsynced blocks and names after a power cut; fails with the reason if the server did not come back.
     fn happen(&mut self, event: &EventSettings, begins: &Receiver<Arc<Changing>>) -> Result<Option<u64>, String> {
         let back = Instant::now() + Duration::from_secs_f64(event.lasts_s);
         let mut unsynced = None;
@@ -131,7 +131,7 @@ impl Happening {
     }
 }
 
-/// Waits until a time; whether the load goes on still.
+/// Waits until a time and returns whether the load is still running.
 fn is_waited(begins: &Receiver<Arc<Changing>>, until: Instant) -> bool {
     match begins.recv_timeout(until.saturating_duration_since(Instant::now())) {
         Err(RecvTimeoutError::Timeout) => true,
@@ -140,21 +140,21 @@ fn is_waited(begins: &Receiver<Arc<Changing>>, until: Instant) -> bool {
 }
 
 impl Happened {
-    /// Gives the server back; what is left is what happened to it.
+    /// Gives the server back and returns the events.
     pub fn give_back(self, current: &mut Current) -> Events {
         (current.server, current.is_spent) = (Some(self.server), true);
         Events { events: self.events, silences_s: self.silences_s }
     }
 }
 
-/// What happened to a server.
+/// The events that happened to a server.
 pub struct Events {
     events: Vec<EventMeasurement>,
     silences_s: BTreeMap<String, f64>,
 }
 
 impl Events {
-    /// What is to be stored of it.
+    /// Returns the form of the events that is stored.
     pub fn measured(mut self, measurement: &Measurement, observed: &Observed, counted: Counted) -> EventsMeasurement {
         let workload = &measurement.trial.case.settings.workload;
         let mut parts = observed.tally.asides.parts(&workload.kind_names());

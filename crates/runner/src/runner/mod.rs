@@ -1,6 +1,6 @@
-//! Trials: the database that they are executed on, and one of them from its tables to its measurement. Main types and functions: [`stage::Stage`], [`execute::execute`].
+//! Trials: the database they run on, and the execution of one trial from tables to measurement. Main types and functions: [`stage::Stage`], [`execute::execute`].
 //!
-//! Invariant: a server that was started here is ended here, and a table that was made is dropped; nothing of anybody else's is touched.
+//! Invariant: a server that was started here is stopped here, and a table that was made is dropped; nothing else is touched.
 
 mod asked;
 mod attendant;

@@ -1,6 +1,6 @@
-//! What is said on stderr while trials are executed, and what errors are as sentences.
+//! Messages on stderr while trials run, and errors as sentences.
 //!
-//! Main functions: [`note()`] and [`sentence`]. Invariant: what a record, a server or a study brought with it never commands the terminal.
+//! Main functions: [`note()`] and [`sentence`]. Invariant: text from a record, a server or a study never controls the terminal.
 
 use std::borrow::Cow;
 
@@ -11,17 +11,17 @@ pub fn note(line: &str) {
     log::say(Level::Warning, &printable(line));
 }
 
-/// Text with its control characters escaped, but for ends of lines and tabs; those that turn the direction of writing too.
+/// Returns text with its control characters escaped, including those that change the writing direction, but not line ends and tabs.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |character| character.escape_default().to_string())
 }
 
-/// The same for JSON, in which they can only stand within texts, and are escaped in its own way.
+/// Returns JSON with the same characters escaped; they occur only within strings, where JSON's own escapes apply.
 pub fn printable_json(text: &str) -> Cow<'_, str> {
     escaped(text, |character| format!("\\u{:04x}", u32::from(character)))
 }
 
-/// Whether a character commands a terminal rather than being shown by it.
+/// Returns whether a character controls a terminal instead of being shown.
 pub fn is_command(character: char) -> bool {
     (character.is_control() && !matches!(character, '\n' | '\t'))
         || matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -41,7 +41,7 @@ fn escaped(text: &str, escape: impl Fn(char) -> String) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// An error with its causes, `outermost: cause: ...`; a cause that the text before it tells already is not repeated.
+/// Returns an error with its causes, `outermost: cause: ...`; a cause that the text before it already contains is not repeated.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -1,4 +1,4 @@
-//! What a case asks of its database besides statements: options of queries, plans, and that somebody else's database is only read.
+//! Requirements of a case beyond statements: options of queries, plans, and read-only use of a database that is not loadline's own.
 //!
 //! Main function: [`check_options`]. Invariant: an option that a database does not know is refused, never ignored.
 
@@ -12,10 +12,10 @@ use crate::statement::Program;
 use crate::trial::{DatabaseSettings, EventPath, Poll, Settings};
 use crate::workload::{self, Work};
 
-/// Checks what a case asks of its database against what that can do.
+/// Checks the requirements of a case against the capabilities of its database.
 ///
 /// # Errors
-/// A sentence that names what asks for it, what is missing and the remedy.
+/// Fails with a sentence that names the setting, what is missing and the remedy.
 pub fn check_options(settings: &Settings, program: &Program) -> Result<(), String> {
     let Some(entry) = database::find(&settings.database.name) else { return Ok(()) };
     check_loops(settings)?;
@@ -37,7 +37,7 @@ pub fn check_options(settings: &Settings, program: &Program) -> Result<(), Strin
     Ok(())
 }
 
-/// Why a case cannot be carried out here although nothing is wrong with it: the server is not installed, or the database cannot do what is asked.
+/// Returns why a valid case cannot be carried out here: the server is not installed, or the database lacks a capability.
 pub fn cannot(settings: &Settings) -> Option<String> {
     let entry = database::find(&settings.database.name)?;
     let DatabaseSettings { url, binary, base, .. } = &settings.database;
@@ -52,12 +52,12 @@ pub fn cannot(settings: &Settings) -> Option<String> {
     if settings.recorded().is_some() {
         return check_recorded(settings).err();
     }
-    // What is wrong with the case is told elsewhere.
+    // Errors in the case itself are reported elsewhere.
     let work = Work::new(settings).ok()?;
     needs(settings, work.program()).iter().find_map(|need| check_need(entry, need).err())
 }
 
-/// Checks that a database can have the level of durability that is asked for.
+/// Checks that a database can provide the requested level of durability.
 fn check_level(entry: &Entry, settings: &DatabaseSettings) -> Result<(), String> {
     let Some(level) = settings.durability.as_deref().and_then(Level::of_name) else { return Ok(()) };
     let (asked, name) = (level.name(), entry.name);
@@ -84,17 +84,17 @@ fn check_level(entry: &Entry, settings: &DatabaseSettings) -> Result<(), String>
 /// Checks that a recorder can store into the database of a case.
 ///
 /// # Errors
-/// A sentence that names what is missing and the databases that have it.
+/// Fails with a sentence that names what is missing and the databases that have it.
 pub fn check_recorded(settings: &Settings) -> Result<(), String> {
     let Some(entry) = database::find(&settings.database.name) else { return Ok(()) };
     let asked_by = "a recorder stores what it takes in".to_owned();
     check_need(entry, &Need { capability: Capability::Sql, asked_by, instead: "send to the database itself" })
 }
 
-/// Something that a case asks of its database.
+/// A capability that a case needs of its database.
 struct Need {
     capability: Capability,
-    /// What asks for it, as in `load.pipeline is true`.
+    /// The setting that needs it, as in `load.pipeline is true`.
     asked_by: String,
     /// What to write instead.
     instead: &'static str,
@@ -179,7 +179,7 @@ fn check_need(entry: &Entry, need: &Need) -> Result<(), String> {
     Err(format!("{asked_by} and {} {why}; {instead}{others}", entry.name))
 }
 
-/// Checks that every load thread can have a CPU of its own: those that take turns only delay each other's answers.
+/// Checks that every load thread can have its own CPU: threads that take turns only delay each other's answers.
 fn check_loops(settings: &Settings) -> Result<(), String> {
     let listed = settings.load.cpus.as_ref().and_then(|cpus| CpuList::parse(cpus).ok());
     let cpus = listed.map_or_else(cpu_count, |cpus| cpus.as_slice().len());
@@ -191,16 +191,16 @@ fn check_loops(settings: &Settings) -> Result<(), String> {
     }
 }
 
-/// Whether a case may not change its database: that is somebody else's, and the study does not say that it may.
+/// Returns whether a case may not change its database: the database is not loadline's own, and the study does not permit writes.
 pub fn is_read_only(settings: &Settings) -> bool {
     let is_foreign = settings.database.url.is_some() || settings.database.path.is_some();
     workload::has_foreign_statements(settings) && settings.record.rows == 0 && is_foreign && !settings.workload.writes
 }
 
-/// Makes a connection refuse to change anything, where the case may not.
+/// Makes a connection read-only if the case may not change anything.
 ///
 /// # Errors
-/// As the database answers.
+/// Returns the database's error.
 pub fn restrict(session: &mut dyn Session, settings: &Settings) -> Result<(), DatabaseError> {
     match session.dialect().read_only().filter(|_| is_read_only(settings)) {
         Some(sql) => session.run(sql),
@@ -247,9 +247,9 @@ mod tests {
               or take database.name = \"sqlite\", \"mariadb\", \"mysql\" or \"postgres\""
             ]
         );
-        // Who only writes reads nothing.
+        // A load that only writes needs no reads.
         assert_eq!(refused(without, |_| ()), Vec::<String>::new());
-        // A table of whole records needs neither.
+        // A table of whole records needs neither capability.
         let without = without.without(Capability::Updates).without(Capability::Deletes);
         assert_eq!(refused(without, |settings| "wide".clone_into(&mut settings.layout.name)), Vec::<String>::new());
         let batches = |settings: &mut Settings| settings.workload.batch = 10;

@@ -1,6 +1,6 @@
-//! Makes the tables of a study's own, in the words of the study, and fills them.
+//! Makes the study's own tables with the study's own statements, and fills them.
 //!
-//! Main function: [`make_own`]. Invariant: a table that is there already is left alone, and what was made is written down before it is filled, so that it is
+//! Main function: [`make_own`]. Invariant: a table that already exists is left alone, and a table that was made is noted before it is filled, so that it is
 //! removed whatever happens.
 
 use std::time::Instant;
@@ -19,18 +19,18 @@ use crate::statement::{Expect, Program, Request, Statement, Step, TableColumn};
 use crate::study::subject::Subject;
 use crate::trial::{ColumnFill, Settings, TableSettings};
 
-/// Rows of a transaction, at most.
+/// Largest number of rows in a transaction.
 const ROWS_MOST: u64 = 1_000;
-/// Bytes of the values of a transaction, about and at most, unless a single row has more: a server with little memory reads the text of all rows into it.
+/// Approximate limit of the bytes of a transaction's values, unless a single row has more: a server with little memory reads the text of all rows into it.
 const BYTES_MOST: usize = 512 << 10;
-/// What a row of an insert says of each column: its values travel as text, which the database reads as what the column is.
+/// The column kind of every inserted value: values are sent as text, which the database converts to the column's type.
 const KIND: ColumnKind = ColumnKind::Text(1 << 20);
 
-/// Makes the tables that a case has of its own, one after the other, each with its rows and what follows them. `filling` is told how many rows there
-/// are, of how many.
+/// Makes a case's own tables, one after the other, each with its rows and the statements that follow them. `filling` is called with the
+/// number of rows so far and in total.
 ///
 /// # Errors
-/// When the database refuses something; the sentence names the table and the SQL.
+/// Fails if the database refuses a statement; the sentence names the table and the SQL.
 pub fn make_own(
     settings: &Settings,
     current: &mut Current,
@@ -123,19 +123,19 @@ fn fill(table: &TableSettings, settings: &Settings, database: &dyn Database, tol
     Ok(())
 }
 
-/// The insert, with its values as text: a prepared one asks for values of the columns' own types, which nobody but the database knows.
+/// Returns the insert, with values as text: a prepared insert would need the types of the columns, which only the database knows.
 fn program(table: &TableSettings) -> Program {
     let column = |column: &ColumnFill| TableColumn { name: column.name.clone(), kind: KIND, nullable: true };
     let insert = Statement::Insert { table: table.name.clone(), columns: table.columns.iter().map(column).collect() };
     Program { statements: vec![insert], rows_max: ROWS_MOST as usize, as_text: true, ..Program::default() }
 }
 
-/// Bytes that values take, about.
+/// Returns the approximate number of bytes of the values.
 fn bytes_of(cells: &Cells) -> usize {
     cells.text_bytes() + 8 * cells.len()
 }
 
-/// The first row, so that who reads of a refusal sees what was to be stored.
+/// Returns the first row as text, so that the reader of a refusal sees what was to be stored.
 fn example(cells: &Cells, width: usize, columns: &[ColumnFill]) -> String {
     let values = cells.as_slice().iter().take(width).zip(columns);
     let shown: Vec<String> =

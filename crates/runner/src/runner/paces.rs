@@ -1,11 +1,11 @@
-//! How long things took on this machine, kept from run to run.
+//! Durations measured on this machine, kept from run to run.
 //!
-//! Main functions: [`read`] and [`keep`]. Invariant: what cannot be read says nothing, what cannot be written fails nothing, and the file is always whole.
+//! Main functions: [`read`] and [`keep`]. Invariant: an unreadable file counts as empty, a failed write is no error, and the file is always whole.
 //!
 //! ```text
-//! <cache>/loadline/paces.jsonl    a line for each, the oldest first
+//! <cache>/loadline/paces.jsonl    one line for each pace, the oldest first
 //!     {"version":1,"build":"release","pace":{"subject":{"start":{…}},"amount":1,"lasted_s":0.42}}
-//! <cache>/loadline/paces.lock     locked by who writes it
+//! <cache>/loadline/paces.lock     locked by the process that writes
 //! ```
 
 use std::fs::{self, File, TryLockError};
@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 use super::cache;
 use crate::study::pace::{Pace, Paces};
 
-/// Version of the lines; others are passed over.
+/// Version of the lines; lines of other versions are skipped.
 const VERSION: u32 = 1;
-/// A larger file is nobody's, and is not read.
+/// Largest size of the file in bytes; a larger file was not written by loadline and is not read.
 const BYTES_MOST: u64 = 4 << 20;
-/// Paces that are kept, of all builds; the oldest go first.
+/// Largest number of paces kept, of all builds; the oldest are dropped first.
 const PACES_MOST: usize = 4_000;
-/// Who writes waits so long for another, and then does without what that one adds.
+/// Longest wait for another writer's lock; after that this process writes anyway and may lose what the other one adds.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 
 /// A line of the file.
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 60 } else { 2 });
 #[serde(deny_unknown_fields)]
 struct Line {
     version: u32,
-    /// Of the program: one that is not optimised takes several times as long.
+    /// The build of the program that wrote it: an unoptimised build takes several times as long.
     build: String,
     pace: Pace,
 }
@@ -40,7 +40,7 @@ struct Line {
 /// The build of this program.
 const BUILD: &str = if cfg!(debug_assertions) { "debug" } else { "release" };
 
-/// All that builds like this one have noted, the oldest first.
+/// Returns all paces noted by builds of this kind, the oldest first.
 pub fn read() -> Paces {
     let lines = file().map(|file| read_lines(&file)).unwrap_or_default();
     Paces(lines.into_iter().filter(|line| line.build == BUILD).map(|line| line.pace).collect())
@@ -49,7 +49,7 @@ pub fn read() -> Paces {
 /// Keeps paces for later.
 pub fn keep(paces: Paces) {
     if let Some(file) = file().filter(|_| !paces.0.is_empty()) {
-        // A plan that guesses is no reason for a run to fail, or to say anything.
+        // An inaccurate plan is no reason for a run to fail or to print anything.
         let _ = add(&file, paces);
     }
 }
@@ -61,7 +61,7 @@ fn file() -> Option<PathBuf> {
 fn read_lines(file: &Path) -> Vec<Line> {
     let read = || -> io::Result<String> {
         let about = fs::metadata(file)?;
-        // Opening a pipe waits for who writes to it.
+        // Opening a pipe would wait for a writer.
         if !about.is_file() || about.len() > BYTES_MOST {
             return Ok(String::new());
         }
@@ -91,12 +91,12 @@ fn add(file: &Path, paces: Paces) -> io::Result<()> {
         lines.iter().skip(too_many).filter_map(|line| Some(serde_json::to_string(line).ok()? + "\n")).collect();
     let beside = file.with_extension(format!("{}.new", std::process::id()));
     fs::write(&beside, text).and_then(|()| fs::rename(&beside, file)).inspect_err(|_| {
-        // What was half written is of no use.
+        // A half-written file is useless.
         let _ = fs::remove_file(&beside);
     })
 }
 
-/// Keeps other processes from writing until what it gives is dropped; after [`PATIENCE`] it keeps nobody from anything.
+/// Locks the file against other writers until the result is dropped; after [`PATIENCE`] it returns without the lock.
 fn lock(file: &Path) -> io::Result<File> {
     let lock = File::options().create(true).truncate(false).write(true).open(file)?;
     let begun = Instant::now();
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::study::subject::{Kind, Subject};
 
-    /// A file of a test's own, in a directory that does not exist yet.
+    /// Returns a file for one test, in a directory that does not exist yet.
     fn file(name: &str) -> PathBuf {
         let directory = std::env::temp_dir().join(format!("loadline-paces-{name}-{}", std::process::id()));
         let _ = fs::remove_dir_all(&directory);
@@ -184,7 +184,7 @@ mod tests {
     fn a_giant_file_and_what_is_no_file_do_no_harm() {
         let file = file("giant");
         add(&file, Paces(vec![pace("wide", 1.5)])).unwrap();
-        // A hole: nothing of it is on the disk.
+        // A sparse file: none of it takes disk space.
         fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(own(&file), []);
         add(&file, Paces(vec![pace("star", 2.0)])).unwrap();

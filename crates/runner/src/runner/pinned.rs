@@ -1,6 +1,6 @@
-//! On which CPUs the load runs. Main type: [`Pinned`].
+//! The CPUs that the load runs on. Main type: [`Pinned`].
 //!
-//! Invariant: when it is dropped, the calling thread may run where it could before.
+//! Invariant: when it is dropped, the calling thread may run on the same CPUs as before.
 
 use anyhow::Context;
 
@@ -8,14 +8,14 @@ use crate::load::{BUSY_LOOP_CLIENTS, Connections, cpu_count, loop_count};
 use crate::server::{CpuList, allowed_to_this_thread, pin_this_thread};
 use crate::trial::{Arrivals, Settings};
 
-/// Keeps the calling thread, and the load threads that it starts meanwhile, on some CPUs.
+/// Keeps the calling thread, and the load threads that it starts in the meantime, on certain CPUs.
 pub(super) struct Pinned {
     before: Option<CpuList>,
 }
 
 impl Pinned {
-    /// Pins where the study says so. Where it does not, a busy loop is kept on the last CPU, so that a study that names
-    /// several CPUs, all of them too, has its word.
+    /// Pins the thread to the study's CPUs. Without such a setting, a single busy loop is kept on the last CPU; a study that names
+    /// several CPUs, or all of them, is obeyed.
     pub fn for_load(settings: &Settings, connections: &Connections) -> anyhow::Result<Self> {
         let before = allowed_to_this_thread();
         let cpus = match &settings.load.cpus {
@@ -31,9 +31,9 @@ impl Pinned {
     }
 }
 
-/// Whether one event loop drives so many clients in a closed loop that it costs less on a CPU of its own choice than moving
-/// between them, which wakes servers on the other CPU (docs/decisions/0002). A loop in an open loop stays free to take an idle
-/// CPU in time, and a server that is pinned is left alone.
+/// Returns whether one event loop drives so many clients in a closed loop that it is cheaper to keep it on one CPU than to let it move
+/// between CPUs, which wakes servers on the other CPU (docs/decisions/0002). A loop in an open loop stays free to take an idle
+/// CPU in time, and a pinned server is left alone.
 fn is_one_busy_loop(settings: &Settings, connections: &Connections) -> bool {
     let Connections::Wires(wires) = connections else { return false };
     let loops = settings.load.loops.map_or_else(|| loop_count(wires.len(), cpu_count()), |loops| loops as usize);
@@ -41,14 +41,14 @@ fn is_one_busy_loop(settings: &Settings, connections: &Connections) -> bool {
     loops == 1 && is_closed && wires.len() >= BUSY_LOOP_CLIENTS && settings.database.cpus.is_none()
 }
 
-/// Whether several busy loops may be kept on a CPU each: nobody has said where client or server run.
+/// Returns whether several busy loops may be kept on one CPU each: the study sets the CPUs of neither client nor server.
 pub fn may_pin_loops(settings: &Settings) -> bool {
     settings.load.cpus.is_none() && settings.database.cpus.is_none()
 }
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        // The CPUs allowed before are still there.
+        // The CPUs that were allowed before still exist.
         let _ = self.before.as_ref().map(pin_this_thread);
     }
 }

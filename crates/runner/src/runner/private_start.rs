@@ -1,4 +1,4 @@
-//! Starting the private server of a study, and removing those of earlier runs. Main functions: [`start_private`] and [`remove_leftovers`].
+//! Starts the private server of a study and removes those of earlier runs. Main functions: [`start_private`] and [`remove_leftovers`].
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use crate::server::{KeptData, PowerDisk, Server, ServerError, remove_orphans, ro
 use crate::study::plan::private_server;
 use crate::trial::DatabaseSettings;
 
-/// Starts a private server, with its data in the run directory if its user may go there; on a disk that can lose its power, where it is to lose it.
+/// Starts a private server, with its data in the run directory if the server's user may access it, or on a disk that can lose power if it is to lose it.
 ///
 /// # Errors
-/// When it does not start.
+/// Fails if the server does not start.
 pub fn start_private(
     (recipe, settings): (&dyn Recipe, &DatabaseSettings),
     (run, loses_power): (&Path, bool),
@@ -49,7 +49,7 @@ pub fn start_private(
 /// Ends the private servers that earlier runs left behind when they were killed, and removes their files.
 ///
 /// # Errors
-/// When these cannot be read.
+/// Fails if the leftovers cannot be read or removed.
 pub fn remove_leftovers() -> anyhow::Result<()> {
     let removed = remove_orphans(&root()).context("servers left by an earlier run could not be removed")?;
     if removed > 0 {

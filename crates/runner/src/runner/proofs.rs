@@ -1,7 +1,7 @@
-//! What `loadline durability` has shown on this machine, kept for the studies that come later.
+//! Results of `loadline durability` on this machine, kept for later studies.
 //!
-//! Main functions: [`keep`] and [`proved`]. Invariant: a proof is of one version of one database with the settings that decide what a write survives; nothing
-//! is said of others. What cannot be read is no proof.
+//! Main functions: [`keep`] and [`proved`]. Invariant: a proof holds for one version of one database with the settings that decide which writes survive,
+//! and for no other. A line that cannot be read is no proof.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,33 +14,33 @@ use super::cache;
 use crate::database::{Entry, level::Deciding};
 use crate::trial::DatabaseSettings;
 
-/// Bytes of the file that are read at most: some ten thousand proofs.
+/// Largest number of bytes read from the file: some ten thousand proofs.
 const BYTES_MOST: u64 = 4 << 20;
 
-/// Proofs that are kept; the oldest go first.
+/// Largest number of proofs kept; the oldest are dropped first.
 const PROOFS_MOST: usize = 1000;
 
-/// What cuts of the power have shown.
+/// The result of a series of power cuts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
     /// Name of the database.
     pub database: String,
-    /// Its storage engine, where it has several.
+    /// The storage engine, if the database has several.
     pub engine: Option<String>,
-    /// Its version.
+    /// The version of the database.
     pub version: String,
-    /// The settings that decide what a write survives.
+    /// The settings that decide which writes survive.
     pub settings: Deciding,
-    /// Cuts of the power.
+    /// Number of power cuts.
     pub cuts: u64,
-    /// Those behind which something acknowledged could not be had.
+    /// Number of cuts after which an acknowledged record could not be read.
     pub harmed: u64,
-    /// What decided them: the same cuts again prove nothing more.
+    /// The seed of the cuts: the same cuts again prove nothing more.
     pub seed: u64,
 }
 
 impl Proof {
-    /// Of cuts of a database that told these facts.
+    /// Creates the proof of cuts of a database that reported these facts.
     pub fn new(
         entry: &Entry,
         settings: &DatabaseSettings,
@@ -64,7 +64,7 @@ impl Proof {
     }
 }
 
-/// Keeps a proof. Where it cannot be kept, studies say nothing of it.
+/// Keeps a proof. If it cannot be kept, studies do not mention it.
 pub fn keep(proof: Proof) {
     let Some(file) = file() else { return };
     let proofs = with(read(&file), proof);
@@ -74,12 +74,12 @@ pub fn keep(proof: Proof) {
     let kept = directory.transpose().and_then(|_| fs::write(&beside, text)).and_then(|()| fs::rename(&beside, &file));
     if let Err(error) = kept {
         super::notes::note(&format!("note: what was found is not kept for studies: {}: {error}", file.display()));
-        // What was half written is of no use.
+        // A half-written file is useless.
         let _ = fs::remove_file(&beside);
     }
 }
 
-/// What was shown of a database that told these facts, as in `0 of 300 cuts`; none where nobody tried.
+/// Returns what was shown for a database that reported these facts, such as `0 of 300 cuts`; `None` if it was never tested.
 pub fn proved(entry: &Entry, settings: &DatabaseSettings, facts: &[(String, String)]) -> Option<String> {
     let facts = facts.iter().cloned().collect();
     let wanted = Proof::new(entry, settings, &facts, (0, 0, 0));
@@ -93,7 +93,7 @@ fn file() -> Option<PathBuf> {
     Some(cache::place()?.join("durability.jsonl"))
 }
 
-/// The proofs of a file; none where there is none.
+/// Reads the proofs of a file; empty if the file does not exist.
 fn read(file: &PathBuf) -> Vec<Proof> {
     let mut text = String::new();
     let read = fs::File::open(file).and_then(|file| file.take(BYTES_MOST).read_to_string(&mut text));
@@ -103,7 +103,7 @@ fn read(file: &PathBuf) -> Vec<Proof> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Proofs with a new one, in the place of the same cuts with fewer of them.
+/// Adds a proof, which replaces an earlier proof of the same cuts with fewer of them.
 fn with(mut proofs: Vec<Proof>, proof: Proof) -> Vec<Proof> {
     let is_same = |known: &Proof| known.is_of(&proof) && known.seed == proof.seed;
     if proofs.iter().any(|known| is_same(known) && known.cuts > proof.cuts) {

@@ -1,5 +1,5 @@
-//! The stage: the database that trials are executed on, with its private server where it has one. One server runs at a time,
-//! so that an idle one never takes CPU or disk from the one measured.
+//! The stage: the database that trials run on, with its private server if it has one. Only one server runs at a time,
+//! so that an idle server never takes CPU time or disk bandwidth from the measured one.
 
 use std::collections::BTreeSet;
 use std::env::VarError;
@@ -30,89 +30,89 @@ use crate::study::plan::private_server;
 use crate::study::{Passwords, Patience};
 use crate::trial::{DatabaseSettings, Settings};
 
-/// Environment variable with the password for addresses that have none.
+/// Environment variable with the password for addresses that contain none.
 const PASSWORD: &str = "LOADLINE_PASSWORD";
 
-/// The database of the trials that are being executed.
+/// The database that the current trials run on.
 pub struct Stage {
     directory: PathBuf,
     passwords: Passwords,
     current: Option<Current>,
-    /// Notes on servers that were given out.
+    /// Notes on servers that were returned already; each note is returned once.
     noted: BTreeSet<String>,
-    /// Filled tables of other runs, and for other runs.
+    /// Cache of filled tables, shared with other runs; `None` without a cache.
     cache: Option<Cache>,
-    /// Notes on what was left, to be given out.
+    /// Notes on databases that were left, to be returned by `end`.
     parting: Vec<String>,
-    /// Notes on tables that stay on somebody else's server.
+    /// Notes on tables that could not be dropped from a foreign server.
     staying: Vec<String>,
-    /// Fixtures that this run has kept.
+    /// Identities of the fixtures that this run has put into the cache.
     kept: BTreeSet<String>,
-    /// How long connections wait; none where whoever uses them has limits of his own.
+    /// Time limits of connections; `None` where the user of the connections sets limits itself.
     patience: Option<Patience>,
 }
 
-/// What is set up.
+/// The database that is set up.
 pub struct Current {
     settings: DatabaseSettings,
     /// Opens connections.
     pub target: Arc<dyn Target>,
-    /// The private server, where there is one.
+    /// The private server, if there is one.
     pub server: Option<Server>,
-    /// The link that lies before the server, where there is one.
+    /// The network link in front of the server, if there is one.
     pub link: Option<StagedLink>,
-    /// Whether a recorder is in front of the database, which then is at the recorder's own host and not at the end of the link.
+    /// Whether a recorder is in front of the database. The database is then on the recorder's host and not at the end of the link.
     is_behind: bool,
-    /// Its version and the settings that matter, read once.
+    /// The server's version and relevant settings, read once.
     pub facts: Vec<(String, String)>,
-    /// What a reader should know about its start, as sentences that were not given out before; for the caller to take.
+    /// Notes on the start that were not returned before, as sentences; the caller takes them.
     pub notes: Vec<String>,
-    /// How long its connections wait.
+    /// Time limits of its connections.
     patience: Option<Patience>,
-    /// Tables that loadline made here, by table name: the fixture they hold.
+    /// The fixture in the tables that loadline made here; `None` without such tables.
     pub fixture: Option<Fixture>,
-    /// How long filling them took, and whether a server was started, since somebody asked.
+    /// How long filling the tables took and whether a server was started, since this was last taken.
     pub took: Took,
-    /// Where the next trial's raw times go, if the study asks for them.
+    /// The file for the next trial's raw times, if the study asks for them.
     pub samples: Option<PathBuf>,
-    /// File of an embedded database that is loadline's own, to be removed.
+    /// The file of an embedded database that loadline created and will remove.
     own_file: Option<PathBuf>,
-    /// What decides the content of the fixture, where it is to be kept for others.
+    /// The key that determines the content of the fixture; `None` if the fixture is not kept for other runs.
     identity: Option<String>,
-    /// The fixture taken from the cache, where the data is a copy.
+    /// The fixture taken from the cache, if the data is a copy.
     copied: Option<Taken>,
-    /// Where the server listens, where there is one.
+    /// The address the server listens on; `None` for an embedded database.
     endpoint: Option<Endpoint>,
-    /// Where servers of the run may keep their data.
+    /// The directory in which servers of the run may keep their data.
     directory: PathBuf,
-    /// Whether a trial has told that the server ended.
+    /// Whether a trial has already reported that the server ended.
     is_end_told: bool,
-    /// Whether something has happened to the server on purpose, so that the next trial gets a new one.
+    /// Whether an event disturbed the server on purpose, so that the next trial gets a new one.
     pub is_spent: bool,
 }
 
-/// What is around a database.
+/// The surroundings of a database.
 #[derive(Clone, Copy, Default)]
 struct Around<'a> {
-    /// The link to it, where there is one.
+    /// The network link to the database, if there is one.
     link: Option<&'a Wanted>,
-    /// Whether a recorder is in front of it, at the recorder's own host.
+    /// Whether a recorder is in front of the database, on the recorder's own host.
     is_behind: bool,
-    /// Whether its data are to be on a disk that can lose its power.
+    /// Whether its data is on a disk that can lose power.
     loses_power: bool,
 }
 
-/// How another process opens a database that is set up. Has its password: to be handed over through a pipe only.
+/// The data with which another process opens the database. It contains the password: pass it through a pipe only.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Opening {
-    /// Its settings, with the file of an embedded one.
+    /// The settings, with the file of an embedded database.
     pub settings: DatabaseSettings,
-    /// Where its server listens; none for an embedded one.
+    /// The address the server listens on; `None` for an embedded database.
     pub endpoint: Option<Endpoint>,
 }
 
 impl Stage {
-    /// A stage whose servers and files are below a directory.
+    /// Creates a stage whose servers and files are below `directory`.
     pub fn new(directory: &Path, passwords: Passwords) -> Self {
         Stage {
             directory: directory.to_owned(),
@@ -127,29 +127,29 @@ impl Stage {
         }
     }
 
-    /// From now on connections wait so long.
+    /// Sets the time limits of connections that are opened from now on.
     #[must_use]
     pub fn patient(mut self, patience: Patience) -> Self {
         self.patience = Some(patience);
         self
     }
 
-    /// What is set up, if anything is.
+    /// Returns the database that is set up, if there is one.
     pub fn current(&self) -> Option<&Current> {
         self.current.as_ref()
     }
 
-    /// The same, to be changed.
+    /// Returns the database that is set up, mutably.
     pub fn current_mut(&mut self) -> Option<&mut Current> {
         self.current.as_mut()
     }
 
-    /// Whether the database was late, and nothing was heard of it since.
+    /// Returns whether the database was late and has not answered since.
     pub fn stands_still(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.target.stands_still())
     }
 
-    /// Leaves for good; what a reader should know of what was kept, each note once, and of tables that stay on somebody else's server.
+    /// Leaves the database and returns two lists of notes: on what was kept, each note once, and on tables that stay on a foreign server.
     pub fn end(&mut self) -> (Vec<String>, Vec<String>) {
         self.leave();
         let mut notes = std::mem::take(&mut self.parting);
@@ -157,27 +157,27 @@ impl Stage {
         (notes, std::mem::take(&mut self.staying))
     }
 
-    /// The database of a case with these settings, set up now if it is not already, or if its server has ended by itself. Where
-    /// the fixture of the case can be kept for other runs it has a database of its own, with the data of an earlier run if there is one.
+    /// Returns the database for a case, set up now if it is not set up yet or if its server has ended by itself. If the fixture of
+    /// the case can be kept for other runs, the case has a database of its own, with the data of an earlier run if there is any.
     ///
     /// # Errors
-    /// When its server does not start or it cannot be reached.
+    /// Fails if the server does not start or cannot be reached.
     pub fn enter_for(&mut self, settings: &Settings) -> anyhow::Result<&mut Current> {
-        // What is on a disk that loses its power is for this run alone.
+        // Data on a disk that loses power is used by this run only.
         let loses_power = cuts_power(&settings.events);
         let identity = if self.cache.is_some() && !loses_power { identity_of(settings)? } else { None };
         let link = settings.link.as_ref().map(|link| wanted(link, settings.load.clients));
-        // Behind a recorder nobody reaches the database over the link.
+        // A database behind a recorder is not reached over the link.
         let around = Around { link: link.as_ref(), is_behind: settings.recorded().is_some(), loses_power };
         let current = self.enter_with(&settings.database, around, identity)?;
         super::connections::check_server(settings, &current.facts)?;
         Ok(current)
     }
 
-    /// The database with these settings, whatever it is for, set up now if it is not already, or if its server has ended by itself.
+    /// Returns the database with these settings for any purpose, set up now if it is not set up yet or if its server has ended by itself.
     ///
     /// # Errors
-    /// When its server does not start or it cannot be reached.
+    /// Fails if the server does not start or cannot be reached.
     pub fn enter(&mut self, settings: &DatabaseSettings) -> anyhow::Result<&mut Current> {
         self.enter_with(settings, Around::default(), None)
     }
@@ -189,7 +189,7 @@ impl Stage {
         identity: Option<String>,
     ) -> anyhow::Result<&mut Current> {
         let Around { link, is_behind, loses_power } = around;
-        // A server that was killed just now may still be there and answer nothing.
+        // A server that was killed a moment ago may still be there without answering.
         let answers = |current: &Current| current.server.is_none() || current.target.open().is_ok();
         let has_link = |current: &Current| match (&current.link, link) {
             (Some(staged), Some(link)) => staged.is(link) && current.is_behind == is_behind && staged.network.is_up(),
@@ -201,7 +201,7 @@ impl Stage {
         let has_disk = |current: &Current| current.server.as_ref().is_some_and(Server::can_lose_power) == loses_power;
         let is_up =
             |current: &Current| has_link(current) && has_disk(current) && current.has_server() && answers(current);
-        // Tables choose their engine and connections their socket: the server stays.
+        // The engine is a property of tables and the socket one of connections: the server stays.
         let keeps_server = |current: &Current| {
             let is_kept = identity.is_some() || current.identity.is_some();
             !is_kept
@@ -224,7 +224,7 @@ impl Stage {
         self.current.as_mut().context("the database is not set up")
     }
 
-    /// Stops the server and removes what loadline made.
+    /// Leaves the database: stops the server and removes what loadline made.
     pub fn leave(&mut self) {
         let Some(mut current) = self.current.take() else { return };
         if self.keep(&mut current).is_none()
@@ -233,7 +233,7 @@ impl Stage {
             cache.give_back(copied);
         }
         if current.settings.url.is_some() || current.settings.path.is_some() {
-            // The database is somebody else's. A connection may have broken only now.
+            // The database is not loadline's own. A connection may have broken only now.
             let removed = current.remove_tables().or_else(|_| current.remove_tables());
             self.staying.extend(removed.err().and_then(|error| current.staying(&error)));
         }
@@ -242,7 +242,7 @@ impl Stage {
         }
     }
 
-    /// Puts the data of a fixture that is worth it into the cache. None where there was nothing to keep.
+    /// Puts the data of a fixture into the cache if it is worth keeping. Returns `None` if there was nothing to keep.
     fn keep(&mut self, current: &mut Current) -> Option<()> {
         let (cache, identity) = (self.cache.as_ref()?, current.identity.as_deref()?);
         let fixture = current.fixture.as_ref().filter(|fixture| !fixture.is_changed && current.copied.is_none())?;
@@ -258,13 +258,13 @@ impl Stage {
                 self.kept.insert(identity.to_owned());
                 self.parting.push(cache.note());
             }
-            // What could not be kept is made again by the next run.
+            // The next run makes again what could not be kept.
             _ => cache.forget(identity),
         }
         Some(())
     }
 
-    /// The fixture of an earlier run, if there is one.
+    /// Takes the fixture of an earlier run from the cache, if there is one.
     fn take_kept(&mut self, identity: Option<&str>, notes: &mut Vec<String>) -> Option<Taken> {
         let identity = identity?;
         let taken = self.cache.as_ref()?.take(identity)?;
@@ -312,7 +312,7 @@ impl Stage {
             }
             _ if settings.path.is_none() => {
                 let file = self.directory.join("database.db");
-                // A run that was killed has left its own, half written.
+                // A run that was killed may have left a half-written file of its own.
                 remove_database_file(&file);
                 if taken.as_ref().is_some_and(|taken| taken.put_file(&file).is_err()) {
                     taken.take().into_iter().for_each(Taken::discard);
@@ -325,7 +325,7 @@ impl Stage {
         let target = open_within_limits(entry, &settings_here, endpoint.as_ref(), self.patience)?;
         let program = server.as_ref().and_then(|_| entry.recipe?.find_binary(settings).ok());
         let mut facts = facts(entry, &*target, program, settings)?;
-        // Of a server elsewhere nobody knows whether its disk keeps what this one's kept.
+        // Nothing is known about the disk of a server elsewhere: proofs hold for this machine's disk only.
         let is_own = settings.url.is_none();
         let proved = if is_own { proofs::proved(entry, settings, &facts) } else { None };
         facts.extend(proved.map(|proved| (PROVED.to_owned(), proved)));
@@ -356,16 +356,16 @@ impl Stage {
 }
 
 impl Stage {
-    /// Where an existing server listens, and the password: that of the address as it was written, else that of `LOADLINE_PASSWORD`.
+    /// Returns the endpoint and password of an existing server: the password of the address as written, else `LOADLINE_PASSWORD`.
     fn endpoint_of(&self, url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
         endpoint_of(self.passwords.whole_address(url), read_url)
     }
 }
 
-/// Where the server of an address listens, and the password: the address's own, else that of `LOADLINE_PASSWORD`.
+/// Returns the endpoint and password of a server address: the address's own password, else that of `LOADLINE_PASSWORD`.
 ///
 /// # Errors
-/// A sentence, when the address or the password cannot be read.
+/// Fails with a sentence if the address or the password cannot be read.
 pub fn endpoint_of(url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
     let endpoint = read_url(url).map_err(anyhow::Error::msg).context("database.url")?;
     if !endpoint.password.is_empty() {
@@ -386,7 +386,7 @@ impl Drop for Stage {
 }
 
 impl Current {
-    /// Goes on with the same server for other settings, which differ in the engine of its tables and in the socket.
+    /// Reuses the running server for settings that differ only in the engine of the tables and in the socket.
     fn turn_to(&mut self, settings: &DatabaseSettings) -> anyhow::Result<()> {
         let server = self.server.as_ref().context("there is no server to go on with")?;
         let reach = self.link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach());
@@ -400,45 +400,45 @@ impl Current {
         Ok(())
     }
 
-    /// What it is as something that speaks SQL, for what cannot be asked otherwise.
+    /// Returns the database as one that speaks SQL.
     ///
     /// # Errors
-    /// A sentence, where it speaks none.
+    /// Fails with a sentence if the database does not speak SQL.
     pub fn database(&self) -> anyhow::Result<&dyn Database> {
         as_database(&*self.target)
     }
 
-    /// How another process opens the same database.
+    /// Returns the data with which another process opens the same database.
     pub fn reach(&self) -> Opening {
         let path = self.file().map(|file| file.display().to_string());
         let settings = DatabaseSettings { path: path.or_else(|| self.settings.path.clone()), ..self.settings.clone() };
         Opening { settings, endpoint: self.endpoint.clone() }
     }
 
-    /// Where a recorder in front of the database listens.
+    /// Returns the addresses at which a recorder in front of the database listens.
     pub fn reach_of_front(&self) -> Reach {
         self.link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach())
     }
 
-    /// Where the server listens, where there is one.
+    /// Returns the address the server listens on, if there is a server.
     pub fn endpoint(&self) -> Option<&Endpoint> {
         self.endpoint.as_ref()
     }
 
-    /// The file of an embedded database.
+    /// Returns the file of an embedded database.
     pub fn file(&self) -> Option<&Path> {
         self.own_file.as_deref().or(self.settings.path.as_deref().map(Path::new))
     }
 
-    /// Where servers of the run may keep their data.
+    /// Returns the directory in which servers of the run may keep their data.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Why the private server ended by itself, where it did and nobody was told yet.
+    /// Returns why the private server ended by itself, if it did and this was not reported yet.
     pub fn untold_end(&mut self) -> Option<Reason> {
         let server = self.server.as_ref().filter(|_| !self.is_end_told)?;
-        // A killed server is silent before it is gone.
+        // A killed server stops answering before its process is gone.
         let is_gone = || self.target.open().is_err() && server.ends_now();
         self.is_end_told = !server.is_running() || is_gone();
         let log = self.is_end_told.then(|| server.log_lines())?;
@@ -446,16 +446,16 @@ impl Current {
         Some(Reason::ProgramEnded { program: "server".to_owned(), log: last.to_owned() })
     }
 
-    /// Whether the private server runs, where there is one.
+    /// Returns whether the private server runs; true without a private server.
     pub fn has_server(&self) -> bool {
         self.server.as_ref().is_none_or(Server::is_running)
     }
 
-    /// Removes the tables that loadline made: with the whole file where that is loadline's own, so that every trial begins with
-    /// a new one, whatever the last one left of it.
+    /// Removes the tables that loadline made. A file that is loadline's own is removed as a whole, so that every trial begins
+    /// with a new file, whatever the last trial left in it.
     ///
     /// # Errors
-    /// When one cannot be dropped; it can be tried again.
+    /// Fails if a table cannot be dropped; the call can be repeated.
     pub fn remove_tables(&mut self) -> anyhow::Result<()> {
         let Some(fixture) = &mut self.fixture else { return Ok(()) };
         if let Some(file) = &self.own_file {
@@ -475,7 +475,7 @@ impl Current {
         Ok(())
     }
 
-    /// Which tables stay because they could not be dropped, and how to drop them; none where there are none.
+    /// Describes the tables that stay because they could not be dropped, and how to drop them; `None` without such tables.
     fn staying(&self, error: &anyhow::Error) -> Option<String> {
         let Fixture { tables, own, .. } = self.fixture.as_ref()?;
         let of_own = own.iter().rev().flat_map(|table| table.drop.iter().cloned());
@@ -487,7 +487,7 @@ impl Current {
     }
 }
 
-/// What tables that were taken from the cache hold, and the copy where they are one.
+/// Returns the fixture in tables from the cache, and the copy if the data is one.
 fn fixture_of(taken: Taken) -> (Option<Fixture>, Option<Taken>) {
     let (content, tables) = (taken.described.content.clone(), taken.described.tables.clone());
     let fixture = Fixture { content, tables, is_changed: false, ..Fixture::empty() };

@@ -1,36 +1,36 @@
-//! The link that lies before a trial's server or recorder, and what it carried before anything else was on it. Main type: [`StagedLink`].
+//! The network link in front of a trial's server or recorder, with its capacity as measured before any load. Main type: [`StagedLink`].
 
 use crate::link::{Network, Wanted};
 use crate::measurement::LinkMeasurement;
 use crate::trial::{LinkHosts, LinkSettings};
 use crate::units::{show_bit_rate, show_seconds};
 
-/// A link, and what it carried before anything else was on it.
+/// A link, and its capacity as measured before any load.
 pub struct StagedLink {
     wanted: Wanted,
-    /// The hosts.
+    /// The hosts of the link.
     pub network: Network,
-    /// What was measured.
+    /// The measured capacity of the link.
     pub seen: LinkMeasurement,
 }
 
 impl StagedLink {
-    /// Makes it, and measures what it carries.
+    /// Makes the link and measures its capacity.
     ///
     /// # Errors
-    /// When it cannot be made, or nothing comes through.
+    /// Fails if the link cannot be made or nothing comes through.
     pub fn open(wanted: &Wanted) -> anyhow::Result<StagedLink> {
         let network = Network::open(wanted)?;
         let seen = network.measure()?;
         Ok(StagedLink { wanted: wanted.clone(), network, seen })
     }
 
-    /// Whether it is the link that is wanted.
+    /// Returns whether this is the wanted link.
     pub fn is(&self, wanted: &Wanted) -> bool {
         self.wanted == *wanted
     }
 
-    /// What tells it apart from the other links of a run.
+    /// Returns a name that distinguishes the link from the other links of a run.
     pub fn name(&self) -> String {
         let Wanted { clients, link, server_rate_bits_per_s } = &self.wanted;
         let rate = |rate: Option<f64>| rate.map_or("unlimited".to_owned(), show_bit_rate);
@@ -42,7 +42,7 @@ impl StagedLink {
     }
 }
 
-/// The network of a link whose settings may ask for a host for each of so many connections.
+/// Returns the wanted network of a link with `connections` connections, each of which may get its own host.
 pub fn wanted(link: &LinkSettings, connections: u32) -> Wanted {
     let clients = match link.hosts {
         LinkHosts::Count(count) => count,

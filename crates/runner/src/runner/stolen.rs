@@ -1,6 +1,6 @@
-//! How much CPU time a hypervisor, or other processes, may take from a trial, where the environment says it.
+//! The CPU time that a hypervisor or other processes may take from a trial, if an environment variable states it.
 //!
-//! Main function: [`stolen_permitted`]. It belongs to the machine, and not to the study that runs there.
+//! Main function: [`stolen_permitted`]. The value belongs to the machine, not to the study that runs on it.
 
 use std::env::VarError;
 
@@ -8,10 +8,10 @@ use anyhow::bail;
 
 const VARIABLE: &str = "LOADLINE_STOLEN";
 
-/// Share of the CPU time, 0..1, that a hypervisor may take from a trial, or other processes from a load thread; none for the usual one.
+/// Returns the share of CPU time, 0..1, that a hypervisor may take from a trial or other processes from a load thread; `None` for the default.
 ///
 /// # Errors
-/// A sentence, when the variable is no share.
+/// Fails with a sentence if the variable is not a share.
 pub fn stolen_permitted() -> anyhow::Result<Option<f64>> {
     let text = match std::env::var(VARIABLE) {
         Ok(text) => text,

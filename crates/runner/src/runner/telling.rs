@@ -1,6 +1,6 @@
-//! What the database tells of itself while it is measured.
+//! Statistics that the database reports about itself during the measurement.
 //!
-//! Main type: [`Telling`]. Invariant: nobody waits for it: a database that does not answer has told nothing.
+//! Main type: [`Telling`]. Invariant: nothing waits for it: a database that does not answer reports nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +10,15 @@ use crate::database::instruments::Instrument;
 use crate::database::{Database, Session};
 use crate::measurement::Told;
 
-/// Readings that are kept; then every second one goes, and they come half as often.
+/// Largest number of readings kept; then every second one is dropped and the interval doubles.
 const READINGS_MOST: usize = 600;
-/// Between two looks whether it is to end.
+/// Interval between two checks for the end.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Numbers that were answered, and when.
+/// A reading: its time, and the numbers of the answer.
 type Reading = (Instant, Vec<Option<f64>>);
 
-/// A thread that asks until it is to end.
+/// A thread that queries the database until it is stopped.
 pub(super) struct Telling {
     instruments: Vec<&'static Instrument>,
     readings: Arc<Mutex<Vec<Reading>>>,
@@ -26,7 +26,7 @@ pub(super) struct Telling {
 }
 
 impl Telling {
-    /// Begins to ask; none where the database has nothing to tell, or does not.
+    /// Starts the queries; returns `None` if the database has no statistics or does not report them.
     pub fn begin(database: &dyn Database, interval: Duration) -> Option<Self> {
         let alternatives = database.dialect().instruments();
         if alternatives.is_empty() {
@@ -49,7 +49,7 @@ impl Telling {
         Some(Telling { instruments, readings, stop })
     }
 
-    /// What was told, with times from this one on.
+    /// Stops and returns the readings, with times relative to `begun`.
     pub fn finish(self, begun: Instant) -> Told {
         let readings = std::mem::take(&mut *self.readings.lock().unwrap_or_else(PoisonError::into_inner));
         let since = |at: Instant| match at.checked_duration_since(begun) {
@@ -68,7 +68,7 @@ impl Telling {
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        // The thread ends when its question is answered, or its connection is.
+        // The thread ends when its query is answered or its connection breaks.
         self.stop.store(true, Ordering::Release);
     }
 }
@@ -91,7 +91,7 @@ fn ask(
             let Some(numbers) = numbers(session, instrument) else { return };
             row.extend(numbers);
         }
-        // The counters are those of a time while it was asked.
+        // The counters were read at some time between query and answer.
         let at = now + now.elapsed() / 2;
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.push((at, row));
@@ -110,13 +110,13 @@ fn ask(
     }
 }
 
-/// Whether the server has what an instrument reads, and answers it.
+/// Returns whether the server has what an instrument reads, and answers the query.
 fn is_told(session: &mut dyn Session, instrument: &Instrument) -> bool {
     let is_there = instrument.is_there.is_none_or(|sql| session.query(sql).is_ok_and(|rows| !rows.is_empty()));
     is_there && numbers(session, instrument).is_some()
 }
 
-/// The numbers that an instrument gives now; none where it does not answer as it should.
+/// Returns the current numbers of an instrument; `None` if the answer does not have the expected form.
 fn numbers(session: &mut dyn Session, instrument: &Instrument) -> Option<Vec<Option<f64>>> {
     let rows = session.query(instrument.sql).ok()?;
     let row = rows.into_iter().next()?;

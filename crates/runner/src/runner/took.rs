@@ -1,6 +1,6 @@
-//! How long a run's servers, tables and trials took, noted for the plans of later studies.
+//! Durations of a run's servers, tables and trials, noted for the plans of later studies.
 //!
-//! Main types: [`Took`], [`Noted`]. Invariant: what failed or was interrupted says nothing of how long it takes.
+//! Main types: [`Took`], [`Noted`]. Invariant: a failed or interrupted part is not noted.
 
 use std::time::{Duration, Instant};
 
@@ -10,48 +10,48 @@ use crate::study::pace::{Pace, Paces};
 use crate::study::plan::private_server;
 use crate::study::subject::{Subject, operations_of};
 
-/// What setting up a database and filling its tables took, until somebody asks.
+/// Durations of setting up a database and filling its tables, since they were last taken.
 #[derive(Debug)]
 pub struct Took {
-    /// Whether it was set up since then.
+    /// Whether the database was set up since then.
     is_new: bool,
     paces: Vec<Pace>,
 }
 
 impl Default for Took {
-    /// Of a database that was set up just now.
+    /// Returns the value for a database that was set up now.
     fn default() -> Self {
         Took { is_new: true, paces: Vec::new() }
     }
 }
 
 impl Took {
-    /// Something that began then has ended.
+    /// Adds something that began at `begun` and ends now.
     pub fn add(&mut self, subject: Subject, amount: u64, begun: Instant) {
         self.paces.push(Pace { subject, amount, lasted_s: begun.elapsed().as_secs_f64() });
     }
 }
 
-/// What a run has noted; written at its end.
+/// Everything a run has noted, written at its end.
 pub struct Noted {
     paces: Paces,
     trial_begun: Instant,
 }
 
 impl Default for Noted {
-    /// Of a run that begins.
+    /// Returns the value for a run that begins now.
     fn default() -> Self {
         Noted { paces: Paces::default(), trial_begun: Instant::now() }
     }
 }
 
 impl Noted {
-    /// A trial begins, and its database is set up where it is not there.
+    /// Notes that a trial begins; its database is set up if it is not there yet.
     pub fn begin(&mut self) {
         self.trial_begun = Instant::now();
     }
 
-    /// Takes in the trial that began last: with the time that setting up its database took, which is not within its measurement.
+    /// Adds the trial that began last, with the time of setting up its database, which is not part of its measurement.
     pub fn take_in(&mut self, measurement: &Measurement, took: Option<&mut Took>) {
         let Some(took) = took else { return };
         let Took { is_new, paces } = std::mem::replace(took, Took { is_new: false, paces: Vec::new() });
@@ -63,7 +63,7 @@ impl Noted {
         if is_new && let Some(server) = private_server(&settings.database) {
             self.paces.add(Pace { subject: Subject::start(&server), amount: 1, lasted_s: setting_up_s });
         }
-        // What is left of a trial that was not carried out is no part of another.
+        // The figures of a trial that was not carried out do not apply to another.
         if measurement.completed() == 0 || measurement.trial.sought.is_some() {
             return;
         }
@@ -75,7 +75,7 @@ impl Noted {
         }
     }
 
-    /// Keeps all of it for later plans. Where it cannot be kept, these guess.
+    /// Keeps all notes for later plans, which guess if they cannot be kept.
     pub fn keep(self) {
         paces::keep(self.paces);
     }

@@ -1,6 +1,6 @@
-//! Records that were sent and never answered, since the server was away: some are stored and some are not, and only who looks for each of them knows.
+//! Records that were sent but never answered because the server was away: some are stored and some are not, and only a look-up of each one tells.
 //!
-//! Main function: [`unanswered`]. Invariant: a count of rows alone cannot tell a record that is gone from one that is there in its place.
+//! Main function: [`unanswered`]. Invariant: a lost record is never offset by an unanswered one that is stored, as in a mere count of rows.
 
 use std::ops::Range;
 
@@ -13,27 +13,27 @@ use crate::workload::{self, Work};
 
 use super::stage::Current;
 
-/// Records that are looked for, at most; with more, nobody looks, and it is said how many could be gone.
+/// Largest number of records that are looked up; with more, none is looked up, and the number that could be gone is reported.
 const MOST: u64 = 100_000;
 
-/// What the tables hold in the end.
+/// Counts of records in the tables at the end.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
-    /// Records that were acknowledged, and records that are there; none where they are not counted.
+    /// Number of acknowledged records and of records in the tables; `None` if they are not counted.
     pub stored: Option<(u64, u64)>,
-    /// Records that were never answered, and those of them that are there; none where nobody looked for them.
+    /// Number of unanswered records and of those among them that are stored; `None` if they were not looked up.
     pub unanswered: Option<(u64, u64)>,
 }
 
-/// Whether a trial needs to know of each record whether it was answered.
+/// Returns whether a trial needs to know for each record whether it was answered.
 pub fn are_looked_for(settings: &Settings) -> bool {
     !settings.events.is_empty() && workload::only_adds(settings) && !settings.record.existing
 }
 
-/// How many records were never answered, and how many of them are there; none where they were not kept apart, or are too many.
+/// Returns the number of unanswered records and how many of them are stored; `None` if they were not recorded or are too many.
 ///
 /// # Errors
-/// When the database cannot be asked.
+/// Fails if the database cannot be queried.
 pub fn unanswered(settings: &Settings, observed: &Observed, current: &Current) -> anyhow::Result<Option<(u64, u64)>> {
     let clients = &observed.acknowledged;
     let sent: u64 = clients.iter().map(|client| client.count_unknown()).sum();
@@ -48,7 +48,7 @@ pub fn unanswered(settings: &Settings, observed: &Observed, current: &Current) -
     Ok(Some((sent, found)))
 }
 
-/// How many of a client's records are there.
+/// Returns how many of a client's records are stored.
 fn found_of(client: u32, runs: &[Range<u64>], work: &Work, current: &Current) -> anyhow::Result<u64> {
     if runs.is_empty() {
         return Ok(0);

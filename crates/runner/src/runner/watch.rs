@@ -1,6 +1,6 @@
-//! Watches a recorder from outside while a trial runs: what it counts, again and again, from its `/metrics`.
+//! Watches a recorder from outside while a trial runs: reads its counters from `/metrics` again and again.
 //!
-//! Main type: [`Watch`]. Invariant: memory does not grow with the length of a trial; what a look costs the recorder is part of what is measured.
+//! Main type: [`Watch`]. Invariant: memory does not grow with the length of a trial; the cost of a look for the recorder is part of the measurement.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -15,44 +15,44 @@ use crate::database::Endpoint;
 use crate::database::session::dial;
 use crate::server::interrupted;
 
-/// How often is looked.
+/// Interval between two looks.
 const EVERY: Duration = Duration::from_millis(50);
-/// Looks that are kept; beyond, every second one is dropped.
+/// Largest number of looks kept; beyond it, every second one is dropped.
 const LOOKS_MAX: usize = 8_192;
-/// Most bytes of a page of metrics.
+/// Largest size of a page of metrics, in bytes.
 const PAGE_BYTES_MAX: u64 = 16 << 20;
-/// How long the recorder may take to answer.
+/// Longest time the recorder may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a recorder counted at a time.
+/// The counters of a recorder at one time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// When.
+    /// Time of the look.
     pub at: Instant,
-    /// Acknowledged, committed, spooled and quarantined records.
+    /// Number of acknowledged records.
     pub acknowledged: u64,
-    /// Committed.
+    /// Number of committed records.
     pub committed: u64,
-    /// In the spool.
+    /// Number of records in the spool.
     pub spooled: u64,
-    /// In quarantine.
+    /// Number of records in quarantine.
     pub quarantined: u64,
-    /// How long the recorder took to answer.
+    /// Time the recorder took to answer.
     pub took: Duration,
 }
 
-/// How the recorder answered while it was watched: whether it did, and how long it took at most.
+/// How reliably and how fast the recorder answered while it was watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Answers {
-    /// Times that it was asked.
+    /// Number of requests.
     pub asked: u64,
-    /// Times that it did not answer, or not within ten seconds.
+    /// Number of requests without an answer within ten seconds.
     pub unanswered: u64,
-    /// The longest time that it took, of those that it answered.
+    /// The longest time to an answer.
     pub longest: Duration,
 }
 
-/// A thread that looks until it is stopped.
+/// A thread that reads the counters until it is stopped.
 pub struct Watch {
     http: Endpoint,
     stop: Arc<AtomicBool>,
@@ -60,7 +60,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to look.
+    /// Starts the thread.
     pub fn start(http: &Endpoint) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (seen, endpoint) = (Arc::clone(&stop), http.clone());
@@ -68,10 +68,10 @@ impl Watch {
         Watch { http: http.clone(), stop, thread }
     }
 
-    /// Waits until the recorder has stored as many records as the clients were told of, for at most so long; what was seen.
+    /// Waits until the recorder has stored `acknowledged` records, but at most for `patience`, and returns all looks.
     ///
     /// # Errors
-    /// When the recorder does not answer any more.
+    /// Fails if the recorder does not answer any more.
     pub fn finish(mut self, acknowledged: u64, patience: Duration) -> anyhow::Result<Looks> {
         let until = Instant::now() + patience;
         loop {
@@ -82,7 +82,7 @@ impl Watch {
             }
             std::thread::sleep(EVERY / 5);
         }
-        // One more look of the thread sees the end.
+        // One more look of the thread covers the end.
         std::thread::sleep(2 * EVERY);
         self.stop.store(true, Ordering::Relaxed);
         let (looks, answers) = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
@@ -94,33 +94,33 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // A thread that panicked has nothing more to say.
+        // A thread that panicked has nothing more to report.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 
-/// All that was seen of a recorder in a trial.
+/// All looks at a recorder during a trial.
 pub struct Looks {
     looks: Vec<Look>,
-    /// How it answered.
+    /// Statistics of the recorder's answers.
     pub answers: Answers,
     /// The last look.
     pub last: Look,
 }
 
 impl Looks {
-    /// Records that became committed between two times; counts grow evenly between looks.
+    /// Returns the number of records committed between two times, with linear interpolation between looks.
     pub fn committed_between(&self, from: Instant, to: Instant) -> f64 {
         committed_at(&self.looks, to) - committed_at(&self.looks, from)
     }
 
-    /// When the last record was first seen to be committed, as exactly as the looks are close.
+    /// Returns when the last record was first seen to be committed, with the precision of the interval between looks.
     pub fn stored_at(&self) -> Option<Instant> {
         let done = |look: &&Look| look.committed >= self.last.committed;
         self.looks.iter().find(done).map(|look| look.at)
     }
 
-    /// The most records in the spool at once.
+    /// Returns the largest number of records in the spool at once.
     pub fn spooled_max(&self) -> u64 {
         self.looks.iter().map(|look| look.spooled).max().unwrap_or(0)
     }
@@ -144,7 +144,7 @@ fn looks(http: &Endpoint, stop: &AtomicBool) -> (Vec<Look>, Answers) {
     while !stop.load(Ordering::Relaxed) {
         let begun = Instant::now();
         answers.asked += 1;
-        // A recorder that does not answer now may do so at the next look, and in the end has to.
+        // A recorder that does not answer now may do so at the next look, and must do so at the end.
         match look(http) {
             Ok(look) => {
                 answers.longest = answers.longest.max(look.took);
@@ -165,7 +165,7 @@ fn looks(http: &Endpoint, stop: &AtomicBool) -> (Vec<Look>, Answers) {
     (looks, answers)
 }
 
-/// Looks once.
+/// Reads the counters once.
 fn look(http: &Endpoint) -> anyhow::Result<Look> {
     let begun = Instant::now();
     let mut stream: TcpStream = dial(http)?.into();
@@ -186,7 +186,7 @@ fn read_page(page: &str, at: Instant) -> Option<Look> {
     };
     let took = Duration::ZERO;
     if let Some(uploaded) = value("uploads_acknowledged_total") {
-        // Without processing nothing is committed, and all waits in the inbox.
+        // Without processing nothing is committed, and everything waits in the inbox.
         let or_none = |name: &str| value(name).unwrap_or(0);
         return Some(Look {
             at,

@@ -1,4 +1,4 @@
-//! Further processes of loadline's own program: each is given an order as a line of JSON and answers `ready`, or why not.
+//! Further processes of loadline's own program: each gets an order as a line of JSON and answers `ready`, or the reason why not.
 //!
 //! Main functions: [`start_worker`], and [`order_of`] and [`say`], which the process uses.
 
@@ -10,10 +10,10 @@ use serde::de::DeserializeOwned;
 
 use crate::server::Worker;
 
-/// Starts loadline's own program for a part of the work, and waits until it is ready.
+/// Starts loadline's own program for a part of the work and waits until it is ready.
 ///
 /// # Errors
-/// When it cannot be started, or ends before.
+/// Fails if the process cannot be started or ends early.
 pub fn start_worker(what: &str, order: &impl Serialize) -> anyhow::Result<Worker> {
     let about = || format!("the process \"work {what}\"");
     let mut worker = Worker::start(&["work", what]).with_context(about)?;
@@ -24,20 +24,20 @@ pub fn start_worker(what: &str, order: &impl Serialize) -> anyhow::Result<Worker
     }
 }
 
-/// The order that the standard input begins with.
+/// Reads the order at the start of the standard input.
 ///
 /// # Errors
-/// When it is none.
+/// Fails if the first line is not an order.
 pub fn order_of<T: DeserializeOwned>() -> anyhow::Result<T> {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line)?;
     serde_json::from_str(&line).context("the order")
 }
 
-/// Says a line to whoever started this process.
+/// Writes a line to the process that started this one.
 ///
 /// # Errors
-/// When nobody listens any more: loadline has ended, and this process ends too.
+/// Fails if the reader is gone: loadline has ended, and this process ends too.
 pub fn say(line: &str) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;

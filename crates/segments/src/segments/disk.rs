@@ -1,4 +1,4 @@
-//! Where a log stands. Main types: [`Disk`], what a log asks of a directory, and [`Directory`], a real one.
+//! The directory that holds a log. Main types: [`Disk`], the operations that a log needs, and [`Directory`], a real directory.
 
 use std::fs::File;
 use std::io;
@@ -7,83 +7,83 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A directory of files: all that a log asks of the world. Errors are those of the system; the log says what they mean.
+/// A directory of files: everything that a log needs from its environment. Errors are those of the system; the log interprets them.
 pub trait Disk: Send + Sync {
-    /// Names of the files, in any order.
+    /// Returns the names of the files, in any order.
     ///
     /// # Errors
-    /// As the system answers.
+    /// Any error of the system.
     fn names(&self) -> io::Result<Vec<String>>;
 
-    /// Makes a file of so many bytes, all zero, with room for each of them.
+    /// Creates a file of `bytes` zero bytes, with room reserved for each of them.
     ///
     /// # Errors
-    /// [`io::ErrorKind::StorageFull`] where there is no room: nothing is left of the file then. Otherwise as the system answers, also where there is such a file.
+    /// [`io::ErrorKind::StorageFull`] if there is no room: nothing is left of the file then. Otherwise any error of the system, including one for a file that exists.
     fn create(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn DiskFile>>;
 
     /// Opens a file for reading and writing.
     ///
     /// # Errors
-    /// As the system answers.
+    /// Any error of the system.
     fn open(&self, name: &str) -> io::Result<Arc<dyn DiskFile>>;
 
     /// Removes a file.
     ///
     /// # Errors
-    /// As the system answers.
+    /// Any error of the system.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Makes what was created and removed durable.
+    /// Makes all creations and removals durable.
     ///
     /// # Errors
-    /// As the system answers.
+    /// Any error of the system.
     fn sync(&self) -> io::Result<()>;
 
-    /// Whether the directory is still where it was found: not moved, not removed, not replaced.
+    /// Returns whether the directory is still where it was found: not moved, removed or replaced.
     fn is_in_place(&self) -> bool;
 }
 
 /// A file of a [`Disk`].
 pub trait DiskFile: Send + Sync {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     ///
     /// # Errors
-    /// As the system answers.
+    /// Any error of the system.
     fn bytes(&self) -> io::Result<u64>;
 
-    /// Reads at an offset; how much was read, less than asked for at the end only.
+    /// Reads at an offset, and returns the number of bytes read: fewer than requested only at the end of the file.
     ///
     /// # Errors
-    /// As the system answers.
+    /// Any error of the system.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes all of it at an offset.
+    /// Writes all of `bytes` at an offset.
     ///
     /// # Errors
-    /// As the system answers; some of it may be written then.
+    /// Any error of the system; some of the bytes may be written then.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Makes what was written durable.
+    /// Makes all written bytes durable.
     ///
     /// # Errors
-    /// As the system answers. What was written since the last success may be lost then, also when a later sync succeeds.
+    /// Any error of the system. Bytes written since the last successful sync may be lost then, even if a later sync succeeds.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A directory of the system.
+/// A directory in the file system.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
-    /// Open as long as this lives, so that its number is not given to another one.
+    /// Stays open as long as this value lives, so that its inode number is not given to another directory.
     opened: File,
     identity: (u64, u64),
 }
 
 impl Directory {
-    /// Opens a directory; it is made if there is none, and so are those that it is in, each durably.
+    /// Opens a directory; it and its missing parents are created, each durably.
     ///
     /// # Errors
-    /// As the system answers.
+    /// Any error of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         let missing: Vec<&Path> =
             path.ancestors().take_while(|place| !place.as_os_str().is_empty() && !place.exists()).collect();
@@ -98,7 +98,7 @@ impl Directory {
         if !metadata.is_dir() {
             return Err(io::Error::new(io::ErrorKind::NotADirectory, "it is no directory"));
         }
-        // Also of one that was there: whoever made it may have ended before it had synced what it is in. On another file system nothing was made.
+        // This applies to an existing directory, too: its creator may have ended before syncing the parent. On another file system nothing was created.
         for parent in path.ancestors().skip(1) {
             let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
             match File::open(parent) {
@@ -118,7 +118,7 @@ impl Directory {
 
 impl Disk for Directory {
     fn names(&self) -> io::Result<Vec<String>> {
-        // A name that is no text is none of a log's.
+        // A name that is not valid text does not belong to a log.
         let name = |entry: io::Result<std::fs::DirEntry>| entry.map(|entry| entry.file_name().into_string().ok());
         std::fs::read_dir(&self.path)?.map(name).filter_map(Result::transpose).collect()
     }
@@ -126,7 +126,7 @@ impl Disk for Directory {
     fn create(&self, name: &str, bytes: u64) -> io::Result<Arc<dyn DiskFile>> {
         let file = File::options().read(true).write(true).create_new(true).open(self.place(name))?;
         if let Err(error) = allocate(&file, bytes) {
-            // What is left of it must not look like a segment; where that fails too, opening the log removes it.
+            // The remains must not look like a segment; if this removal fails, too, opening the log removes them.
             let _ = std::fs::remove_file(self.place(name));
             return Err(error);
         }
@@ -150,7 +150,7 @@ impl Disk for Directory {
     }
 }
 
-/// Gives a file its length and room on the disk for all of it.
+/// Gives a file its length, and reserves room on the disk for all of it.
 fn allocate(file: &File, bytes: u64) -> io::Result<()> {
     let length = libc::off_t::try_from(bytes).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
     loop {

@@ -1,28 +1,28 @@
-//! The end of a segment that is not appended to any more. Main type: [`Footer`].
+//! The footer of a segment that is no longer appended to. Main type: [`Footer`].
 
 use crate::segments::frame::{HEADER_BYTES, is_sealed, put, sealed, u32_at, u64_at};
 
 /// `SEAL`
 const MAGIC: u32 = u32::from_le_bytes(*b"SEAL");
 
-/// What is known of a whole segment. Everything in it that is not damaged is on the disk.
+/// Summary of a whole segment. Everything in the segment that is not damaged is on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footer {
     /// The segment's number.
     pub number: u64,
-    /// The opening that made the segment.
+    /// Epoch of the opening that created the segment.
     pub epoch: u64,
-    /// The sequence of its last frame; that before its first one where it has none.
+    /// The sequence of its last frame; if it has none, the sequence before its first one.
     pub last: u64,
-    /// Rows acknowledged before or in it, with those that never came to the disk.
+    /// Number of rows acknowledged before or in the segment, including rows that never reached the disk.
     pub rows: u64,
-    /// Sequences up to this one were known to be on the disk when it was last appended to.
+    /// Sequences up to this one were known to be on the disk when the segment was last appended to.
     pub certain: u64,
-    /// Rows acknowledged through that one.
+    /// Number of rows acknowledged through `certain`.
     pub certain_rows: u64,
-    /// Frames behind that which had not come to the disk when the footer was written.
+    /// Number of frames behind `certain` that had not reached the disk when the footer was written.
     pub missing: u64,
-    /// Their rows.
+    /// Number of rows that the missing frames acknowledge.
     pub missing_rows: u64,
 }
 
@@ -38,7 +38,7 @@ impl Footer {
         sealed(bytes)
     }
 
-    /// The footer in these bytes, if they are one of this segment.
+    /// Decodes the footer in these bytes; `None` unless they are the footer of segment `number`.
     pub fn decoded(bytes: &[u8], number: u64) -> Option<Self> {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
         (u32_at(bytes, 4) == MAGIC && u64_at(bytes, 8) == number && is_sealed(bytes)).then(|| Footer {

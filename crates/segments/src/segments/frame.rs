@@ -1,20 +1,20 @@
 //! Frames and headers of segments as bytes. Main types: [`FrameHeader`] and [`SegmentHeader`].
 //!
-//! Invariant: whatever bytes are given, decoding them is bounded and linear, and gives a header only where its checksum is right.
+//! Invariant: decoding takes bounded, linear time whatever the bytes are, and returns a header only if its checksum is right.
 
-/// Bytes of the header of a segment, of that of a frame, and of a footer.
+/// Size in bytes of a segment header, of a frame header, and of a footer.
 pub const HEADER_BYTES: usize = 72;
-/// Frames begin at multiples of this.
+/// Frames begin at multiples of this many bytes.
 pub const ALIGNMENT: u64 = 8;
 /// `SEGM`
 const SEGMENT_MAGIC: u32 = u32::from_le_bytes(*b"SEGM");
 
-/// Where a frame stands: the number of its segment and the offset in it.
+/// The position of a frame: the number of its segment and the offset in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The segment's number, from 1.
     pub segment: u64,
-    /// Bytes from the segment's beginning.
+    /// Offset in bytes from the beginning of the segment.
     pub offset: u32,
 }
 
@@ -24,39 +24,39 @@ impl Position {
     }
 }
 
-/// What a frame says of itself, besides its body.
+/// The header of a frame: everything about it except its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// Where it stands.
+    /// The position of the frame.
     pub position: Position,
-    /// Bytes of its body.
+    /// Length of the body in bytes.
     pub length: u32,
-    /// Rows that it acknowledges.
+    /// Number of rows that the frame acknowledges.
     pub rows: u32,
-    /// Whatever the caller tells frames apart by.
+    /// The caller's tag, which tells frames apart.
     pub tag: u32,
-    /// What the caller means by it.
+    /// The caller's kind of frame.
     pub kind: u8,
-    /// The opening that wrote it.
+    /// Epoch of the opening that wrote the frame.
     pub epoch: u64,
-    /// Its number, from 1, one more than that of the frame before it.
+    /// The frame's number, from 1: one more than that of the frame before it.
     pub sequence: u64,
-    /// Rows that all frames before it acknowledge.
+    /// Number of rows that all frames before it acknowledge.
     pub rows_before: u64,
-    /// The newest sequence that was known to be on the disk when it was written.
+    /// The newest sequence known to be on the disk when the frame was written.
     pub durable: u64,
-    /// Rows that all frames through that one acknowledge.
+    /// Number of rows that all frames through `durable` acknowledge.
     pub durable_rows: u64,
     pub(crate) body_checksum: u32,
 }
 
 impl FrameHeader {
-    /// Bytes that it takes with its body, up to where the next one begins.
+    /// Returns the number of bytes that the frame takes with its body, up to where the next one begins.
     pub fn stored_bytes(&self) -> u64 {
         stored_bytes(self.length.into())
     }
 
-    /// Rows that it and all before it acknowledge.
+    /// Returns the number of rows that this frame and all before it acknowledge.
     pub fn rows_through(&self) -> u64 {
         self.rows_before + u64::from(self.rows)
     }
@@ -77,10 +77,10 @@ impl FrameHeader {
         sealed(bytes)
     }
 
-    /// The header in the first bytes; none where they are none of this position and epoch.
+    /// Decodes the header in the first bytes; `None` unless they are a header of this position and epoch.
     pub(crate) fn decoded(bytes: &[u8], position: Position, epoch: u64) -> Option<Self> {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
-        // What is cheap is asked first: most places that are looked at are no headers.
+        // The cheap checks come first: most places that are examined hold no header.
         if u64_at(bytes, 24) != epoch || u64_at(bytes, 64) != position.encoded() || !is_sealed(bytes) {
             return None;
         }
@@ -104,28 +104,28 @@ impl FrameHeader {
     }
 }
 
-/// The epoch that the bytes of a frame's header say they are of, whatever else is right about them.
+/// Returns the epoch in the bytes of a frame header, without checking anything else in it.
 pub fn epoch_of(header: &[u8]) -> Option<u64> {
     header.first_chunk::<HEADER_BYTES>().map(|bytes| u64_at(bytes, 24))
 }
 
-/// Bytes that a frame with a body of this length takes.
+/// Returns the number of bytes that a frame with a body of `length` bytes takes.
 pub fn stored_bytes(length: u64) -> u64 {
     (HEADER_BYTES as u64 + length).next_multiple_of(ALIGNMENT)
 }
 
-/// The beginning of a segment.
+/// The header at the beginning of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// Its number, from 1.
+    /// The segment's number, from 1.
     pub number: u64,
-    /// The opening that made it.
+    /// Epoch of the opening that created the segment.
     pub epoch: u64,
     /// The sequence of its first frame.
     pub first: u64,
-    /// Rows that all frames before it acknowledge, but for those that never came to the disk.
+    /// Number of rows that all frames before it acknowledge, except rows that never reached the disk.
     pub rows: u64,
-    /// Its size.
+    /// Size of the segment in bytes.
     pub bytes: u64,
 }
 
@@ -139,7 +139,7 @@ impl SegmentHeader {
         sealed(bytes)
     }
 
-    /// The header in the first bytes; none where they are none of this number.
+    /// Decodes the header in the first bytes; `None` unless they are the header of segment `number`.
     pub fn decoded(bytes: &[u8], number: u64) -> Option<Self> {
         let bytes: &[u8; HEADER_BYTES] = bytes.first_chunk()?;
         let is_one = u32_at(bytes, 4) == SEGMENT_MAGIC && u64_at(bytes, 8) == number && is_sealed(bytes);
@@ -153,14 +153,14 @@ impl SegmentHeader {
     }
 }
 
-/// Puts the checksum of all others into the first four bytes.
+/// Puts the checksum of all other bytes into the first four.
 pub fn sealed(mut bytes: [u8; HEADER_BYTES]) -> [u8; HEADER_BYTES] {
     let checksum = crc32c::crc32c(&bytes[4..]);
     put(&mut bytes, 0, &checksum.to_le_bytes());
     bytes
 }
 
-/// Whether the first four bytes are the checksum of all others. Zeros are nothing that was written.
+/// Returns whether the first four bytes are the checksum of all others. Zeros alone do not count, since nothing was written there.
 pub fn is_sealed(bytes: &[u8; HEADER_BYTES]) -> bool {
     crc32c::crc32c(&bytes[4..]) == u32_at(bytes, 0) && bytes.iter().any(|byte| *byte != 0)
 }
@@ -169,14 +169,14 @@ pub fn put(bytes: &mut [u8], place: usize, value: &[u8]) {
     bytes[place..place + value.len()].copy_from_slice(value);
 }
 
-/// A number at a place that is within.
+/// Reads a little-endian number at `place`, which must lie within the bytes.
 pub fn u32_at(bytes: &[u8], place: usize) -> u32 {
     let mut number = [0; 4];
     number.copy_from_slice(&bytes[place..place + 4]);
     u32::from_le_bytes(number)
 }
 
-/// A number at a place that is within.
+/// Reads a little-endian number at `place`, which must lie within the bytes.
 pub fn u64_at(bytes: &[u8], place: usize) -> u64 {
     let mut number = [0; 8];
     number.copy_from_slice(&bytes[place..place + 8]);

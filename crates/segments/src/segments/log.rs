@@ -11,45 +11,45 @@ use crate::segments::mark::{self, GIVEN_UP_MAX, GivenUp, Mark, Marks};
 use crate::segments::recovery::Kept;
 use crate::segments::scan::Through;
 
-/// Bytes of a body, at most.
+/// Maximum length of a body in bytes.
 pub const BODY_MAX: u64 = 1 << 30;
-/// Positions have 32 bits for the number of a segment.
+/// Number of possible segment numbers: positions have 32 bits for them.
 const NUMBERS: u64 = 1 << 32;
-/// Sizes of segments are multiples of this.
+/// Sizes of segments are multiples of this many bytes.
 const PAGE_BYTES: u64 = 4_096;
 
-/// How a log is kept.
+/// Settings of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Bytes of a segment. One with a frame that is longer has the size that it needs.
+    /// Size of a segment in bytes. A segment for a longer frame has the size that the frame needs.
     pub segment_bytes: u64,
 }
 
-/// Why a log did not do what it was asked to.
+/// Why a log did not carry out a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
-    /// There is no room for another segment. Nothing was changed, and it can be tried again.
+    /// There is no room for another segment. Nothing was changed, and the request can be repeated.
     #[error("there is no room for another segment of the log: {0}")]
     NoRoom(String),
     /// The body is longer than a frame can be. Nothing was changed.
     #[error("a frame of {0} bytes is longer than a log takes")]
     TooLong(u64),
-    /// The disk failed. Whether what was appended since the last commit is durable nobody knows; this log is of no more use.
+    /// The disk failed. It is unknown whether frames appended since the last commit are durable; this log can no longer be used.
     #[error("the log's disk failed: {0}")]
     Broken(String),
 }
 
-/// The segment that is appended to.
+/// The segment being appended to.
 pub struct Current {
     number: u64,
     file: Arc<dyn DiskFile>,
-    /// Where the first byte goes that is not written yet.
+    /// Offset of the first byte that is not written yet.
     offset: u64,
-    /// Where its footer goes.
+    /// Offset of the footer.
     footer_at: u64,
 }
 
-/// A log that is open for appending. One thread has it.
+/// A log that is open for appending by one thread.
 pub struct Log {
     pub(crate) disk: Arc<dyn Disk>,
     pub(crate) settings: Settings,
@@ -57,15 +57,15 @@ pub struct Log {
     pub(crate) epoch: u64,
     pub(crate) current: Option<Current>,
     pub(crate) next_number: u64,
-    /// Frames of this group that are not written yet.
+    /// Encoded frames of the current group that are not written yet.
     pub(crate) buffer: Vec<u8>,
-    /// The newest frame, and the rows through it.
+    /// Sequence of the newest frame, and the rows through it.
     pub(crate) newest: Through,
-    /// The same of what is known to be on the disk.
+    /// Sequence of the newest frame known to be on the disk, and the rows through it.
     pub(crate) durable: Through,
-    /// Segments that were not given up, with the current one and with those that are gone.
+    /// Segments that were not given up, including the current one and missing ones.
     pub(crate) kept: BTreeMap<u64, Kept>,
-    /// Those above the first kept one that were.
+    /// Segments above the first kept one that were given up.
     pub(crate) given_up: BTreeMap<u64, GivenUp>,
     /// Segments up to this number have their footers on the disk.
     pub(crate) sealed: u64,
@@ -75,7 +75,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Makes room for frames with bodies of these lengths, so that appending them finds it. Nothing was appended and is not durable yet.
+    /// Makes room for frames with bodies of these lengths, so that appending them finds it. Assumes that no appended frame waits for its commit.
     ///
     /// # Errors
     /// [`LogError::NoRoom`] and [`LogError::TooLong`]: nothing was changed. [`LogError::Broken`].
@@ -101,10 +101,10 @@ impl Log {
             .is_some_and(|current| current.offset + self.buffer.len() as u64 + needed <= current.footer_at)
     }
 
-    /// Appends a frame; it is durable after the next [`Log::commit`]. The body may come in parts.
+    /// Appends a frame, which is durable after the next [`Log::commit`]. The body may be passed in parts.
     ///
     /// # Errors
-    /// [`LogError::NoRoom`] and [`LogError::TooLong`]: what was appended before is as it was. [`LogError::Broken`].
+    /// [`LogError::NoRoom`] and [`LogError::TooLong`]: earlier frames are unaffected, unless the disk refused room for them (see [`Log::commit`]). [`LogError::Broken`].
     pub fn append(&mut self, kind: u8, tag: u32, rows: u32, body: &[&[u8]]) -> Result<FrameHeader, LogError> {
         self.check()?;
         let length: u64 = body.iter().map(|part| part.len() as u64).sum();
@@ -140,10 +140,10 @@ impl Log {
         Ok(header)
     }
 
-    /// Makes everything durable that was appended; the newest sequence that is.
+    /// Makes all appended frames durable, and returns the newest durable sequence.
     ///
     /// # Errors
-    /// [`LogError::NoRoom`] on a disk that gives no room although it was asked for it: what was appended since the last commit is forgotten then.
+    /// [`LogError::NoRoom`] if the disk has no room although it was reserved: frames appended since the last commit are forgotten then.
     /// [`LogError::Broken`].
     pub fn commit(&mut self) -> Result<u64, LogError> {
         self.check()?;
@@ -165,14 +165,14 @@ impl Log {
         Ok(self.durable.sequence)
     }
 
-    /// Appends nothing more to the segment that is appended to, so that it can be given up. What was appended is durable then.
+    /// Finishes the current segment, so that it can be given up. All appended frames are durable then.
     ///
     /// # Errors
-    /// As [`Log::commit`].
+    /// As for [`Log::commit`].
     pub fn finish_segment(&mut self) -> Result<(), LogError> {
         self.commit()?;
         let Some(current) = self.current.take() else { return Ok(()) };
-        // What it says is on the disk before it says so.
+        // Everything that the footer covers is on the disk before the footer is written.
         let footer = Footer {
             number: current.number,
             epoch: self.epoch,
@@ -197,7 +197,7 @@ impl Log {
         Ok(())
     }
 
-    /// Makes a segment in which a frame of so many bytes has room.
+    /// Creates a segment with room for `needed` bytes of frames.
     fn begin_segment(&mut self, needed: u64) -> Result<(), LogError> {
         let bytes = self.settings.segment_bytes.max(needed + 2 * HEADER_BYTES as u64).next_multiple_of(PAGE_BYTES);
         let number = self.next_number;
@@ -219,7 +219,7 @@ impl Log {
         let begun = file.sync().and_then(|()| self.disk.sync());
         self.guard(begun)?;
         self.kept.insert(number, Kept { begin, end: begin });
-        // Without a mark nobody would miss it.
+        // Without a mark, nobody would notice if the segment went missing.
         if let Err(error) = self.write_mark(false) {
             self.kept.remove(&number);
             return self.not_begun(number, error);
@@ -229,9 +229,9 @@ impl Log {
         Ok(())
     }
 
-    /// Nothing stays of a segment that could not be begun.
+    /// Removes a segment that could not be begun, and returns the error.
     fn not_begun(&mut self, number: u64, error: LogError) -> Result<(), LogError> {
-        // Of a disk that failed nobody knows what is on it: it stays as it is.
+        // After a disk failure the content of the disk is unknown: the segment stays as it is.
         if let LogError::Broken(_) = error {
             return Err(error);
         }
@@ -240,8 +240,8 @@ impl Log {
         Err(error)
     }
 
-    /// Gives a segment up: nothing in it is wanted any more, and its room is free when this comes back. One that is damaged or gone is told of by each opening until then. False for the one that is appended to, and where too many above the first kept
-    /// one were given up; it can be asked for again.
+    /// Gives up a segment: its frames are no longer wanted, and its room is free afterwards. Until then, each opening reports one that is damaged or missing. Returns false for
+    /// the current segment, for one that is not kept, and while too many segments above the first kept one are given up; the call can be repeated then.
     ///
     /// # Errors
     /// [`LogError::NoRoom`]: nothing was changed. [`LogError::Broken`].
@@ -271,7 +271,7 @@ impl Log {
         }
     }
 
-    /// Gives segments up in which nothing ever was. The next mark says so.
+    /// Gives up segments without counting any frames for them. The next mark records it.
     pub(crate) fn leave_out(&mut self, numbers: &[u64]) {
         for number in numbers {
             self.kept.remove(number);
@@ -281,18 +281,18 @@ impl Log {
         self.given_up.retain(|number, _| *number > first);
     }
 
-    /// Writes down how far the log is durable, with a note that the next opening finds; it is durable when this comes back. Without it the frames of the last group
-    /// before a crash are not known to have been durable, if they are damaged.
+    /// Records how far the log is durable, together with a note for the next opening; the record is durable when this returns. Without it, the frames of the last group
+    /// before a crash are not known to have been durable if they are damaged.
     ///
     /// # Errors
-    /// As [`Log::commit`].
+    /// As for [`Log::commit`].
     pub fn mark(&mut self, note: &[u8]) -> Result<(), LogError> {
         self.check()?;
         self.keep_note(note);
         self.write_mark(false)
     }
 
-    /// Makes everything durable, and notes that nothing comes behind it.
+    /// Makes everything durable, and records that nothing follows.
     ///
     /// # Errors
     /// [`LogError::Broken`].
@@ -337,35 +337,35 @@ impl Log {
         self.guard(synced)
     }
 
-    /// The newest sequence that is known to be on the disk.
+    /// Returns the newest sequence known to be on the disk.
     pub fn durable(&self) -> u64 {
         self.durable.sequence
     }
 
-    /// Rows that all frames acknowledge, those of this group included.
+    /// Returns the number of rows that all frames acknowledge, including frames that are not committed yet.
     pub fn rows(&self) -> u64 {
         self.newest.rows
     }
 
-    /// The number of the segment that is appended to.
+    /// Returns the number of the current segment; `None` if there is none.
     pub fn current(&self) -> Option<u64> {
         self.current.as_ref().map(|current| current.number)
     }
 
-    /// Numbers of the segments that were not given up, ascending. Of several that are gone, one behind the other, only the first stands there for all.
+    /// Returns the numbers of the segments that were not given up, ascending. The first of several consecutive missing segments represents all of them.
     pub fn segments(&self) -> impl Iterator<Item = u64> {
         self.kept.keys().copied()
     }
 
-    /// The size of a segment, in bytes.
+    /// Returns the size of a segment in bytes.
     ///
     /// # Errors
-    /// As the disk answers.
+    /// Any error of the disk.
     pub fn bytes_of(&self, number: u64) -> io::Result<u64> {
         self.disk.open(&segment_name(number))?.bytes()
     }
 
-    /// The disk on which it stands.
+    /// Returns the disk that holds the log.
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
@@ -374,7 +374,7 @@ impl Log {
         self.broken.as_ref().map_or(Ok(()), |reason| Err(LogError::Broken(reason.clone())))
     }
 
-    /// What was written and found no room, where there should have been some, was not written; any other error of the disk ends the log.
+    /// Evaluates a write: if it found no room, although some was reserved, nothing was written; any other error of the disk ends the log.
     fn without_room(&mut self, written: io::Result<()>) -> Result<(), LogError> {
         match written {
             Err(error) if error.kind() == io::ErrorKind::StorageFull => Err(LogError::NoRoom(error.to_string())),
@@ -382,7 +382,7 @@ impl Log {
         }
     }
 
-    /// An error of the disk ends the log.
+    /// Ends the log on an error of the disk.
     fn guard<T>(&mut self, outcome: io::Result<T>) -> Result<T, LogError> {
         outcome.map_err(|error| {
             let reason = error.to_string();
@@ -396,18 +396,18 @@ fn clamped(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// The name of a segment's file.
+/// Returns the name of a segment's file.
 pub fn segment_name(number: u64) -> String {
     format!("segment-{number:010}")
 }
 
-/// The number in the name of a segment's file.
+/// Returns the number in the name of a segment's file; `None` for other names.
 pub fn segment_number(name: &str) -> Option<u64> {
     let number: u64 = name.strip_prefix("segment-")?.parse().ok()?;
     (number > 0 && number < NUMBERS && segment_name(number) == name).then_some(number)
 }
 
-/// Whether another file cannot be made now, and perhaps later. What was there is untouched.
+/// Returns whether creating a file failed for a reason that may pass. Existing files are unaffected.
 fn can_be_tried_again(error: &io::Error) -> bool {
     let is_of_descriptors = matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE));
     is_of_descriptors

@@ -1,7 +1,7 @@
-//! What a log knows of itself besides its frames: how far it is durable, what was given up, and a note of the caller's. Main type: [`Marks`].
+//! The state of a log besides its frames: how far it is durable, which segments were given up, and a note of the caller. Main type: [`Marks`].
 //!
-//! Invariant: of the two slots one is always whole, because the other one is written only when it is durable; and what was given up stands in both before the first
-//! file of it is removed.
+//! Invariant: one of the two slots is always whole, because the other is written only while that one is durable; and a given-up segment is recorded in both slots before
+//! its file is removed.
 
 use std::io;
 use std::sync::Arc;
@@ -9,17 +9,17 @@ use std::sync::Arc;
 use crate::segments::disk::{Disk, DiskFile};
 use crate::segments::frame::{put, u32_at, u64_at};
 
-/// The file's name.
+/// Name of the file.
 pub const NAME: &str = "mark";
-/// Bytes of a slot.
+/// Size of a slot in bytes.
 const SLOT_BYTES: usize = 16 << 10;
-/// Bytes before the list of what was given up.
+/// Bytes before the list of given-up segments.
 const FIXED_BYTES: usize = 96;
-/// Bytes of one of that list.
+/// Bytes of one entry of that list.
 const ONE_BYTES: usize = 16;
-/// Segments above the first kept one that may be given up.
+/// Maximum number of given-up segments above the first kept one.
 pub const GIVEN_UP_MAX: usize = 500;
-/// Bytes of a note, at most.
+/// Maximum length of a note in bytes.
 pub const NOTE_MAX: usize = SLOT_BYTES - FIXED_BYTES - GIVEN_UP_MAX * ONE_BYTES;
 /// `MARK`
 const MAGIC: u32 = u32::from_le_bytes(*b"MARK");
@@ -28,43 +28,43 @@ const MAGIC: u32 = u32::from_le_bytes(*b"MARK");
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GivenUp {
     pub number: u64,
-    /// Frames that it had.
+    /// Number of frames that the segment had.
     pub frames: u32,
-    /// Rows that these acknowledged.
+    /// Number of rows that these frames acknowledged.
     pub rows: u32,
 }
 
-/// What a slot says.
+/// The content of a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mark {
-    /// Grows with each mark.
+    /// Number of the mark; grows with each mark written.
     pub generation: u64,
-    /// The opening that wrote it.
+    /// Epoch of the opening that wrote the mark.
     pub epoch: u64,
-    /// The newest sequence that was known to be on the disk.
+    /// The newest sequence known to be on the disk.
     pub durable: u64,
-    /// Rows acknowledged through that one.
+    /// Number of rows acknowledged through `durable`.
     pub rows: u64,
     /// The lowest number of a segment that was not given up.
     pub first: u64,
-    /// The first sequence of that one.
+    /// The first sequence of segment `first`.
     pub first_sequence: u64,
-    /// Rows acknowledged before it.
+    /// Number of rows acknowledged before segment `first`.
     pub first_rows: u64,
-    /// The highest number of a segment that was ever made.
+    /// The highest number of a segment ever created.
     pub newest: u64,
     /// Segments up to this number have their footers on the disk.
     pub sealed: u64,
-    /// Whether the log was closed with this, and nothing came behind it.
+    /// Whether the log was closed with this mark, and nothing followed.
     pub is_clean: bool,
     /// Segments above `first` that were given up, ascending.
     pub given_up: Vec<GivenUp>,
-    /// The caller's.
+    /// The caller's note.
     pub note: Vec<u8>,
 }
 
 impl Mark {
-    /// Whether a segment was given up.
+    /// Returns whether a segment was given up.
     pub fn is_given_up(&self, number: u64) -> bool {
         number < self.first || self.given_up.iter().any(|one| one.number == number)
     }
@@ -129,14 +129,14 @@ impl Mark {
     }
 }
 
-/// The file.
+/// The file that holds the marks.
 pub struct Marks {
     file: Arc<dyn DiskFile>,
     generation: u64,
 }
 
 impl Marks {
-    /// Opens the file, or makes it; and the newest mark in it, if there is one.
+    /// Opens the file, or creates it; returns it with the newest mark in it, if there is one.
     pub fn open(disk: &dyn Disk, is_there: bool) -> io::Result<(Marks, Option<Mark>)> {
         let file = if is_there {
             disk.open(NAME)?
@@ -163,7 +163,7 @@ impl Marks {
         Ok(())
     }
 
-    /// Makes the mark durable that was written.
+    /// Makes the mark written last durable.
     pub fn sync(&self) -> io::Result<()> {
         self.file.sync()
     }

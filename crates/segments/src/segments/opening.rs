@@ -1,4 +1,4 @@
-//! Opens a log: looks through all that is there, notes in each segment how it ended, and begins an epoch. Main function: [`Log::open`].
+//! Opens a log: reads all segments, writes the footers that are missing, and begins an epoch. Main function: [`Log::open`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,15 +12,15 @@ use crate::segments::mark::{self, GIVEN_UP_MAX, Mark, Marks};
 use crate::segments::recovery::{Found, Judge, Kept, Recovered};
 use crate::segments::scan::{Ends, Scan};
 
-/// Bytes of a segment that are looked at, at most, whatever its header says.
+/// Maximum number of bytes read of a segment, whatever its header says.
 const SEGMENT_MAX: u64 = BODY_MAX + (1 << 20);
 
 impl Log {
-    /// Opens the log on a disk, or makes one. Everything that is there is shown in the order in which it was appended, and is durable when this comes back. `epoch` is a random
-    /// number that was never used, and that nobody knows who sends what is appended.
+    /// Opens the log on a disk, or creates one. Every frame found is passed to `show` in the order in which it was appended, and is durable when this returns. `epoch` is
+    /// a random number that was never used before and that is unknown to the senders of what is appended.
     ///
     /// # Errors
-    /// [`LogError::Broken`] where the disk cannot be read or written. [`LogError::NoRoom`] where there is no log and no room for one. A disk on which nothing more has room is no error where
+    /// [`LogError::Broken`] if the disk cannot be read or written. [`LogError::NoRoom`] if there is no log and no room for one. A full disk is no error if
     /// there is a log.
     pub fn open(
         disk: Arc<dyn Disk>,
@@ -36,11 +36,11 @@ impl Log {
         let (marks, mark) = Marks::open(&*disk, names.iter().any(|name| name == mark::NAME)).map_err(broken)?;
         let mut numbers: Vec<u64> = names.iter().filter_map(|name| segment_number(name)).collect();
         numbers.sort_unstable();
-        // A power cut can bring back what was removed.
+        // A power cut can bring back removed files.
         let is_given_up = |number: &u64| mark.as_ref().is_some_and(|mark| mark.is_given_up(*number));
         let mut unused: Vec<u64> = numbers.iter().copied().filter(is_given_up).collect();
         numbers.retain(|number| !is_given_up(number));
-        // That a segment is there may not have come to the disk yet, where the process that made it has failed.
+        // The names of the segments may not have reached the disk yet, if the process that created them failed.
         disk.sync().map_err(broken)?;
         let all = numbers.iter().map(|number| ends(&*disk, *number)).collect::<io::Result<Vec<_>>>().map_err(broken)?;
         let (kept, recovered, silent) = look_through(&*disk, &all, mark.as_ref(), show).map_err(broken)?;
@@ -63,11 +63,11 @@ impl Log {
             note: Vec::new(),
             broken: None,
         };
-        // A crash has left those that were being made when it came. No mark speaks of them, and nothing was ever in them.
+        // These segments were being created when a crash came. No mark mentions them, and they never held a frame.
         let never_used = silent.into_iter().filter(|number| mark.as_ref().is_some_and(|mark| mark.newest < *number));
         let never_used: Vec<u64> = never_used.take(GIVEN_UP_MAX.saturating_sub(log.given_up.len())).collect();
         log.leave_out(&never_used);
-        // The newest one, where it is gone and nothing tells what was in it, was told of now.
+        // If the newest segment is gone and nothing tells what it held, this opening has reported it.
         let is_told = |number: &u64| {
             *number > 0
                 && !numbers.contains(number)
@@ -77,23 +77,23 @@ impl Log {
         let told = Some(newest_number).filter(is_told).filter(|_| log.given_up.len() < GIVEN_UP_MAX);
         log.leave_out(told.as_slice());
         unused.extend(never_used);
-        // From here on the mark speaks of this epoch. What it said of the last one stands in the footers. Only then is anything removed: the mark that was read may have been seen
-        // and not be on the disk.
+        // From here on the mark belongs to this epoch; what it recorded about the last epoch is in the footers. Files are removed only now: the mark read above may have been
+        // visible without being on the disk.
         log.write_mark_twice(recovered.note.as_deref().unwrap_or_default(), false)?;
         unused.iter().try_for_each(|number| log.disk.remove(&segment_name(*number))).map_err(broken)?;
         Ok((log, recovered))
     }
 }
 
-/// Shows the whole frames of the segments that are there, in the order in which they were appended, and changes nothing. It may be asked for beside the process that appends: what
-/// that one is just writing or giving up may be missing.
+/// Passes the whole frames of the existing segments to `show`, in the order in which they were appended, and changes nothing. It may be called while another process appends:
+/// frames that this process is writing or giving up at the moment may be missing.
 ///
 /// # Errors
-/// As the disk answers.
+/// Any error of the disk.
 pub fn look(disk: &dyn Disk, show: &mut dyn FnMut(&FrameHeader, &[u8])) -> io::Result<()> {
     let mut seen = 0;
     loop {
-        // One that is given up meanwhile has been copied into one that was begun later.
+        // Frames of a segment that is given up meanwhile have been copied into a segment begun later.
         let mut numbers: Vec<u64> =
             disk.names()?.iter().filter_map(|name| segment_number(name)).filter(|number| *number > seen).collect();
         numbers.sort_unstable();
@@ -105,10 +105,10 @@ pub fn look(disk: &dyn Disk, show: &mut dyn FnMut(&FrameHeader, &[u8])) -> io::R
     }
 }
 
-/// As [`look`], for one segment.
+/// Does the same as [`look`] for one segment.
 ///
 /// # Errors
-/// As the disk answers.
+/// Any error of the disk.
 pub fn look_at(disk: &dyn Disk, number: u64, show: &mut dyn FnMut(&FrameHeader, &[u8])) -> io::Result<()> {
     let found = ends(disk, number).and_then(|ends| Ok((ends, disk.open(&segment_name(number))?)));
     let (ends, file) = match found {
@@ -145,7 +145,7 @@ fn ends(disk: &dyn Disk, number: u64) -> io::Result<Ends> {
     Ok(ends)
 }
 
-/// Shows what is there, makes it durable, and writes the footers that are missing; the numbers of segments that say nothing.
+/// Passes all frames to `show`, makes them durable, and writes the missing footers. Returns the kept segments, the result, and the numbers of silent segments.
 fn look_through(
     disk: &dyn Disk,
     all: &[Ends],
@@ -160,7 +160,7 @@ fn look_through(
     let (mut bytes, mut footers, mut silent) = (Vec::new(), Vec::new(), Vec::new());
     for (place, ends) in all.iter().enumerate() {
         let file = disk.open(&segment_name(ends.number))?;
-        // One that is shorter than it was made is looked at as it will be when its footer is written.
+        // A segment that is shorter than it was created is read as it will be when its footer is written.
         let length = ends.header.map_or(ends.bytes, |header| header.bytes).min(SEGMENT_MAX);
         bytes.clear();
         bytes.resize(length as usize, 0);
@@ -168,8 +168,8 @@ fn look_through(
         let scan = Scan::of(ends, &bytes, &epochs);
         silent.extend(scan.is_silent(ends).then_some(ends.number));
         if (ends.footer.is_none() || ends.number > sealed) && scan.epoch.is_some() {
-            // Whoever is shown a frame may pass it on: it must not be gone after the next power cut. A sync that failed before may have left bytes in memory
-            // that are taken for clean and never came to the disk, so they are written again.
+            // Whoever receives a frame may pass it on: it must not be gone after the next power cut. A sync that failed before may have left pages in memory
+            // that count as clean and never reached the disk, so they are written again.
             let end =
                 scan.frames.last().map_or(HEADER_BYTES as u64, |(last, _)| end_of(last.position.offset, last.length));
             file.write_at(&bytes[..(end as usize).min(read)], 0)?;
@@ -186,7 +186,7 @@ fn look_through(
         });
         if let (None, Some(footer_at), Some(epoch)) = (ends.footer, ends.footer_at(), scan.epoch) {
             let end = scan.frames.last().map_or(0, |(last, _)| end_of(last.position.offset, last.length));
-            // Without a header it is looked for at the end of the file, wherever that is: one that was cut there gets longer.
+            // Without a header, the footer is searched for at the end of the file, wherever that is: a file that was cut there gets longer.
             let longer = ends.header.is_none().then(|| end.max(ends.bytes));
             let place_of_footer = Some(footer_at).filter(|footer_at| end <= *footer_at).or(longer);
             footers.extend(place_of_footer.map(|footer_at| (place, footer_at, epoch)));
@@ -197,7 +197,7 @@ fn look_through(
         let number = all[place].number;
         let file = disk.open(&segment_name(number))?;
         match file.write_at(&judged[place].footer(number, epoch).encoded(), footer_at) {
-            // One that is shorter than it was made gets no longer on a full disk; the next opening judges it again.
+            // A file that is shorter than it was created cannot grow on a full disk; the next opening judges the segment again.
             Err(error) if error.kind() == io::ErrorKind::StorageFull => {}
             written => written.and_then(|()| file.sync())?,
         }

@@ -1,4 +1,4 @@
-//! Reads frames where they stand. Main type: [`Reader`].
+//! Reads frames from their segments. Main type: [`Reader`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,16 +8,16 @@ use crate::segments::disk::{Disk, DiskFile};
 use crate::segments::frame::{FrameHeader, HEADER_BYTES, Position};
 use crate::segments::log::segment_name;
 
-/// Files that are kept open.
+/// Maximum number of files kept open.
 const OPEN_MAX: usize = 8;
 
 /// Why a frame was not read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// Its segment is not there any more.
+    /// The segment is no longer there.
     #[error("its segment was given up")]
     Gone,
-    /// It is not what was written; this is left of its body.
+    /// The frame differs from what was written; this is what is left of its body.
     #[error("its checksum is wrong")]
     Damaged(Vec<u8>),
     /// The disk failed.
@@ -25,19 +25,19 @@ pub enum ReadError {
     Disk(String),
 }
 
-/// Reads from any number of threads, beside the one that appends.
+/// Reads frames from any number of threads, while another thread appends.
 pub struct Reader {
     disk: Arc<dyn Disk>,
     open: Mutex<BTreeMap<u64, Arc<dyn DiskFile>>>,
 }
 
 impl Reader {
-    /// A reader of the log on this disk.
+    /// Creates a reader of the log on this disk.
     pub fn new(disk: Arc<dyn Disk>) -> Self {
         Reader { disk, open: Mutex::new(BTreeMap::new()) }
     }
 
-    /// The body of a frame that is durable.
+    /// Reads the body of a durable frame.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -47,7 +47,7 @@ impl Reader {
         if is_same && header.has_body(&body) { Ok(body) } else { Err(ReadError::Damaged(body)) }
     }
 
-    /// The body, of so many bytes, of a durable frame of an epoch that stands somewhere.
+    /// Reads the body, `length` bytes long, of the durable frame of `epoch` at `position`.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -57,7 +57,7 @@ impl Reader {
         if is_whole { Ok(body) } else { Err(ReadError::Damaged(body)) }
     }
 
-    /// The header and the body of a frame as they are.
+    /// Returns the header and the body of a frame as they are on the disk, unchecked.
     fn bytes(&self, position: Position, length: u32) -> Result<(Vec<u8>, Vec<u8>), ReadError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => ReadError::Gone,
@@ -71,7 +71,7 @@ impl Reader {
         Ok((bytes, body))
     }
 
-    /// Forgets a segment that was given up, so that its room is free.
+    /// Closes the file of a segment that was given up, so that its room is free.
     pub fn forget(&self, segment: u64) {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(&segment);
     }
@@ -83,7 +83,7 @@ impl Reader {
         }
         let file = self.disk.open(&segment_name(segment))?;
         if open.len() >= OPEN_MAX {
-            // What waits longest is read first.
+            // The oldest segment is read first, so it is closed first.
             open.pop_first();
         }
         open.insert(segment, Arc::clone(&file));

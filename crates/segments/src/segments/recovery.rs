@@ -1,6 +1,6 @@
-//! What is missing in the segments of a log. Main types: [`Judge`], which holds segments against each other and against the mark, and [`Recovered`], what came of it.
+//! Determines what is missing in the segments of a log. Main types: [`Judge`], which compares segments with each other and with the mark, and [`Recovered`], the result.
 //!
-//! Invariant: a row is counted as damaged only where something on the disk says that it was durable once, and every row of which that is said is found or counted.
+//! Invariant: a row is counted as damaged only where something on the disk shows that it was durable once, and every row shown to have been durable is found or counted.
 
 use std::collections::BTreeMap;
 
@@ -9,67 +9,67 @@ use crate::segments::frame::{FrameHeader, HEADER_BYTES, Position};
 use crate::segments::mark::{GivenUp, Mark};
 use crate::segments::scan::{Ends, Scan, Through};
 
-/// Gaps that are told one by one.
+/// Maximum number of gaps reported individually.
 const GAPS_MAX: usize = 100;
-/// Numbers that are looked at for a segment that is gone.
+/// Maximum number of segment numbers examined in search of a missing segment.
 const NUMBERS_MAX: usize = 100_000;
 
-/// What is found while a log is opened, in the order in which it was appended.
+/// A frame found while a log is opened; frames come in the order in which they were appended.
 #[derive(Debug)]
 pub enum Found<'a> {
-    /// A frame as it was appended.
+    /// An intact frame and its body.
     Frame(&'a FrameHeader, &'a [u8]),
-    /// A frame that was on the disk once, and of whose body this is left.
+    /// A damaged frame that was on the disk once, and what is left of its body.
     Damaged(&'a FrameHeader, &'a [u8]),
 }
 
-/// Frames that are not there any more.
+/// A run of consecutive frames that are missing or damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// Where they were, or where the first of their segment was.
+    /// Position of a damaged frame, of the frame behind missing ones, or of the end of the file; of a missing segment, where its first frame was.
     pub position: Position,
-    /// Number of the first of them. No other frame of the log ever has it, while at the position another one may come to stand.
+    /// Sequence of the first of these frames. No other frame of the log ever has it, whereas another frame may later stand at the position.
     pub first: u64,
-    /// How many.
+    /// Number of frames.
     pub frames: u64,
-    /// Rows that they acknowledged.
+    /// Number of rows that these frames acknowledge.
     pub rows: u64,
-    /// Whether they were durable once. Those that are not certain may be what a crash left of a group that nobody was told of.
+    /// Whether the frames were durable once. If not certain, they may be the remains of a group that a crash interrupted before anybody was told of it.
     pub is_certain: bool,
 }
 
-/// What opening a log has found.
+/// The result of opening a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Recovered {
-    /// Frames that were durable once and are damaged or gone.
+    /// Number of frames that were durable once and are damaged or missing.
     pub damaged_frames: u64,
-    /// Rows that they acknowledged.
+    /// Number of rows that the damaged frames acknowledge.
     pub damaged_rows: u64,
-    /// Frames of which nobody can tell whether they were ever durable: the end of a group that was being written in a crash, or damage to it.
+    /// Number of missing frames that may never have been durable: the end of a group that was being written in a crash, or damage to it.
     pub uncertain_frames: u64,
-    /// Their rows.
+    /// Number of rows that the uncertain frames acknowledge.
     pub uncertain_rows: u64,
-    /// The first hundred gaps.
+    /// The first 100 gaps.
     pub gaps: Vec<Gap>,
-    /// Rows that were acknowledged since the log was made, damaged ones included and uncertain ones not.
+    /// Number of rows acknowledged since the log was created, including damaged rows and excluding uncertain ones.
     pub rows: u64,
-    /// The newest sequence that was ever used, as far as is known.
+    /// The highest sequence ever used, as far as is known.
     pub last: u64,
-    /// The newest note that can be read.
+    /// The newest readable note; `None` without a readable mark.
     pub note: Option<Vec<u8>>,
     /// Whether the log was closed in order.
     pub is_clean: bool,
-    /// Whether there were segments and no mark that can be read.
+    /// Whether there were segments but no readable mark.
     pub is_mark_lost: bool,
-    /// Segments that are shorter than they were made, have no header any more, or are gone and were not given up. What was at the end of the log may be missing then without
-    /// being counted. The next opening does not count the shorter ones again.
+    /// Number of segments that are shorter than when created, have lost their header, or are missing without having been given up. Frames at the end of the log may be missing then
+    /// without being counted. The next opening does not count the shorter segments again.
     pub hurt_segments: u64,
-    /// The first hundred of them that are there.
+    /// Numbers of the first 100 of these segments that exist.
     pub hurt: Vec<u64>,
 }
 
 impl Recovered {
-    /// Where the log goes on.
+    /// Returns the point where the log continues.
     pub(crate) fn end(&self) -> Through {
         Through::new(self.last, self.rows)
     }
@@ -78,29 +78,29 @@ impl Recovered {
 /// A segment that was not given up.
 #[derive(Debug, Clone, Copy)]
 pub struct Kept {
-    /// Where it begins.
+    /// The point where the segment begins.
     pub begin: Through,
-    /// Where it ends, without what never came to the disk; of the one that is appended to, where it was when it was begun.
+    /// The point where it ends, without rows that never reached the disk; for the current segment, the point where it began.
     pub end: Through,
 }
 
-/// How far a segment goes, and what of it is missing.
+/// The extent of a segment, and what is missing in it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Judged {
-    /// Its end, missing frames included.
+    /// The end of the segment, missing frames included.
     pub end: Through,
-    /// How far it was known to be durable.
+    /// The point up to which the segment was known to be durable.
     pub certain: Through,
-    /// Frames behind that which are not there.
+    /// Number of missing frames behind `certain`.
     pub missing: u64,
-    /// Their rows.
+    /// Number of rows that the missing frames acknowledge.
     pub missing_rows: u64,
-    /// Whether what stands behind the segment may still tell that they were there.
+    /// Whether segments behind this one may still show that the missing frames were durable.
     is_open: bool,
 }
 
 impl Judged {
-    /// The footer that says so, once everything that is there is on the disk.
+    /// Returns the footer that records this judgement, to be written once every frame that is left is on the disk.
     pub fn footer(&self, number: u64, epoch: u64) -> Footer {
         let certain = if (self.missing, self.missing_rows) == (0, 0) { self.end } else { self.certain };
         Footer {
@@ -116,18 +116,18 @@ impl Judged {
     }
 }
 
-/// Goes through the segments in the order of their numbers.
+/// Judges the segments in the order of their numbers.
 pub struct Judge<'a> {
     all: &'a [Ends],
     mark: Option<&'a Mark>,
-    /// The end of those before, without rows that never came to the disk; none where nothing is known of it.
+    /// End of the segments judged so far, without rows that never reached the disk; `None` while it is unknown.
     before: Option<Through>,
-    /// The number behind the last one.
+    /// The number after that of the last judged segment.
     next_number: u64,
     kept: BTreeMap<u64, Kept>,
-    /// One for each segment, in their order.
+    /// One entry for each segment, in their order.
     judged: Vec<Judged>,
-    /// The place and number of the last one that said anything.
+    /// Index and number of the last segment that is not silent.
     last: Option<(usize, u64)>,
     recovered: Recovered,
 }
@@ -139,7 +139,7 @@ impl<'a> Judge<'a> {
             is_mark_lost: mark.is_none() && !all.is_empty(),
             ..Recovered::default()
         };
-        // A crash may leave one that was being made, of which no mark speaks.
+        // A crash may leave a segment that was being created, which no mark mentions.
         let is_hurt = |ends: &&Ends| match ends.header {
             Some(header) => header.bytes > ends.bytes && mark.is_none_or(|mark| mark.newest >= ends.number),
             None => mark.is_some_and(|mark| mark.newest >= ends.number),
@@ -155,11 +155,11 @@ impl<'a> Judge<'a> {
         Judge { all, mark, before, next_number, kept: BTreeMap::new(), judged: Vec::new(), last: None, recovered }
     }
 
-    /// Judges the segment at a place. What is there of it is shown in its order.
+    /// Judges the segment at index `place`, and passes its frames to `show` in order, each with whether it is whole.
     pub fn segment(&mut self, place: usize, scan: &Scan, mut show: impl FnMut(&FrameHeader, bool)) {
         let ends = self.all[place];
         if scan.is_silent(&ends) {
-            // It says nothing: what it had, if anything, is what is missing between those around it.
+            // The segment is silent: whatever it held is missing between its neighbours.
             let end = self.before.map(|before| self.past_given_up(before, ends.number)).unwrap_or_default();
             self.kept.insert(ends.number, Kept { begin: end, end });
             self.judged.push(Judged::default());
@@ -168,7 +168,7 @@ impl<'a> Judge<'a> {
         let start = self.start(&ends, scan);
         let followers = &self.all[place + 1..];
         let next = followers.first().filter(|next| next.number == ends.number + 1).and_then(|next| next.header);
-        // Of a segment without any epoch nothing is known but what stands around it.
+        // Of a segment without an epoch, nothing is known except what surrounds it.
         let is_last_of_epoch = match scan.epoch {
             Some(_) => !followers.iter().any(|later| later.epoch() == scan.epoch),
             None => followers.is_empty(),
@@ -189,10 +189,10 @@ impl<'a> Judge<'a> {
         }
         let end = match (ends.footer, next) {
             (Some(footer), _) => Through::new(footer.last, footer.rows),
-            // An epoch that begins leaves out the rows that never came to the disk.
+            // The first header of a new epoch does not count the rows that never reached the disk.
             (None, Some(next)) if Some(next.epoch) == scan.epoch => Through::new(next.first - 1, next.rows),
             (None, Some(next)) => Through::new(next.first - 1, next.rows.max(through.rows)),
-            // What was given up behind it was durable too.
+            // Segments given up behind it were durable, too.
             (None, None) if is_last_of_epoch => {
                 self.given_up_between(ends.number, u64::MAX).fold(certain, |certain, one| {
                     Through::new(
@@ -210,7 +210,7 @@ impl<'a> Judge<'a> {
         let never_came = match (ends.footer, next.filter(|next| Some(next.epoch) != scan.epoch)) {
             (Some(footer), _) => Some((footer.missing, footer.missing_rows)),
             (None, Some(next)) => {
-                // How many frames more are gone than had never come nobody can tell: one at least.
+                // It is unknown how many more frames are gone than had never reached the disk: at least one.
                 let rows = through.rows.saturating_sub(next.rows);
                 Some((if gaps.uncertain.1 > rows { gaps.uncertain.0 - 1 } else { u64::MAX }, rows))
             }
@@ -227,12 +227,12 @@ impl<'a> Judge<'a> {
         self.judged.push(Judged { end: through, certain, missing, missing_rows, is_open });
     }
 
-    /// Where a segment begins; what is missing before it is noted.
+    /// Returns the point where a segment begins, and notes what is missing before it.
     fn start(&mut self, ends: &Ends, scan: &Scan) -> Through {
         let expected = self.before.map(|before| self.past_given_up(before, ends.number));
         let own = ends.header.map(|header| Through::new(header.first.saturating_sub(1), header.rows));
         let first = scan.frames.first().map(|(first, _)| Through::new(first.sequence - 1, first.rows_before));
-        // Without its header the end of the one before is where it begins, if only what was given up stands between them.
+        // Without its header, a segment begins where the one before it ends, if all segments between them were given up.
         let is_next =
             self.given_up_between(self.next_number, ends.number).count() as u64 == ends.number - self.next_number;
         let start = own.or(expected.filter(|_| is_next)).or(first).or(expected).unwrap_or_default();
@@ -242,12 +242,12 @@ impl<'a> Judge<'a> {
         start
     }
 
-    /// Notes what is missing between two segments that are there, or behind the last one: segments that are gone are kept until they are given up, so that every opening tells of them.
+    /// Notes what is missing between two segments that exist, or behind the last one. Missing segments are kept until they are given up, so that every opening reports them.
     fn between(&mut self, from: Through, to: Through, number: u64) {
         let is_given_up = |number: &u64| self.mark.is_some_and(|mark| mark.is_given_up(*number));
         let is_there = |number: &u64| self.all.binary_search_by_key(number, |ends| ends.number).is_ok();
         let mut missing = (self.next_number..number).filter(|number| !is_given_up(number));
-        // One that is there and says nothing is gone only where no other one is.
+        // A silent segment counts as gone only if no segment in between is missing.
         let first = missing.next();
         let gone = first
             .filter(|number| !is_there(number))
@@ -260,7 +260,7 @@ impl<'a> Judge<'a> {
         }
         let mut first = from.sequence + 1;
         if gone < number {
-            // Those behind it that were given up are counted apart.
+            // Segments given up behind the missing one are counted separately.
             let begin = self.before.map_or(from, |before| self.past_given_up(before, gone));
             first = begin.sequence + 1;
             let missing = Through::new(to.sequence - from.sequence, to.rows.saturating_sub(from.rows));
@@ -271,7 +271,7 @@ impl<'a> Judge<'a> {
             self.was_longer(from, to);
         }
         let (frames, rows) = (to.sequence - from.sequence, to.rows.saturating_sub(from.rows));
-        // Without a mark nobody knows whether they were given up.
+        // Without a mark it is unknown whether the segments were given up.
         let is_certain = self.mark.is_some() || gone == number;
         let told = if is_certain {
             (&mut self.recovered.damaged_frames, &mut self.recovered.damaged_rows)
@@ -286,7 +286,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What is missing was the end of the last segment, and goes with it: its footer says so from now on.
+    /// Adds the missing frames to the last segment, whose end they were: its footer counts them from now on.
     fn was_longer(&mut self, from: Through, to: Through) {
         let Some((place, segment)) = self.last else { return };
         let longer = |end: Through| {
@@ -302,7 +302,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Those behind a segment that say nothing stand where it ends.
+    /// Moves the silent segments behind a segment to where that segment ends.
     fn move_silent(&mut self, segment: u64, end: Through) {
         let silent: Vec<u64> = self.kept.range(segment + 1..).map(|(number, _)| *number).collect();
         for silent in silent {
@@ -311,8 +311,8 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What stands behind the last segment counts so many of its rows that were taken for such as had never come to the disk: they had. How many frames
-    /// they were in nobody can tell where they are not all of them: one at least.
+    /// Counts missing rows of the last segment as damaged instead of uncertain: the segments behind it count these rows, so they had reached the disk. How many
+    /// frames held them is known only if they are all of the missing rows; otherwise it is at least one.
     fn were_there(&mut self, rows: u64) {
         let Some((place, segment)) = self.last else { return };
         let is_it = |judged: &&mut Judged| judged.is_open && rows > 0 && rows <= judged.missing_rows;
@@ -335,7 +335,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The end of the segments before `number` that were given up, behind those that are there.
+    /// Returns the point behind the given-up segments that lie between the last judged segment and `number`, counted from `before`.
     fn past_given_up(&self, before: Through, number: u64) -> Through {
         self.past_given_up_from(before, self.next_number, number)
     }
@@ -351,7 +351,7 @@ impl<'a> Judge<'a> {
         given_up.iter().filter(move |one| (first..number).contains(&one.number))
     }
 
-    /// How far a segment was known to be on the disk.
+    /// Returns the point up to which a segment was known to be on the disk.
     fn certain(&self, ends: &Ends, scan: &Scan, is_last_of_epoch: bool) -> Through {
         if let Some(footer) = ends.footer {
             return Through::new(footer.certain, footer.certain_rows);
@@ -364,7 +364,7 @@ impl<'a> Judge<'a> {
         if marked.sequence > scan.durable.sequence { marked } else { scan.durable }
     }
 
-    /// Notes the gaps of a segment, of which so many frames and rows were not there when its footer was written or the next epoch began; those of which nobody knows more.
+    /// Notes the gaps of a segment and returns the frames and rows that stay uncertain. `never_came` is what was missing when its footer was written or the next epoch began.
     fn note(&mut self, gaps: Gaps, never_came: Option<(u64, u64)>) -> (u64, u64) {
         let (frames, rows) = gaps.uncertain;
         let (old, old_rows) = never_came.unwrap_or((frames, rows));
@@ -378,7 +378,7 @@ impl<'a> Judge<'a> {
                 self.recovered.gaps.push(gap);
             }
         }
-        // More is missing than had never come: which of them nobody can tell.
+        // More is missing than had never reached the disk; which frames these are is unknown.
         self.recovered.damaged_frames += lost;
         self.recovered.damaged_rows += lost_rows;
         self.recovered.uncertain_frames += frames - lost;
@@ -386,7 +386,7 @@ impl<'a> Judge<'a> {
         (frames - lost, rows - lost_rows)
     }
 
-    /// What there was behind the last segment, and what all of it comes to.
+    /// Notes what is missing behind the last segment; returns the kept segments, the judgement of each segment, and the result.
     pub fn finish(mut self) -> (BTreeMap<u64, Kept>, Vec<Judged>, Recovered) {
         let durable = self.mark.map(|mark| Through::new(mark.durable, mark.rows)).unwrap_or_default();
         let end = self.before.unwrap_or_default();
@@ -403,22 +403,22 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// The gaps of a segment.
+/// The gaps of one segment.
 struct Gaps {
     certain: Through,
     segment: u64,
     found: Vec<Gap>,
-    /// Frames and rows of those that are not certain.
+    /// Frames and rows in gaps that are not certain.
     uncertain: (u64, u64),
 }
 
 impl Gaps {
-    /// Notes that everything behind `from` up to `to` is missing.
+    /// Notes that all frames behind `from` up to `to` are missing.
     fn between(&mut self, from: Through, to: Through, offset: u32) {
         if to.sequence <= from.sequence {
             return;
         }
-        // What was known to be durable may end within the gap.
+        // The part known to be durable may end within the gap.
         let middle = match self.certain {
             certain if certain.sequence <= from.sequence => from,
             certain if certain.sequence >= to.sequence => to,

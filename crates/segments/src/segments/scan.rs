@@ -1,9 +1,9 @@
-//! A segment as its bytes are. Main type: [`Scan`].
+//! The content of a segment, decoded from its bytes. Main type: [`Scan`].
 
 use crate::segments::footer::Footer;
 use crate::segments::frame::{ALIGNMENT, FrameHeader, HEADER_BYTES, Position, SegmentHeader, epoch_of, stored_bytes};
 
-/// A place in the sequence of all frames, and the rows through it.
+/// A point in the sequence of all frames, and the number of rows acknowledged through it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Through {
     pub sequence: u64,
@@ -16,13 +16,13 @@ impl Through {
     }
 }
 
-/// What stands at both ends of a segment.
+/// The header and the footer of a segment.
 #[derive(Debug, Clone, Copy)]
 pub struct Ends {
     pub number: u64,
     pub header: Option<SegmentHeader>,
     pub footer: Option<Footer>,
-    /// Bytes of the file.
+    /// Length of the file in bytes.
     pub bytes: u64,
 }
 
@@ -31,25 +31,25 @@ impl Ends {
         self.header.map(|header| header.epoch).or(self.footer.map(|footer| footer.epoch))
     }
 
-    /// Where its footer stands, or would stand, also where the file is shorter than it was made; none where nothing tells.
+    /// Returns the offset of the footer, whether or not it is there, even if the file is shorter than it was created; `None` if a footer has no room.
     pub fn footer_at(&self) -> Option<u64> {
         let bytes = self.header.map_or(self.bytes, |header| header.bytes);
         (bytes >= 2 * HEADER_BYTES as u64).then(|| bytes - HEADER_BYTES as u64)
     }
 }
 
-/// The frames of a segment, as far as their headers are whole.
+/// The frames of a segment whose headers are whole.
 #[derive(Debug, Default)]
 pub struct Scan {
     pub epoch: Option<u64>,
-    /// Each with whether its body is whole.
+    /// Each frame, with whether its body is whole.
     pub frames: Vec<(FrameHeader, bool)>,
-    /// The newest that any of them knew to be durable.
+    /// The newest point that any of the frames recorded as durable.
     pub durable: Through,
 }
 
 impl Scan {
-    /// Looks through the bytes of a segment. Where its ends do not tell its epoch, its first frame does, or one of these.
+    /// Scans the bytes of a segment. If neither its header nor its footer tells the epoch, its first frame does, or one of `epochs`.
     pub fn of(ends: &Ends, bytes: &[u8], epochs: &[u64]) -> Self {
         let first = bytes.get(HEADER_BYTES..).and_then(epoch_of);
         let known = ends.epoch().into_iter().chain(first.filter(|_| ends.epoch().is_none()));
@@ -65,13 +65,13 @@ impl Scan {
         Scan { epoch: ends.epoch(), ..found }
     }
 
-    /// Whether nothing of the segment is readable.
+    /// Returns whether nothing of the segment is readable.
     pub fn is_silent(&self, ends: &Ends) -> bool {
         ends.epoch().is_none() && self.frames.is_empty()
     }
 
     fn with_epoch(ends: &Ends, bytes: &[u8], epoch: u64) -> Self {
-        // Without header and footer the file may have been longer, so that frames go to its end.
+        // Without header and footer the file may have been longer, so frames may extend to its end.
         let end = match (ends.header, ends.footer) {
             (Some(header), _) => header.bytes.saturating_sub(HEADER_BYTES as u64),
             (None, Some(_)) => (bytes.len() - HEADER_BYTES) as u64,

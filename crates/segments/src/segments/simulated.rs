@@ -1,6 +1,6 @@
-//! A log in a world that fails: a disk in memory that forgets, tears, damages and refuses, and runs from seeds that hold what a log says against what was really appended.
+//! Simulates a log on a failing disk: a disk in memory that forgets, tears, damages and refuses, and runs from seeds that compare what a log reports with what was really appended.
 //!
-//! Main types: [`MemoryDisk`] and [`Faults`]; main function: [`run`]. Everything comes from a seed; a run that fails is repeated by it.
+//! Main types: [`MemoryDisk`] and [`Faults`]; main function: [`run`]. Everything follows from a seed, which repeats a failing run.
 
 mod exhaustive;
 mod memory;

@@ -1,4 +1,4 @@
-//! What is given up, and a disk that is full.
+//! Tests of giving up segments, and of a full disk.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn a_full_disk_takes_nothing_and_gives_room_back() {
     assert_eq!(count, 3 * ((4 << 10) / 1_080), "three segments are full");
     log.commit().unwrap();
     drop(log);
-    // Another process finds it full, and can give up what is stored.
+    // Another process finds the disk full, and can give up stored segments.
     let (mut log, recovered) = Log::open(Arc::new(disk.clone()), SMALL, 2, &mut |_| {}).unwrap();
     assert_eq!((recovered.rows, log.current()), (count, None));
     assert!(matches!(log.append(0, 0, 1, &[&body]), Err(LogError::NoRoom(_))));

@@ -1,13 +1,13 @@
 //! The archive within a block: a tar of exactly two plain files. Main functions: [`read`] and [`write()`].
 //!
-//! Of the format only what is needed is known: headers of 512 bytes with name, size and checksum (POSIX ustar, and GNU's as long as names
+//! Only the necessary part of the format is known: headers of 512 bytes with name, size and checksum (POSIX ustar, and GNU's as long as names
 //! are short). Links, directories, long names and extensions are refused, so a name never decides where anything is written.
 
 use super::{BlockError, IMAGE_NAME, RECORD_NAME};
 
 const RECORD_BYTES: usize = 512;
 
-/// The two files of an archive: the record, and the image.
+/// Returns the two files of an archive: the record and the image.
 pub(super) fn read(bytes: &[u8]) -> Result<(&[u8], &[u8]), BlockError> {
     let (mut record, mut image) = (None, None);
     let mut at = 0;
@@ -42,7 +42,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<(&[u8], &[u8]), BlockError> {
     }
 }
 
-/// Name and size of an entry.
+/// Returns name and size of an entry.
 fn entry(header: &[u8]) -> Result<(&str, usize), BlockError> {
     if octal(&header[148..156]) != Some(checksum(header)) {
         return Err(wrong("the checksum of a header is wrong"));
@@ -65,7 +65,7 @@ fn entry(header: &[u8]) -> Result<(&str, usize), BlockError> {
     Ok((name, size.ok_or_else(|| wrong("a size is no number"))?))
 }
 
-/// An archive of both files.
+/// Returns an archive of both files.
 pub(super) fn write(record: &[u8], image: &[u8], unix_s: u64) -> Vec<u8> {
     let mut out = Vec::with_capacity(record.len() + image.len() + 4 * RECORD_BYTES);
     for (name, content) in [(RECORD_NAME, record), (IMAGE_NAME, image)] {
@@ -89,7 +89,7 @@ pub(super) fn write(record: &[u8], image: &[u8], unix_s: u64) -> Vec<u8> {
     out
 }
 
-/// The sum of a header's bytes, those of the checksum itself as spaces.
+/// Returns the sum of a header's bytes, with those of the checksum itself counted as spaces.
 fn checksum(header: &[u8]) -> u64 {
     let byte = |(at, byte): (usize, &u8)| if (148..156).contains(&at) { u64::from(b' ') } else { u64::from(*byte) };
     header.iter().enumerate().map(byte).sum()

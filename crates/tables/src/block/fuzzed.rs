@@ -1,4 +1,4 @@
-//! Fuzzing: arbitrary bytes as a block, as what its signer could put into one, and as keys.
+//! Fuzzing: arbitrary bytes as a block, as content that its signer could put into one, and as keys.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use crate::fuzzed::{Target, assert_short, assert_told, texts};
 
 const CAMERA: &str = "CAM-0001";
 
-/// Blocks, and each layer of them as the camera's own key could make it.
+/// Blocks, and each of their layers as the holder of the camera's key could make it.
 pub static BLOCK: Target = Target {
     name: "block",
     run: block,
@@ -46,7 +46,7 @@ pub static AGE: Target = Target {
     is_linear: true,
 };
 
-/// Keys made for this, so that the same bytes are the same block every time.
+/// Keys made for this purpose, so that the same bytes are the same block every time.
 const IDENTITY: &str = "AGE-SECRET-KEY-13HXFJ6PCEDRM4VC5XS3J23SSV5DL4MDV5TPK4N5XU0GPFYEF8HDQ86NWF5";
 const KEY: &str = "-----BEGIN OPENSSH PRIVATE KEY-----\n\
 b3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZW\n\
@@ -76,8 +76,8 @@ fn block(input: &[u8]) {
     }
     let World { identity, signers, sealer, .. } = &*WORLD;
     let Ok(mut opener) = Opener::new(vec![identity.clone()], Limits::default()) else { panic!("there is memory") };
-    // What is within a block is the signer's own: it is trusted with nothing. The input is one of its layers, another one by its length, because
-    // keys and signatures are nearly all of the work.
+    // The content of a block is chosen by its signer and trusted with nothing. The input becomes one of its layers, selected by its length, because
+    // keys and signatures take nearly all of the work.
     let of_signer = match input.len() % 3 {
         0 => sealer.seal_compressed(input),
         1 => sealer.seal_archive(input),

@@ -1,4 +1,4 @@
-//! Transport blocks: a camera's image and its record as one file, encrypted to the data centre and signed by the camera.
+//! Transport blocks: a camera's image and its record as one file, encrypted for the data centre and signed by the camera.
 //!
 //! ```text
 //! block      = signature ciphertext
@@ -8,8 +8,8 @@
 //!
 //! Main types: [`Opener`], which verifies, decrypts and checks; [`Sealer`], which makes blocks; [`Signers`], the cameras' keys.
 //!
-//! Invariant: nothing of a block is decrypted before its signature is verified, and nothing of it is unpacked before it is decrypted
-//! whole; what is unpacked is bounded.
+//! Invariant: no part of a block is decrypted before its signature is verified, and no part is unpacked before the block is decrypted
+//! as a whole; the unpacked size is bounded.
 
 pub mod age;
 mod archive;

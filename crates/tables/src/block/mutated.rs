@@ -1,5 +1,5 @@
-//! Blocks that were changed: at random places, and at each layer by somebody who has a camera's key, so that every reader behind the signature
-//! gets bytes that nobody has checked before it. Nothing panics, and nothing is opened that is not what was sealed.
+//! Changed blocks: changed at random places, and in each layer by somebody who has a camera's key, so that every reader behind the signature
+//! gets unchecked bytes. Nothing panics, and no block is opened whose content differs from what was sealed.
 //!
 //! The target in `fuzzed.rs` does the same with inputs that are grown.
 
@@ -17,17 +17,17 @@ use crate::data::violation::{Violation, generate};
 /// A change of some bytes; places are shares of the length in 1/65,536.
 #[derive(Debug, Clone)]
 enum Change {
-    /// One bit is the other way.
+    /// Inverts one bit.
     Flip(u16, u8),
-    /// A byte is another one.
+    /// Replaces a byte.
     Set(u16, u8),
-    /// It ends there.
+    /// Cuts the rest off.
     Cut(u16),
-    /// What is between two places is left out.
+    /// Removes the bytes between two places.
     Drop(u16, u16),
-    /// What is between two places is repeated at a third.
+    /// Repeats the bytes between two places at a third.
     Splice(u16, u16, u16),
-    /// Other bytes are put in.
+    /// Inserts other bytes.
     Insert(u16, Vec<u8>),
 }
 
@@ -75,7 +75,7 @@ fn changed(bytes: &[u8], changes: &[Change]) -> Vec<u8> {
     bytes
 }
 
-/// A camera, the data centre, and a block with what is in it.
+/// A camera, the data centre, and a block with its content.
 struct World {
     identity: Identity,
     key: SigningKey,
@@ -140,7 +140,7 @@ proptest! {
         let sealed = match layer {
             0 => world.sealer.seal_compressed(&changed(&zstd::bulk::compress(&world.archive, 1).unwrap(), &changes)),
             1 => world.sealer.seal_archive(&changed(&world.archive, &changes)),
-            // A header is a small part of an archive: by chance alone hardly anything would be changed there.
+            // The header is a small part of an archive: chance alone would hardly ever change it.
             2 => world.sealer.seal_archive(&[&changed(&world.archive[..512], &changes), &world.archive[512..]].concat()),
             3 => world.sealer.seal_files(&changed(&world.record, &changes), &world.image, 0),
             _ => world.sealer.seal_files(&world.record, &changed(&world.image, &changes), 0),
@@ -152,7 +152,7 @@ proptest! {
                 prop_assert_eq!(&xml::read(xml::write(&violation).as_bytes()).unwrap(), &violation);
             }
             Err(error) => {
-                // What it says of bytes that somebody else chose is bounded and on one line.
+                // The message about bytes that somebody else chose is bounded and on one line.
                 let text = error.to_string();
                 prop_assert!(text.len() < 600 && !text.chars().any(char::is_control), "{text:?}");
             }

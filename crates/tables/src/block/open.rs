@@ -1,4 +1,4 @@
-//! Opening a block. Main types: [`Opener`] and what it gives, [`Opened`].
+//! Opening a block. Main types: [`Opener`] and its result, [`Opened`].
 
 use zstd::bulk::Decompressor;
 
@@ -7,17 +7,17 @@ use super::signature::{BEGIN, END, Signature};
 use super::{BlockError, Signers, archive, image, xml};
 use crate::data::violation::Violation;
 
-/// The signature's text has at most this many bytes.
+/// Maximum length of the signature's text in bytes.
 const SIGNATURE_MAX: usize = 4 << 10;
 
-/// How much a block may unpack to.
+/// Bounds of what a block may unpack to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes.
+    /// Maximum number of bytes.
     pub bytes: usize,
-    /// Times the compressed size; 64 KiB are always allowed, as small records compress well.
+    /// Maximum ratio to the compressed size; 64 KiB are always allowed, as small records compress well.
     pub ratio: usize,
-    /// Pixels of the image.
+    /// Maximum number of pixels of the image.
     pub pixels: u64,
 }
 
@@ -27,7 +27,7 @@ impl Default for Limits {
     }
 }
 
-/// Opens blocks, one after another, with buffers that stay.
+/// Opens blocks one after another, with buffers that are reused.
 pub struct Opener {
     identities: Vec<Identity>,
     limits: Limits,
@@ -35,27 +35,27 @@ pub struct Opener {
     unpacked: Vec<u8>,
 }
 
-/// A block that was opened: signed by its camera, whole, and what it should be.
+/// A block that was opened: signed by its camera, complete, and valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Opened<'a> {
     /// The record.
     pub violation: Violation,
-    /// The record as it stands in the block.
+    /// The record's bytes as they are in the block.
     pub record: &'a [u8],
     /// The image.
     pub image: &'a [u8],
 }
 
 impl Opener {
-    /// Opens with any of these keys.
+    /// Creates an opener that decrypts with any of these keys.
     ///
     /// # Errors
-    /// When there is no memory for decompressing.
+    /// If there is no memory for decompressing.
     pub fn new(identities: Vec<Identity>, limits: Limits) -> std::io::Result<Self> {
         Ok(Opener { identities, limits, decompressor: Decompressor::new()?, unpacked: Vec::new() })
     }
 
-    /// Verifies, decrypts, unpacks and checks a block of a camera; the buffer's content is used up.
+    /// Verifies, decrypts, unpacks and checks a block of a camera. The content of the buffer is consumed.
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -90,13 +90,13 @@ impl Opener {
     }
 }
 
-/// A buffer that takes no more than it may, whatever memory it has.
+/// A buffer that grows no further than its bound, whatever memory it has.
 struct Bounded<'a> {
     buffer: &'a mut Vec<u8>,
     most: usize,
 }
 
-// SAFETY: as for Vec itself, to which all of it is handed on; the capacity told is never larger than the vector's.
+// SAFETY: as for Vec itself, to which all calls are delegated; the reported capacity is never larger than the vector's.
 unsafe impl zstd::zstd_safe::WriteBuf for Bounded<'_> {
     fn as_slice(&self) -> &[u8] {
         self.buffer.as_slice()
@@ -116,7 +116,7 @@ unsafe impl zstd::zstd_safe::WriteBuf for Bounded<'_> {
     }
 }
 
-/// The record and the image of an archive, as they stand in it.
+/// Returns the record and the image of an archive, as they are in it.
 ///
 /// # Errors
 /// [`BlockError::Archive`]
@@ -124,7 +124,7 @@ pub fn check_unpacked(unpacked: &[u8]) -> Result<(&[u8], &[u8]), BlockError> {
     archive::read(unpacked)
 }
 
-/// The two parts of a block: the signature's armored text, and the ciphertext.
+/// Returns the two parts of a block: the signature's armored text and the ciphertext.
 ///
 /// # Errors
 /// [`BlockError::Form`]
@@ -141,7 +141,7 @@ pub fn split(block: &[u8]) -> Result<(&[u8], &[u8]), BlockError> {
     Ok(block.split_at(end))
 }
 
-/// Verifies that a block was signed with a key of this camera; where its ciphertext begins.
+/// Verifies that a block was signed with a key of this camera; returns the place where its ciphertext begins.
 pub(super) fn verify(block: &[u8], signers: &Signers, camera: &str) -> Result<usize, BlockError> {
     let wrong = |what: String| BlockError::Signature(what);
     let (armored, ciphertext) = split(block)?;
@@ -160,7 +160,7 @@ pub(super) fn verify(block: &[u8], signers: &Signers, camera: &str) -> Result<us
 }
 
 impl Signers {
-    /// Verifies a block of a camera that is known, or of any; the camera.
+    /// Verifies a block of a given camera, or of any camera (`None`); returns the camera.
     ///
     /// # Errors
     /// What is wrong with the signature.

@@ -7,10 +7,10 @@ use ring::digest::{SHA256, SHA512, digest};
 use super::BlockError;
 use super::ssh::{ALGORITHM, PublicKey, Reader, SigningKey, lines_of, put};
 
-/// What a signature of a block is for; one that was made for anything else does not count.
+/// The namespace of a block's signature; a signature made for anything else does not count.
 pub const NAMESPACE: &str = "transport-block@loadline";
 
-/// The first and last line.
+/// The first and the last line of a signature.
 pub(super) const BEGIN: &str = "-----BEGIN SSH SIGNATURE-----";
 pub(super) const END: &str = "-----END SSH SIGNATURE-----";
 
@@ -19,7 +19,7 @@ const MAGIC: &[u8] = b"SSHSIG";
 /// A signature, before it is verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Signature {
-    /// The key that it says it is of.
+    /// The key that the signature claims to be from.
     pub(super) key: PublicKey,
     is_sha512: bool,
     signature: Vec<u8>,
@@ -40,7 +40,7 @@ pub(super) fn sign(message: &[u8], key: &SigningKey) -> String {
 }
 
 impl Signature {
-    /// Reads what stands between the first and the last line.
+    /// Parses the text between the first and the last line.
     pub(super) fn parse(armored: &[u8]) -> Result<Self, BlockError> {
         let text: Vec<u8> = armored.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
         let bytes = STANDARD.decode(text).map_err(|_| wrong("it is no base64"))?;
@@ -68,14 +68,14 @@ impl Signature {
         (inner.bytes.is_empty() && reader.bytes.is_empty()).then_some(Ok(Signature { key, is_sha512, signature }))
     }
 
-    /// Whether it is of its key over this message.
+    /// Returns whether this is a signature of its key over the message.
     pub(super) fn holds(&self, message: &[u8]) -> bool {
         let (name, algorithm) = if self.is_sha512 { ("sha512", &SHA512) } else { ("sha256", &SHA256) };
         self.key.verifies(&signed(name, digest(algorithm, message).as_ref()), &self.signature)
     }
 }
 
-/// What is really signed: the hash, with what it is for.
+/// Returns the bytes that are really signed: the hash and the namespace.
 fn signed(hash_name: &str, hash: &[u8]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     for part in [NAMESPACE.as_bytes(), b"", hash_name.as_bytes(), hash] {

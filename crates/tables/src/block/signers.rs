@@ -1,4 +1,4 @@
-//! The cameras' keys, in the form of `allowed_signers` (ssh-keygen(1)). Main type: [`Signers`].
+//! The cameras' keys in the format of `allowed_signers` (ssh-keygen(1)). Main type: [`Signers`].
 
 use std::collections::BTreeMap;
 
@@ -9,15 +9,15 @@ use super::ssh::{ALGORITHM, PublicKey};
 use super::{KeyError, NAMESPACE};
 use crate::quote::quoted;
 
-/// Which keys sign for which camera.
+/// The keys that sign for each camera.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Signers {
     keys: BTreeMap<String, Vec<PublicKey>>,
 }
 
 impl Signers {
-    /// Reads a file: on each line names of cameras, options, algorithm, key, comment. What would restrict a key and is not known here is an
-    /// error: to pass over it would let more in than the file says.
+    /// Parses a file: each line has the names of cameras, options, an algorithm, a key and a comment. An unknown option that would restrict a key is an
+    /// error: ignoring it would allow more than the file says.
     ///
     /// # Errors
     /// The line, what is wrong with it, and the remedy.
@@ -62,18 +62,18 @@ impl Signers {
         Ok(())
     }
 
-    /// The keys that sign for a camera; none for one that is not known.
+    /// Returns the keys that sign for a camera; none for an unknown camera.
     pub fn of(&self, camera: &str) -> &[PublicKey] {
         self.keys.get(camera).map_or(&[], Vec::as_slice)
     }
 
-    /// The cameras that a key signs for.
+    /// Returns the cameras that a key signs for.
     pub fn cameras_of(&self, key: &PublicKey) -> Vec<&str> {
         let signs = |keys: &Vec<PublicKey>| keys.contains(key);
         self.keys.iter().filter(|(_, keys)| signs(keys)).map(|(camera, _)| camera.as_str()).collect()
     }
 
-    /// How many cameras there are.
+    /// Returns the number of cameras.
     pub fn cameras(&self) -> usize {
         self.keys.len()
     }

@@ -1,4 +1,4 @@
-//! Keys of cameras, in OpenSSH's own formats: Ed25519. Main types: [`SigningKey`] and [`PublicKey`].
+//! Ed25519 keys of cameras, in OpenSSH's own formats. Main types: [`SigningKey`] and [`PublicKey`].
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,27 +7,27 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 
 use super::KeyError;
 
-/// The algorithm's name in every format of OpenSSH.
+/// Name of the algorithm in every format of OpenSSH.
 pub const ALGORITHM: &str = "ssh-ed25519";
 
 const PRIVATE_MAGIC: &[u8] = b"openssh-key-v1\0";
 const PRIVATE_BEGIN: &str = "-----BEGIN OPENSSH PRIVATE KEY-----";
 const PRIVATE_END: &str = "-----END OPENSSH PRIVATE KEY-----";
 
-/// What a camera's signatures are verified with.
+/// The key that verifies a camera's signatures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PublicKey {
     point: [u8; 32],
 }
 
-/// What a camera signs with.
+/// The key with which a camera signs.
 pub struct SigningKey {
     pair: Ed25519KeyPair,
     seed: [u8; 32],
 }
 
 impl PublicKey {
-    /// Reads the binary form, which stands in base64 in files.
+    /// Reads the binary form, which files contain in base64.
     pub fn from_wire(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader { bytes };
         (reader.text()? == ALGORITHM.as_bytes()).then_some(())?;
@@ -35,7 +35,7 @@ impl PublicKey {
         reader.bytes.is_empty().then_some(PublicKey { point })
     }
 
-    /// The binary form.
+    /// Returns the binary form.
     pub fn to_wire(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(&mut out, ALGORITHM.as_bytes());
@@ -43,22 +43,22 @@ impl PublicKey {
         out
     }
 
-    /// As in files: the algorithm and the key.
+    /// Returns the form used in files: the algorithm and the key.
     pub fn to_line(&self) -> String {
         format!("{ALGORITHM} {}", STANDARD.encode(self.to_wire()))
     }
 
-    /// Whether a signature is of this key over a message.
+    /// Returns whether this key made a signature over a message.
     pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         UnparsedPublicKey::new(&ED25519, &self.point).verify(message, signature).is_ok()
     }
 }
 
 impl SigningKey {
-    /// A new one.
+    /// Generates a new key.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// If the system has no random numbers.
     pub fn generate() -> Result<Self, KeyError> {
         let mut seed = [0; 32];
         let filled = SystemRandom::new().fill(&mut seed);
@@ -101,11 +101,11 @@ impl SigningKey {
         (is_same && is_known && keys == 1 && point == public.point).then_some(*seed)
     }
 
-    /// The private key as a file of OpenSSH.
+    /// Returns the private key in the format of an OpenSSH file.
     pub fn to_file(&self, comment: &str) -> String {
         let public = self.public();
         let mut private = Vec::new();
-        // Two equal numbers tell a right passphrase from a wrong one; without a passphrase any will do.
+        // Two equal numbers tell a right passphrase from a wrong one; without a passphrase any number will do.
         private.extend_from_slice(&[0x6c, 0x6f, 0x61, 0x64, 0x6c, 0x6f, 0x61, 0x64]);
         put(&mut private, ALGORITHM.as_bytes());
         put(&mut private, &public.point);
@@ -123,7 +123,7 @@ impl SigningKey {
         format!("{PRIVATE_BEGIN}\n{}{PRIVATE_END}\n", lines_of(&STANDARD.encode(out), 70))
     }
 
-    /// The public half.
+    /// Returns the public half.
     pub fn public(&self) -> PublicKey {
         let point = self.pair.public_key().as_ref().try_into().expect("a public key of Ed25519 has 32 bytes");
         PublicKey { point }
@@ -135,7 +135,7 @@ impl SigningKey {
     }
 }
 
-/// Breaks a text into lines of this many characters, each with its end.
+/// Breaks a text into lines of `width` characters, each with a line end.
 pub(super) fn lines_of(text: &str, width: usize) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / width + 1);
     for (at, character) in text.chars().enumerate() {
@@ -147,13 +147,13 @@ pub(super) fn lines_of(text: &str, width: usize) -> String {
     out + "\n"
 }
 
-/// Appends a text with its length before it.
+/// Appends a text, preceded by its length.
 pub(super) fn put(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(&(text.len() as u32).to_be_bytes());
     out.extend_from_slice(text);
 }
 
-/// Reads SSH's binary forms; nothing where they are cut off.
+/// Reads SSH's binary forms; `None` where they are cut off.
 pub(super) struct Reader<'a> {
     pub(super) bytes: &'a [u8],
 }

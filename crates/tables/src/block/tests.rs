@@ -1,4 +1,4 @@
-//! Tests of blocks: what is made is opened, and whatever is changed in it is refused at the right step.
+//! Tests of blocks: a sealed block is opened, and any change in it is refused at the right step.
 
 use super::age::{Identity, read_identities};
 use super::image::{Scene, draw};
@@ -34,7 +34,7 @@ impl Camera {
         (violation, image, block)
     }
 
-    /// What becomes of a record within an otherwise good block.
+    /// Returns the error for a record within an otherwise good block.
     fn refusal_of_record(&self, record: &str) -> String {
         let (_, image, _) = self.block(64);
         self.open(&self.sealer.seal_files(record.as_bytes(), &image, 0).unwrap()).unwrap_err().to_string()
@@ -61,7 +61,7 @@ fn a_block_with_any_bit_flipped_or_cut_anywhere_is_refused() {
         flipped[at] ^= 1 << (at % 8);
         match camera.open(&flipped) {
             Err(BlockError::Form(_) | BlockError::Signature(_)) => {}
-            // A line's end within the armour may become another white space, and then the block is the same.
+            // A line end within the armor may become another white space, and then the block is the same.
             Ok((opened, _)) if at < signature_bytes && flipped[at].is_ascii_whitespace() => {
                 assert_eq!(opened, violation)
             }
@@ -94,7 +94,7 @@ fn an_age_file_changed_or_cut_anywhere_is_refused_also_without_a_signature() {
             assert!(open(&file[..at]).is_err(), "{length}: cut at {at}");
         }
         assert!(open(&[&file[..], b"x"].concat()).is_err());
-        // Cut at the end of a chunk: the chunk before does not say that it is the last.
+        // Cut at the end of a chunk: the last remaining chunk is not marked as the last.
         if length == 131_072 {
             assert!(open(&file[..file.len() - 65_552]).is_err());
         }
@@ -114,7 +114,7 @@ fn only_the_cameras_own_key_signs_for_it() {
     let mut opener = Opener::new(vec![camera.identity.clone()], Limits::default()).unwrap();
     let error = opener.open(&mut camera.block(64).2, &camera.signers, "CAM-9999").unwrap_err().to_string();
     assert_eq!(error, "signature: camera \"CAM-9999\" has no key here");
-    // A key that signs for two cameras does not let one speak for the other.
+    // A key that signs for two cameras does not let one of them speak for the other.
     let (_, _, block) = camera.block(64);
     let line = camera.signers.of(&camera.name)[0].to_line();
     let both = Signers::parse(&format!("{},CAM-9999 {line}", camera.name)).unwrap();

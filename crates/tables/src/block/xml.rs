@@ -1,7 +1,7 @@
-//! `violation.xml`: one element with seven in it, and nothing else. Main functions: [`read`] and [`write()`].
+//! `violation.xml`: one element with seven elements in it, and nothing else. Main functions: [`read`] and [`write()`].
 //!
-//! Document types, entities of one's own, processing instructions, unknown or repeated elements and anything deeper are refused, so
-//! nothing can be made large or be fetched by what is read.
+//! Document types, custom entities, processing instructions, unknown or repeated elements and deeper nesting are refused, so
+//! no document can expand or fetch anything.
 
 use quick_xml::Reader;
 use quick_xml::escape::escape;
@@ -11,18 +11,18 @@ use super::BlockError;
 use crate::data::violation::Violation;
 use crate::units::{parse_utc, show_utc_ms};
 
-/// Version of the form.
+/// Version of the format.
 const VERSION: &str = "1";
-/// Bytes of a record at most.
+/// Maximum length of a record in bytes.
 const BYTES_MAX: usize = 16 << 10;
-/// Characters of one value at most.
+/// Maximum length of one value in characters.
 const VALUE_MAX: usize = 200;
-/// Characters at most of what the reader says, which may be names that somebody chose.
+/// Maximum length in characters of an error of the reader, which may contain names that somebody else chose.
 const ERROR_CHARACTERS: usize = 200;
 
 const ELEMENTS: [&str; 7] = ["camera", "sequence", "time", "place", "speed", "limit", "plate"];
 
-/// A record as text.
+/// Returns a record as text.
 pub fn write(violation: &Violation) -> String {
     let Violation { camera, sequence, time_ns, place, speed_kmh, limit_kmh, plate } = violation;
     format!(
@@ -48,13 +48,13 @@ pub fn read(bytes: &[u8]) -> Result<Violation, BlockError> {
     Values::collect(text)?.into_violation()
 }
 
-/// The elements' texts.
+/// The texts of the elements.
 #[derive(Default)]
 struct Values {
     texts: [Option<String>; ELEMENTS.len()],
 }
 
-/// Where in the document the reader is.
+/// The reader's place in the document.
 enum Place {
     Before,
     Within,
@@ -95,7 +95,7 @@ impl Values {
                 (Event::GeneralRef(reference), Place::In(element, value)) => {
                     Place::In(element, append(value, &resolved(&reference)?)?)
                 }
-                // Names of ends are matched with those of starts by the reader.
+                // The reader matches the names of end tags with those of start tags.
                 (Event::End(_), Place::In(element, value)) => {
                     values.texts[element] = Some(value);
                     Place::Within
@@ -159,7 +159,7 @@ fn append(mut value: String, more: &str) -> Result<String, BlockError> {
     Ok(value)
 }
 
-/// One of the five entities of XML, or a character by number.
+/// Returns the character of a reference to one of XML's five entities, or by number.
 fn resolved(reference: &quick_xml::events::BytesRef<'_>) -> Result<String, BlockError> {
     if let Ok(Some(character)) = reference.resolve_char_ref() {
         return Ok(character.to_string());
@@ -196,7 +196,7 @@ fn shown(text: &str) -> String {
     safe(text, 40)
 }
 
-/// The beginning of what somebody else wrote, for logs and terminals: nothing in it is a command to them.
+/// Returns the beginning of a text that somebody else wrote, made safe for logs and terminals: nothing in it acts as a command.
 fn safe(text: &str, characters: usize) -> String {
     let mut left = characters;
     let fits = |escaped: &std::char::EscapeDebug| {

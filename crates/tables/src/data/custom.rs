@@ -1,4 +1,4 @@
-//! The record type `custom`: columns as the study file describes them.
+//! The record type `custom`: columns as described in the study file.
 //!
 //! Identity columns may repeat between measurements, so a custom record has no identity key: layouts tell its measurements
 //! apart by number.
@@ -17,10 +17,10 @@ pub(super) static CUSTOM: Entry = Entry {
     build: |settings| Ok(Arc::new(Custom::new(settings)?)),
 };
 
-/// Longest column name that every database takes, in bytes: PostgreSQL's limit.
+/// Maximum length in bytes of a column name that every database accepts: PostgreSQL's limit.
 const NAME_BYTES_MAX: usize = 63;
 
-/// Names that the layouts give to columns of their own.
+/// Names that the layouts give to their own columns.
 const RESERVED: [&str; 2] = ["record_id", "measurement"];
 
 struct Custom {
@@ -101,7 +101,7 @@ fn columns(place: &str, columns: &[CustomColumn]) -> Result<(Vec<Column>, Vec<Fi
     Ok((described, fillers))
 }
 
-/// The type of a column; texts and bytes are as wide as their longest value, and at least 1.
+/// Returns the type of a column; texts and bytes are as wide as their longest value, and at least 1.
 fn kind(name: &str, fill: &Fill) -> Result<ColumnKind, String> {
     /// Characters of a time with a fraction and the longest zone.
     const TIME_WIDTH: u32 = 35;

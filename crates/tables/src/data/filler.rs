@@ -1,4 +1,4 @@
-//! Single values: [`Filler`] is a [`Fill`] of a study, checked, with everything computed that does not depend on the index.
+//! Single values: a [`Filler`] is a study's [`Fill`] after checks, with everything precomputed that does not depend on the index.
 
 mod drawing;
 
@@ -10,10 +10,10 @@ use crate::units::times::write_time;
 
 use drawing::{count_below, letters, noise, now_us, standard_normal, time_between};
 
-/// Text and bytes of one value are at most this long, in bytes.
+/// Maximum length of one text or bytes value, in bytes.
 const LONGEST_BYTES: u32 = 1 << 20;
 
-/// Whole numbers of a study are read as 64-bit floating-point numbers, which are exact up to here.
+/// Whole numbers of a study are read as 64-bit floating-point numbers, which are exact up to this one.
 const EXACT_MAX: f64 = (1_u64 << 53) as f64;
 
 /// Makes the values of one column or parameter.
@@ -25,15 +25,15 @@ pub struct Filler {
 
 #[derive(Debug, Clone)]
 enum Make {
-    /// Low, and the number of values.
+    /// Lowest value, and number of values.
     Whole(i64, u64),
-    /// Low and width.
+    /// Lowest value, and width of the range.
     Fraction(f64, f64),
     /// The value of rank 1.
     Zipf(i64, Zipf),
-    /// Mean, standard deviation, and the range that whole numbers are kept in.
+    /// Mean, standard deviation, and the range that whole numbers are clamped to.
     Normal(f64, f64, Option<(i64, i64)>),
-    /// First, step, and after how many values it starts again.
+    /// First value, step, and number of values after which the sequence starts again.
     Sequence(i64, i64, u64),
     Letters(usize),
     Bytes(usize),
@@ -41,10 +41,10 @@ enum Make {
     Int(i64),
     Float(f64),
     OneOf(Vec<String>),
-    /// Bounds of stretches that are as likely as each other.
+    /// Bounds of intervals that are equally likely.
     Quantiles(Vec<f64>),
     Times(Times),
-    /// Microseconds from now, from the first to the second, and the zone.
+    /// Two bounds in microseconds from now, and the zone.
     Now(i64, i64, String),
     Null,
     Weighted(Weighted),
@@ -58,7 +58,7 @@ struct Weighted {
 }
 
 impl Filler {
-    /// The filler of a parameter. Numbers are whole when all numbers of the fill are; normally distributed ones never are.
+    /// Creates the filler of a parameter. Numbers are whole if all numbers of the fill are; normally distributed ones never are.
     ///
     /// # Errors
     /// A sentence that names the value and the remedy.
@@ -66,7 +66,7 @@ impl Filler {
         Self::new(fill, kind_of(fill)?.unwrap_or(ColumnKind::Int64))
     }
 
-    /// The filler of a column of this kind. The width of text and blob columns is checked by their builder.
+    /// Creates the filler of a column of this kind. The width of text and blob columns is checked by their builder.
     ///
     /// # Errors
     /// A sentence that names the value and the remedy.
@@ -93,17 +93,17 @@ impl Filler {
         }
     }
 
-    /// What the values are. Text and bytes have a bound here, not their own length.
+    /// Returns the kind of the values. Text and bytes have a bound here, not their own length.
     pub fn kind(&self) -> ColumnKind {
         self.kind
     }
 
-    /// Whether its values are texts.
+    /// Returns whether the values are texts.
     pub fn is_text(&self) -> bool {
         matches!(self.kind, ColumnKind::Text(_) | ColumnKind::Json | ColumnKind::Blob(_))
     }
 
-    /// Appends the value of an index. Different columns of the same seed and index have nothing to do with each other.
+    /// Appends the value of an index. Different columns of the same seed and index are independent of each other.
     pub fn fill(&self, seed: u64, index: u64, column: u64, out: &mut Cells) {
         let mut stream = Stream::new(seed, index, column);
         match &self.make {
@@ -140,20 +140,20 @@ impl Filler {
             Make::Weighted(weighted) => {
                 let word = stream.word();
                 let chosen = weighted.below.partition_point(|below| *below <= word).min(weighted.fillers.len() - 1);
-                // Of the same stream the chosen one would know how it was chosen.
+                // Drawn from the same stream, the value would depend on the random number that chose it.
                 weighted.fillers[chosen].fill(seed, index, column ^ CHOSEN.rotate_left(chosen as u32), out);
             }
         }
     }
 
-    /// A number between two neighbours of the bounds.
+    /// Appends a number from a random interval between neighbouring bounds.
     fn quantile(&self, bounds: &[f64], stream: &mut Stream, out: &mut Cells) {
         let stretch = stream.below(bounds.len() as u64 - 1) as usize;
         let (low, high) = (bounds[stretch], bounds[stretch + 1]);
         if self.kind == ColumnKind::Float64 {
             return out.float(low + (high - low) * stream.unit());
         }
-        // A bound belongs to the stretch above it, and the highest to the last.
+        // A bound belongs to the interval above it, and the highest bound to the last interval.
         let count = (high - low) as u64 + u64::from(stretch + 2 == bounds.len() || high == low);
         out.int(low as i64 + stream.below(count) as i64);
     }
@@ -163,10 +163,10 @@ impl Filler {
     }
 }
 
-/// Tells what a choice is made with from what the chosen one is made with.
+/// Separates the random numbers that choose from those of the chosen filler.
 const CHOSEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What a parameter of such a fill is; none where it has no value.
+/// Returns the kind of a parameter with this fill; `None` if it has no value.
 fn kind_of(fill: &Fill) -> Result<Option<ColumnKind>, String> {
     let number = |is_whole: bool| if is_whole { ColumnKind::Int64 } else { ColumnKind::Float64 };
     Ok(Some(match fill {
@@ -199,7 +199,7 @@ fn kind_of(fill: &Fill) -> Result<Option<ColumnKind>, String> {
     }))
 }
 
-/// What all of them are: fractional numbers where some are and the others are whole.
+/// Returns the common kind of several fills: fractional numbers if some are fractional and the others whole.
 fn kind_of_all<'f>(fills: impl Iterator<Item = &'f Fill>) -> Result<Option<ColumnKind>, String> {
     let mut all = None;
     for fill in fills {
@@ -286,7 +286,7 @@ fn fits(what: &str, value: i64, low: i64, high: i64) -> Result<(), String> {
     }
 }
 
-/// How many values a sequence has before it would leave the range and starts again; 0 when it never does.
+/// Returns the number of values after which a sequence would leave the range and starts again; 0 if it never does.
 fn period(first: i64, step: i64, low: i64, high: i64) -> u64 {
     let room = if step > 0 { high.abs_diff(first) } else { first.abs_diff(low) };
     match step.unsigned_abs() {
@@ -349,7 +349,7 @@ fn times(times: &Times) -> Result<Make, String> {
     }
 }
 
-/// The bounds of a time around the present one, in seconds.
+/// Creates values around the present time; the bounds are in seconds.
 fn now(from_s: f64, to_s: f64, zone: &str) -> Result<Make, String> {
     const FARTHEST_S: f64 = 1e10;
     if !(-FARTHEST_S..=FARTHEST_S).contains(&from_s) || !(from_s..=FARTHEST_S).contains(&to_s) {

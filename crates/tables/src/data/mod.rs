@@ -1,8 +1,8 @@
-//! Record types and how their records are made. [`build`] turns `[record]` into a [`Generator`]; [`Filler`] makes single
+//! Record types, and the generation of their records. [`build`] turns `[record]` into a [`Generator`]; [`Filler`] makes single
 //! values, for the columns of custom records and for the parameters of SQL statements.
 //!
-//! Invariant: every value is a pure function of (seed, index, column), so any client makes any slice of the data, in any
-//! order, without asking another. A time around the present one is one of the present, and [`Parameters`] know what a database answered besides.
+//! Invariant: every value is a pure function of (seed, index, column), so any client can make any slice of the data, in any
+//! order, without asking another. Exceptions: times around the present one depend on the present, and [`Parameters`] on answers of a database.
 
 mod custom;
 mod filler;
@@ -36,20 +36,20 @@ pub struct Entry {
     pub name: &'static str,
     /// One line for `loadline list records`.
     pub summary: &'static str,
-    /// Makes its generator.
+    /// Makes the generator.
     pub build: fn(&RecordSettings) -> Result<Arc<dyn Generator>, String>,
 }
 
-/// All record types, the default first. A new one is a file and a line here.
+/// All record types, the default first. A new one takes a file and a line here.
 pub static REGISTRY: &[&Entry] =
     &[&qos::QOS, &wisconsin::WISCONSIN, &usertable::USERTABLE, &sensor::SENSOR, &violation::VIOLATION, &custom::CUSTOM];
 
-/// The registry's entry of a name.
+/// Returns the registry entry with this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     REGISTRY.iter().copied().find(|entry| entry.name == name)
 }
 
-/// The generator of the records that the settings describe.
+/// Makes the generator of the records that the settings describe.
 ///
 /// # Errors
 /// A sentence that names the setting, its value and the remedy.

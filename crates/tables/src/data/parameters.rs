@@ -1,6 +1,6 @@
-//! The values of a statement's parameters: each from a fill of its own, from a parameter before it, or from what the database answered.
+//! The values of a statement's parameters: each from a fill of its own, from an earlier parameter, or from an answer of the database.
 //!
-//! Main type: [`Parameters`]. Invariant: a parameter looks back only, so that one pass makes all of them.
+//! Main type: [`Parameters`]. Invariant: a parameter depends only on earlier ones, so that one pass makes all of them.
 
 use std::sync::Arc;
 
@@ -17,34 +17,34 @@ pub struct Parameters(Vec<Parameter>);
 #[derive(Debug, Clone)]
 enum Parameter {
     Own(Filler),
-    /// The value of the one at this place.
+    /// The value of the parameter at this index.
     Same(usize),
     Plus(usize, Filler),
-    /// A value of a row that is drawn by the parameter at this place, which may be itself.
+    /// A value of a row drawn by the parameter at index `drawn_by`, which may be this one.
     Row {
         rows: Arc<Vec<Vec<Option<String>>>>,
         column: usize,
         drawn_by: usize,
     },
-    /// What an answer brings; no value until then.
+    /// A value of an answer; null until the answer arrives.
     Answer,
     /// First and step.
     Sequence(i64, i64),
-    /// How many, and what each is.
+    /// Number of elements, and the parameter that makes each.
     Array(u32, Box<Parameter>),
-    /// How many letters, and what gives the number.
+    /// Number of letters, and the parameter that gives the number.
     TextOf(u32, Box<Parameter>),
-    /// First, in microseconds since 1970, step in seconds, and the zone that it is written in.
+    /// First time in microseconds since 1970, step in seconds, and the zone in which times are written.
     Times(i64, i64, String),
-    /// First, step, and for how many it stays at each.
+    /// First value, step, and the number of times that each value is repeated.
     Blocks(i64, i64, u64),
     TimeBlocks(TimeBlocks),
-    /// First, step, and after how many it begins again.
+    /// First value, step, and the number of values after which it begins again.
     Cycle(i64, i64, u64),
 }
 
 impl Parameters {
-    /// The parameters that are filled so, in their order. Queries that were not asked yet give no values.
+    /// Creates the parameters with these fills, in order. Queries that have not been asked yet give no values.
     ///
     /// # Errors
     /// A sentence that names the parameter and the remedy.
@@ -56,12 +56,12 @@ impl Parameters {
         (0..fills.len()).map(of_place).collect::<Result<_, _>>().map(Parameters)
     }
 
-    /// What an answer brings, for a parameter of these: the number of the statement, and which value of its first row, both from 1. None of one that is known
-    /// before.
+    /// Returns the answer that a parameter takes its value from: the number of the statement, and which value of its first row, both from 1. `None` for a value that
+    /// is known before.
     pub fn answer_of(fills: &[&Fill], place: usize) -> Option<(u32, u32)> {
         match fills.get(place)? {
             Fill::AnswerOf(statement, value) => Some((*statement, *value)),
-            // Only what stands before it is meant, so that this ends.
+            // Only earlier parameters count, so that this recursion ends.
             Fill::Same(number) => {
                 let earlier = (*number as usize).checked_sub(1).filter(|earlier| *earlier < place)?;
                 Parameters::answer_of(fills, earlier)
@@ -70,17 +70,17 @@ impl Parameters {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of parameters.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no parameters.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Appends the values of an index. Those of different lanes have nothing to do with each other.
+    /// Appends the values of an index. Values of different lanes are independent of each other.
     pub fn fill(&self, seed: u64, index: u64, lane: u64, out: &mut Cells) {
         let first = out.len();
         for (place, parameter) in self.0.iter().enumerate() {
@@ -125,11 +125,11 @@ impl Parameters {
     }
 }
 
-/// Makes the last value, a number, a text of so many letters; what is no whole number becomes null.
+/// Replaces the last value, a whole number, by a text of `letters` letters; any other value becomes null.
 fn spell(letters: u32, out: &mut Cells) {
-    /// Texts of this many letters have numbers of their own; longer ones begin with as many letters as it takes.
+    /// Texts of up to this many letters encode the number in all letters; longer ones are padded in front.
     const TOLD_MOST: u32 = 13;
-    /// Neighbours among numbers are none among texts: it has no divisor in common with 26.
+    /// Multiplier that keeps neighbouring numbers from being neighbouring texts; it has no divisor in common with 26.
     const APART: u128 = 0x9e37_79b9_7f4a_7c15;
     let Some(Cell::Int(number)) = out.pop() else { return out.null() };
     let told = letters.min(TOLD_MOST);
@@ -153,7 +153,7 @@ fn draw(rows: &[Vec<Option<String>>], column: usize, (seed, index, lane): (u64, 
     }
 }
 
-/// Appends several values as one text: `{1,"a"}`. Each has random numbers of its own.
+/// Appends several values as one text, such as `{1,"a"}`. Each has random numbers of its own.
 fn array(count: u32, element: &Parameter, (seed, index, lane): (u64, u64, u64), out: &mut Cells) {
     let mut text = vec![b'{'];
     for number in 0..count {
@@ -239,7 +239,7 @@ fn parameter(fills: &[&Fill], place: usize, asked: &Asked) -> Result<Parameter, 
     }
 }
 
-/// What counts up from the number or time that a query gives; of an empty table, whose greatest is null, from 1.
+/// Creates a parameter that counts up from the number or time that a query returns; from 1 for an empty table, whose maximum is null.
 fn sequence(sql: &str, step: i64, asked: &Asked) -> Result<Parameter, String> {
     let first = asked.rows(sql).and_then(|rows| rows.first()?.first()?.as_deref());
     match first.map(|text| (text.parse(), parse_time(text))) {
@@ -250,7 +250,7 @@ fn sequence(sql: &str, step: i64, asked: &Asked) -> Result<Parameter, String> {
     }
 }
 
-/// Values of the rows of a query or a file, by the value's number from 1.
+/// Creates a parameter from the rows of a query or a file; `column` is the number of the value in a row, from 1.
 fn row(fill: &Fill, column: u32, drawn_by: usize, asked: &Asked) -> Result<Parameter, String> {
     let source = fill.source().unwrap_or_default();
     let given = asked.rows(&source);
@@ -284,7 +284,7 @@ fn check_sum(base: &Fill, asked: &Asked) -> Result<(), String> {
     if refused { Err("plus needs an earlier parameter that is a number or a time".to_owned()) } else { Ok(()) }
 }
 
-/// Appends a value that the database gave as text: a whole number where it is one.
+/// Appends a value that the database returned as text, as an integer if it is a canonical one.
 fn write(text: &str, out: &mut Cells) {
     // A number with a zero in front, or a plus, is a text that looks like one.
     match text.parse::<i64>() {
@@ -298,7 +298,7 @@ fn write(text: &str, out: &mut Cells) {
     }
 }
 
-/// Makes the last value the sum of itself and the one at a place; null where one of the two is, or cannot be added.
+/// Replaces the last value by the sum of itself and the value at `place`; by null if either is null or cannot be added.
 fn add(place: usize, out: &mut Cells) {
     let base = out.get(place);
     let Some(more) = out.pop() else { return };

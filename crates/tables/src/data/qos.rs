@@ -1,8 +1,8 @@
 //! The record type `qos`: quality of service of a network path, measured once a second in both directions.
 //!
-//! Columns are those of Ruottinen 2015, section 3.5: the 13 identity columns of figure 3.4 with its types (except that its
+//! The columns are those of Ruottinen 2015, section 3.5: the 13 identity columns of figure 3.4 with its types (except that its
 //! `2serviceMapIdAddr` and `2serviceMapIdPort`, which begin with a digit, are `serviceMapId2Addr` and `serviceMapId2Port`),
-//! and 48 values, the first of which are the figure's. Those that the thesis calls most used (delay, jitter, loss, load,
+//! and 48 values, beginning with those of the figure. Those that the thesis calls most used (delay, jitter, loss, load,
 //! throughput and the basics of the measurement) are hot.
 //!
 //! With `record.runs`, measurements have several lengths and the columns that section 4.3 of the thesis increments count up:
@@ -45,28 +45,28 @@ const IDENTITY: [(&str, ColumnKind); 13] = [
     ("measurementEndTime", Float64),
 ];
 
-/// How many of the identity columns are the key.
+/// Number of identity columns that form the key.
 const IDENTITY_KEY: usize = 10;
 
-/// The place of `measurementEndTime`.
+/// Index of `measurementEndTime`.
 const IDENTITY_END: usize = 12;
 
 /// Values of the measurement as a whole; all hot.
 const BASICS: [(&str, ColumnKind); 2] = [("ctrl_pk_num", Int16), ("meas_duration", Float64)];
 
-/// When the first measurement starts: 2015-01-01 00:00 UTC, in milliseconds since 1970.
+/// Start of the first measurement: 2015-01-01 00:00 UTC, in milliseconds since 1970.
 const EPOCH_MS: u64 = 1_420_070_400_000;
 
-/// A measurement starts within each of these spans, in milliseconds.
+/// Length in milliseconds of the spans within each of which one measurement starts.
 const START_SPAN_MS: u64 = 250;
 
 /// Time between two records of a measurement, in milliseconds.
 const RECORD_MS: u64 = 1000;
 
-/// Ports are at least this and below this plus 2^14, so that they fit a SMALLINT.
+/// Lowest port; ports are below this plus 2^14, so that they fit a SMALLINT.
 const FIRST_PORT: i64 = 1024;
 
-/// Places among the values that count up within a run: delays and duplicates.
+/// Indexes of the values that count up within a run: delays and duplicates.
 const COUNTED_DELAYS: [usize; 2] = [2, 3];
 const COUNTED_DUPLICATES: [usize; 2] = [24, 25];
 
@@ -89,7 +89,7 @@ impl Qos {
         }
     }
 
-    /// One measurement in four is made at a single point, which sees no delay, jitter or loss (section 3.5: "not all
+    /// Returns whether a measurement is made at a single point, which sees no delay, jitter or loss; one in four is (section 3.5: "not all
     /// result parameters have non-zero values in every measurement").
     fn is_single_point(&self, measurement: u64) -> bool {
         mix(self.identity_seed ^ measurement) >> 62 == 0
@@ -186,7 +186,7 @@ impl Generator for Qos {
     }
 }
 
-/// Duplicates that count up with the records, but for 50, which is 51 already. Table 5.5 of the thesis counts 50 records of each
+/// Returns a number of duplicates, which counts up with the records, except that 50 becomes 51. Table 5.5 of the thesis counts 50 records of each
 /// run between 50 and 100, both excluded (query 5, case 4), which whole numbers that count one by one cannot give; all other
 /// cases of tables 5.1 to 5.5 hold either way.
 #[inline]
@@ -214,8 +214,8 @@ fn record_type() -> RecordType {
     }
 }
 
-/// A bijection of 32-bit words: multiplying by an odd number and folding the upper half into the lower are both undone
-/// easily, and so is their sequence.
+/// Permutes 32-bit words bijectively: multiplying by an odd number and folding the upper half into the lower are both easily
+/// reversed, and so is their sequence.
 fn permute(word: u32, key: u32) -> u32 {
     let word = (word ^ key).wrapping_mul(0x9e37_79b1);
     let word = (word ^ (word >> 16)).wrapping_mul(0x85eb_ca6b);

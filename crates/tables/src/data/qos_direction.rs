@@ -1,14 +1,14 @@
-//! The values of one direction of a network path: what the record type `qos` measures, once for uplink and once for downlink.
+//! The values of one direction of a network path, which the record type `qos` has once for uplink and once for downlink.
 //!
-//! Main function: [`direction`]. Invariant: the values of a record agree with each other, as those of one measured second do.
+//! Main function: [`direction`]. Invariant: the values of a record are consistent with each other, as those of one measured second are.
 
 use crate::random::{Stream, below32};
 use crate::record::{Cell, ColumnKind};
 
 use ColumnKind::{Float64, Int32};
 
-/// Values that exist for uplink (`ul_`) and downlink (`dl_`): name, type, hot. Times are in milliseconds but for the
-/// connection breaks' (`cb_`) in seconds; loss in percent; load and throughput in kbit/s; sizes and volume in bytes.
+/// Values that exist for uplink (`ul_`) and downlink (`dl_`): name, type, hot. Times are in milliseconds, except that those of the
+/// connection breaks (`cb_`) are in seconds; loss in percent; load and throughput in kbit/s; sizes and volume in bytes.
 pub(super) const PAIRS: [(&str, ColumnKind, bool); PAIR_COUNT] = [
     ("delay", Float64, true),
     ("d_samples", Int32, true),
@@ -37,8 +37,8 @@ pub(super) const PAIRS: [(&str, ColumnKind, bool); PAIR_COUNT] = [
 
 const PAIR_COUNT: usize = 23;
 
-/// The values of one direction, in the order of [`PAIRS`]. They agree with each other: packets times size is the volume,
-/// what is lost does not arrive, the least is not above the mean.
+/// Returns the values of one direction, in the order of [`PAIRS`]. They are consistent: packets times size is the volume,
+/// lost packets do not arrive, the minimum is not above the mean.
 #[inline]
 pub(super) fn direction(stream: &mut Stream, two_points: bool) -> [Cell; PAIR_COUNT] {
     let milli = |thousandths: u32| Cell::Float(f64::from(thousandths) / 1000.0);
@@ -74,7 +74,7 @@ pub(super) fn direction(stream: &mut Stream, two_points: bool) -> [Cell; PAIR_CO
     ]
 }
 
-/// What a single point sees.
+/// The traffic that a single point sees.
 struct Traffic {
     packets: u32,
     smallest: u32,
@@ -108,7 +108,7 @@ impl Traffic {
     }
 }
 
-/// What two points see together; all zeros for a single one.
+/// The measurements of two points together; all zeros for a single one.
 #[derive(Default)]
 struct Path {
     delay_us: u32,
@@ -134,7 +134,7 @@ impl Path {
         let (jitter, mean_jitter) = stream.pair();
         let (most_jitter, lost) = stream.pair();
         let (duplicates, disordered) = stream.pair();
-        // The product of two even spreads: many short delays and a few long ones, up to 120 ms.
+        // The product of two uniform distributions: many short delays and a few long ones, up to 120 ms.
         let delay_us = 800 + below32(narrow, below32(wide, 120_000));
         let jitter_us = below32(jitter, delay_us / 4);
         let mean_jitter_us = jitter_us / 2 + below32(mean_jitter, jitter_us + 1);
@@ -159,12 +159,12 @@ impl Path {
     }
 }
 
-/// Zero in three cases of four, else evenly up to `most`.
+/// Returns zero in three of four cases, otherwise a uniform number up to `most`.
 fn sometimes(word: u32, most: u32) -> u32 {
     below32(word, 4 * (most + 1)).saturating_sub(3 * (most + 1) - 1).min(most)
 }
 
-/// The transmission rating R of the E-model for G.711 (ITU-T G.107, with the delay impairment of Cole and Rosenbluth 2001):
+/// Returns the transmission rating R of the E-model for G.711 (ITU-T G.107, with the delay impairment of Cole and Rosenbluth 2001):
 /// delay in milliseconds, loss in percent.
 fn rating(delay_ms: f64, loss_percent: f64) -> f64 {
     let delay_impairment = 0.024 * delay_ms + 0.11 * (delay_ms - 177.3).max(0.0);
@@ -172,7 +172,7 @@ fn rating(delay_ms: f64, loss_percent: f64) -> f64 {
     (93.2 - delay_impairment - loss_impairment).max(0.0)
 }
 
-/// The mean opinion score, 1 to 4.5, of a rating (ITU-T G.107, annex B).
+/// Returns the mean opinion score, 1 to 4.5, of a rating (ITU-T G.107, annex B).
 fn opinion(rating: f64) -> f64 {
     1.0 + 0.035 * rating + rating * (rating - 60.0) * (100.0 - rating) * 7e-6
 }

@@ -1,16 +1,16 @@
-//! Measurements of several lengths: [`Runs`] says which records belong to which, as in table 4.3 of Ruottinen 2015, and what
+//! Measurements of several lengths: [`Runs`] determines which records belong to which measurement, as in table 4.3 of Ruottinen 2015, and what
 //! counts up within each.
 
 use crate::trial::RecordSettings;
 
-/// Runs of several lengths, one after the other. Behind the last one follow others of its length without end.
+/// Runs of several lengths, one after another. The last one is followed by endless runs of its length.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Runs {
-    /// At least one; the last has no end.
+    /// The lengths, at least one; the number of runs of the last one is unlimited.
     classes: Vec<Class>,
-    /// Rows of the longest run.
+    /// Number of rows of the longest run.
     longest: u64,
-    /// A run of 1,000 records at scale 0.1 has 100, which count by tens.
+    /// The scale: a run of 1,000 records at scale 0.1 has 100 records, which count by tens.
     scale: f64,
 }
 
@@ -23,7 +23,7 @@ struct Class {
 }
 
 impl Runs {
-    /// The runs of the settings; none where all measurements are alike.
+    /// Creates the runs of the settings; `None` if all measurements have the same length.
     pub(super) fn of(settings: &RecordSettings) -> Option<Self> {
         let mut classes = Vec::new();
         let (mut first_measurement, mut first_record) = (0, 0);
@@ -54,11 +54,11 @@ impl Runs {
         class.first_record + (measurement - class.first_measurement) * class.records
     }
 
-    /// What has counted up in the run until this record, from 0.
+    /// Returns the value that has counted up in the run until this record, from 0.
     #[inline]
     pub(super) fn counted(&self, record: u64) -> f64 {
         let position = record - self.first_record_of(self.measurement_of(record));
-        // Six digits keep tenths and thirds from missing whole numbers by a rounding error.
+        // Rounding to six digits keeps tenths and thirds from missing whole numbers by a rounding error.
         (position as f64 / self.scale * 1e6).round() / 1e6
     }
 }

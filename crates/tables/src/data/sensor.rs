@@ -4,11 +4,11 @@
 //! A record is `record.length` bytes of content: the widths of its columns, and the text of `kind` and `payload`, which fills it
 //! up. Records per second times this length is the throughput in bytes per second.
 //!
-//! What `object` and `value_1` to `value_4` are depends on the kind. Radar: number of the track; range in metres, azimuth and
+//! The meaning of `object` and `value_1` to `value_4` depends on the kind. Radar: number of the track; range in metres, azimuth and
 //! elevation in degrees, range rate in m/s. Optical: number of the object; azimuth, elevation, magnitude, its change per second.
 //! Telemetry: number of the channel; four readings of it.
 //!
-//! The identity has no key of its own, so that records are told apart by their number alone, as the slides' `record_id` does.
+//! The identity has no key of its own, so that records are distinguished by their number alone, as by the slides' `record_id`.
 //!
 //! Invariant: every record has exactly the length that is set.
 
@@ -46,32 +46,32 @@ const VALUES: [(&str, ColumnKind); 8] = [
 /// Bytes of a record without the text of `kind` and `payload`: `source`, and [`VALUES`].
 const FIXED_BYTES: u32 = 4 + 8 + 8 + 4 + 2 + 4 * 8;
 
-/// Length of a record where nothing is said, in bytes.
+/// Default length of a record in bytes.
 const LENGTH_DEFAULT: u32 = 200;
 
-/// The shortest record is one of the longest kind without a payload.
+/// Minimum length of a record in bytes: one of the longest kind without a payload.
 const LENGTH_MIN: u32 = FIXED_BYTES + 9;
 
-/// The longest record, in bytes.
+/// Maximum length of a record in bytes.
 const LENGTH_MAX: u32 = 1 << 20;
 
-/// Sensors that there are.
+/// Number of sensors.
 const SOURCES: u32 = 64;
 
-/// Objects that a sensor observes, and values of `quality`, which are per thousand.
+/// Number of objects that a sensor observes, and number of values of `quality`, which are per thousand.
 const OBJECTS: u32 = 1000;
 const QUALITIES: u32 = 1000;
 
-/// When the first record was observed: 2006-04-27 00:00 UTC, in nanoseconds since 1970.
+/// Time at which the first record was observed: 2006-04-27 00:00 UTC, in nanoseconds since 1970.
 const EPOCH_NS: i64 = 1_146_096_000_000_000_000;
 
 /// Time between two records, in nanoseconds.
 const RECORD_NS: u64 = 1_000_000;
 
-/// A record is on its way for less than this before it is stamped, in nanoseconds.
+/// Upper bound, exclusive, of the time between the observation of a record and its time stamp, in nanoseconds.
 const TRANSIT_NS: u32 = 50_000_000;
 
-/// Bytes of content of a sensor record with these settings.
+/// Returns the bytes of content of a sensor record with these settings.
 pub fn sensor_record_bytes(settings: &RecordSettings) -> u32 {
     settings.length.unwrap_or(LENGTH_DEFAULT)
 }
@@ -101,7 +101,7 @@ impl Sensor {
         })
     }
 
-    /// The sensor that made a measurement, from 1; its kind is the remainder by three.
+    /// Returns the sensor that made a measurement, from 1; its kind is the remainder of its number by three.
     #[inline]
     fn source_of(&self, measurement: u64) -> u32 {
         1 + below32((mix(self.source_seed ^ measurement) >> 32) as u32, SOURCES)
@@ -135,7 +135,7 @@ impl Generator for Sensor {
         let mut stream = Stream::at(self.value_seed, record);
         let (transit, object) = stream.pair();
         let (quality, _) = stream.pair();
-        // Times start again after 2^42 records, which are 139 years.
+        // Times start again after 2^42 records, which cover 139 years.
         let observed_ns = EPOCH_NS + ((record & 0x3ff_ffff_ffff) * RECORD_NS) as i64;
         out.int(observed_ns);
         out.int(observed_ns + i64::from(below32(transit, TRANSIT_NS)));
@@ -159,7 +159,7 @@ fn append_readings(kind: &str, stream: &mut Stream, out: &mut Cells) {
     readings.into_iter().for_each(|reading| out.float(reading));
 }
 
-/// Fills a text with random letters from a to p: as many bits as encoded frames have, eight letters of each 64 random bits.
+/// Fills a text with random letters from a to p, which carry as many bits as encoded frames do: eight letters from each 64 random bits.
 #[inline]
 fn fill(mut stream: Stream, text: &mut [u8]) {
     let mut letters = || {
@@ -199,7 +199,7 @@ mod tests {
         Sensor::new(&RecordSettings { length, per_measurement: 5, seed: 1, ..RecordSettings::default() })
     }
 
-    /// Bytes of content, by the columns' kinds.
+    /// Returns the bytes of content, by the kinds of the columns.
     fn content_bytes(sensor: &Sensor, cells: &Cells) -> u64 {
         let columns = sensor.record_type.identity.iter().chain(&sensor.record_type.values);
         cells

@@ -1,34 +1,34 @@
-//! A shuffled order of the numbers 0 to n - 1 in which every place is found at the same small cost: [`Shuffle`].
+//! A shuffled order of the numbers 0 to n - 1 in which each place is computed at the same small cost: [`Shuffle`].
 //!
-//! A Feistel network orders all numbers of as many bits as n has; a number that is not below n is given to the network again until
-//! one is (Black and Rogaway 2002, "cycle walking"), less than twice on average. The rounds' functions are [`mix`] of a key and the
-//! other half. Four rounds are enough for large halves (Luby and Rackoff 1988), and not for halves of a few bits: with four, numbers
-//! of 1,000 that stand 64 apart have twice the correlation that chance gives them. There are eight.
+//! A Feistel network permutes all numbers with as many bits as n; a number that is not below n is passed through the network again until
+//! it is (Black and Rogaway 2002, "cycle walking"), less than twice on average. The functions of the rounds are [`mix`] of a key and the
+//! other half. Four rounds are enough for large halves (Luby and Rackoff 1988), but not for halves of a few bits: with four, numbers
+//! of 1,000 that stand 64 apart have twice the correlation that chance gives them. Therefore there are eight.
 //!
-//! Of a random order of n numbers neighbours correlate by about 1/√n, just by chance: more than 0.05 in one of nine orders of 1,000.
-//! So where n is small the network takes the first key of its seed's whose neighbours correlate less.
+//! In a random order of n numbers, neighbours correlate by about 1/√n, by chance alone: by more than 0.05 in one of nine orders of 1,000.
+//! If n is small, the network therefore takes the first of the seed's keys with which neighbours correlate less.
 //!
-//! Invariant: the number at a place is a pure function of n, the seed and the place, and every number below n stands at one place.
+//! Invariant: the number at a place is a pure function of n, the seed and the place, and every number below n stands at exactly one place.
 
 use crate::random::{derive, mix};
 
-/// Neighbours correlate less than this from 5 numbers on; of orders of 3 and of 4 numbers none does.
+/// Bound of the correlation of neighbours from 5 numbers on; no order of 3 or 4 numbers stays below it.
 const CORRELATION_BELOW: f64 = 0.05;
 
-/// Orders of more numbers are not looked at: 0.05 is 6.4 standard deviations there.
+/// Largest n whose orders are checked: 0.05 is 6.4 standard deviations there.
 const LOOKED_AT_MOST: u64 = 1 << 14;
 
-/// Rounds of the network.
+/// Number of rounds of the network.
 const ROUNDS: usize = 8;
 
-/// Keys that are tried for a small n.
+/// Number of keys that are tried for a small n.
 const KEYS: u64 = 256;
 
 /// An order of the numbers 0 to n - 1.
 #[derive(Debug)]
 pub(super) struct Shuffle {
     n: u64,
-    /// Bits of the lower half; the upper one has as many or one less.
+    /// Bits of the lower half; the upper half has as many or one less.
     low_bits: u32,
     low_mask: u64,
     high_mask: u64,
@@ -36,7 +36,7 @@ pub(super) struct Shuffle {
 }
 
 impl Shuffle {
-    /// A seed's order of 0 to `n` - 1; of one number where `n` is 0.
+    /// Creates a seed's order of 0 to `n` - 1; of one number if `n` is 0.
     pub(super) fn new(n: u64, seed: u64) -> Self {
         let n = n.max(1);
         if n > LOOKED_AT_MOST {
@@ -62,7 +62,7 @@ impl Shuffle {
         Shuffle { n, low_bits, low_mask, high_mask, keys: std::array::from_fn(|round| derive(key, round as u64)) }
     }
 
-    /// The number at a place below n; places behind count from the beginning again.
+    /// Returns the number at a place; places from n on count from the beginning again.
     #[inline]
     pub(super) fn at(&self, place: u64) -> u64 {
         let mut number = place % self.n;
@@ -84,13 +84,13 @@ impl Shuffle {
         high << self.low_bits | low
     }
 
-    /// Pearson's correlation of the numbers with those that follow them; 0 where there are no two pairs.
+    /// Returns Pearson's correlation of the numbers with their successors; 0 with fewer than two pairs.
     fn correlation(&self) -> f64 {
         correlation_of(&(0..self.n).map(|place| self.at(place) as f64).collect::<Vec<_>>(), 1)
     }
 }
 
-/// Pearson's correlation of numbers with those that stand so many places behind them; 0 where there are no two pairs that differ.
+/// Returns Pearson's correlation of numbers with those that stand `lag` places behind them; 0 without two pairs that differ.
 pub(super) fn correlation_of(numbers: &[f64], lag: usize) -> f64 {
     let pairs = numbers.len().saturating_sub(lag);
     let (first, second) = (&numbers[..pairs], &numbers[numbers.len() - pairs..]);
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_number_is_anywhere_with_the_same_probability() {
-        // Of 4,000 seeds' orders of 20 numbers: χ² of 20 × 20 counts of 200 each, with 361 degrees of freedom.
+        // 4,000 seeds' orders of 20 numbers: χ² of 20 × 20 counts of 200 each, with 361 degrees of freedom.
         let mut counts = [[0_u32; 20]; 20];
         for seed in 0..4000 {
             let shuffle = Shuffle::new(20, seed);

@@ -1,7 +1,7 @@
 //! The skew of YCSB: ranks by the method of J. Gray and others, "Quickly generating billion-record synthetic databases", SIGMOD
 //! 1994 (section 3.2), with YCSB's exponent 0.99. Main type: [`Skew`].
 //!
-//! The method takes the first two ranks exactly and approximates the others by a power law. What users compare with is what
+//! The method draws the first two ranks exactly and approximates the others by a power law. Users compare with what
 //! YCSB draws, so the approximation is kept as it is; `Zipf` beside it is exact.
 //!
 //! Invariant: the same u gives the same rank as YCSB's generator, to the last bit of the power function.
@@ -9,15 +9,15 @@
 /// The exponent θ.
 pub const EXPONENT: f64 = 0.99;
 
-/// Terms of ζ that are added one by one; the rest is a series whose error is below 1e-18 from here on.
+/// Number of terms of ζ that are added one by one; the rest is a series whose error is below 1e-18 from here on.
 const SUMMED: u64 = 64;
 
 /// Ranks 0 to `items` - 1, the first the most frequent.
 #[derive(Debug, Clone)]
 pub struct Skew {
-    /// Items when the generator was made: YCSB computes η from it even when more are added.
+    /// Number of items when the generator was made: YCSB computes η from it even if items are added.
     items: f64,
-    /// Items that `zeta` is the sum of.
+    /// Number of items that `zeta` sums over.
     count: u64,
     zeta: f64,
     eta: f64,
@@ -28,12 +28,12 @@ pub struct Skew {
 }
 
 impl Skew {
-    /// A skew over at least one item.
+    /// Creates a skew over at least one item.
     pub fn new(items: u64) -> Self {
         Self::with_zeta(items, zeta(items.max(1)))
     }
 
-    /// The same with ζ(items, θ) given, as YCSB gives it for ten thousand million items.
+    /// Creates a skew with ζ(items, θ) given, as YCSB gives it for ten thousand million items.
     pub fn with_zeta(items: u64, zeta: f64) -> Self {
         let zeta_two = 1.0 + 0.5_f64.powf(EXPONENT);
         let count = items.max(1);
@@ -42,22 +42,22 @@ impl Skew {
         skew
     }
 
-    /// η = (1 - (2/n)^(1-θ)) / (1 - ζ(2)/ζ(n)).
+    /// Returns η = (1 - (2/n)^(1-θ)) / (1 - ζ(2)/ζ(n)).
     fn eta_of(&self, zeta: f64) -> f64 {
         (1.0 - (2.0 / self.items).powf(1.0 - EXPONENT)) / (1.0 - self.zeta_two / zeta)
     }
 
-    /// ζ(n, θ) of the items there are.
+    /// Returns ζ(n, θ) of the current items.
     pub fn zeta(&self) -> f64 {
         self.zeta
     }
 
-    /// η, which the ranks from the third on are drawn with.
+    /// Returns η, with which the ranks from the third on are drawn.
     pub fn eta(&self) -> f64 {
         self.eta
     }
 
-    /// Takes in that there are more items now. Fewer are left aside, as in YCSB.
+    /// Sets a larger number of items. A smaller one is ignored, as in YCSB.
     #[inline]
     pub fn grow(&mut self, items: u64) {
         if items > self.count {
@@ -67,7 +67,7 @@ impl Skew {
         }
     }
 
-    /// The rank of a number `u` in [0, 1).
+    /// Returns the rank of a number `u` in [0, 1).
     #[inline]
     pub fn rank(&self, u: f64) -> u64 {
         let scaled = u * self.zeta;
@@ -82,7 +82,7 @@ impl Skew {
         rank.min(self.count - 1)
     }
 
-    /// The least u whose rank is at least this one: the distribution function, for tests against theory.
+    /// Returns the least u whose rank is at least this one: the distribution function, for tests against theory.
     #[cfg(test)]
     pub fn begin_of(&self, rank: u64) -> f64 {
         match rank {
@@ -96,7 +96,7 @@ impl Skew {
     }
 }
 
-/// ζ(n, θ), the sum of k^-θ for k from 1 to n. From [`SUMMED`] terms on the Euler-Maclaurin series takes the place of the sum: YCSB
+/// Returns ζ(n, θ), the sum of k^-θ for k from 1 to n. From [`SUMMED`] terms on, the Euler-Maclaurin series replaces the sum: YCSB
 /// adds all terms, which takes minutes for a hundred million and differs in the twelfth digit.
 fn zeta(n: u64) -> f64 {
     let sum = |terms: u64| (1..=terms).map(|k| (k as f64).powf(-EXPONENT)).sum::<f64>();
@@ -106,7 +106,7 @@ fn zeta(n: u64) -> f64 {
     sum(SUMMED) + integral(n as f64) - integral(SUMMED as f64)
 }
 
-/// The Euler-Maclaurin series of the sum up to x, without its constant.
+/// Returns the Euler-Maclaurin series of the sum up to x, without its constant.
 fn integral(x: f64) -> f64 {
     let theta = EXPONENT;
     let term = x.powf(-theta);

@@ -2,10 +2,10 @@
 //! YCSB", SoCC 2010): a key and `record.fields` text fields of `record.field_length` characters.
 //!
 //! A key is `user` and a number: that of the record, or its hash, which scatters neighbours over the table. Fields hold random
-//! printable characters, drawn as YCSB draws them: six of each 32 random bits. The numbers of record and field take the place of
+//! printable characters, drawn as YCSB draws them: six from each 32 random bits. The numbers of record and field replace
 //! YCSB's thread-local random numbers, so that any client makes any record.
 //!
-//! Invariant: keys are those of YCSB, letter for letter, and each character has the probability that it has there.
+//! Invariant: keys are exactly those of YCSB, and each character has the same probability as there.
 
 use std::sync::Arc;
 
@@ -22,22 +22,22 @@ pub(super) static USERTABLE: Entry = Entry {
     build: |settings| Ok(Arc::new(Usertable::new(settings)?)),
 };
 
-/// Length of the column of the key, and least length of those of the fields, as in YCSB's table for relational databases.
+/// Length of the key column, and minimum length of the field columns, as in YCSB's table for relational databases.
 const COLUMN_LENGTH: u32 = 255;
 
-/// Fields at most: with the key as many columns as every database takes in one table.
+/// Maximum number of fields: together with the key, as many columns as every database allows in one table.
 const FIELDS_MAX: u16 = 1000;
 
-/// Longest field, in characters.
+/// Maximum length of a field in characters.
 const FIELD_LENGTH_MAX: u32 = 1 << 20;
 
-/// Characters of a key at most, `user` included.
+/// Maximum length of a key in characters, including `user`.
 const KEY_LENGTH_MAX: usize = COLUMN_LENGTH as usize;
 
-/// Tells the random numbers of lengths from those of characters.
+/// Separates the random numbers of lengths from those of characters.
 const LENGTHS: u64 = 0x6c65_6e67_7468;
 
-/// YCSB's hash of a number: FNV-1a over its eight bytes, the lowest first, without its sign.
+/// Returns YCSB's hash of a number: FNV-1a over its eight bytes, the lowest first, without its sign.
 #[inline]
 pub fn key_hash(number: u64) -> u64 {
     let hash = number
@@ -50,7 +50,7 @@ pub fn key_hash(number: u64) -> u64 {
 struct Usertable {
     record_type: RecordType,
     is_hashed: bool,
-    /// Digits of a key at least; shorter numbers begin with zeros.
+    /// Minimum number of digits of a key; shorter numbers begin with zeros.
     digits: usize,
     lengths: Lengths,
     /// One for each field: the trial's seed with the field in it.
@@ -60,9 +60,9 @@ struct Usertable {
 /// Lengths of fields, in characters.
 enum Lengths {
     Constant(u32),
-    /// Least and number of lengths.
+    /// Minimum length, and number of lengths.
     Uniform(u32, u64),
-    /// Least, and what is added.
+    /// Minimum length, and the distribution of the additional length.
     Skewed(u32, Skew),
 }
 
@@ -153,10 +153,10 @@ impl Lengths {
     }
 }
 
-/// Characters that are made at once, of eight words of 64 random bits.
+/// Number of characters made at once, from eight words of 64 random bits.
 const BLOCK: usize = 96;
 
-/// Fills a text with printable characters, twelve of each 64 random bits.
+/// Fills a text with printable characters, twelve from each 64 random bits.
 #[inline]
 fn fill(stream: &mut Stream, text: &mut [u8]) {
     let mut blocks = text.chunks_exact_mut(BLOCK);
@@ -167,7 +167,7 @@ fn fill(stream: &mut Stream, text: &mut [u8]) {
             (pair[0], pair[1]) = (u64::from(first), u64::from(second));
         }
         let groups = words.map(characters);
-        // Each group is stored with two bytes more, which the next one overwrites.
+        // Each group is stored with two more bytes, which the next one overwrites.
         for (place, group) in groups[..groups.len() - 1].iter().enumerate() {
             block[6 * place..6 * place + 8].copy_from_slice(&group.to_le_bytes());
         }
@@ -181,7 +181,7 @@ fn fill(stream: &mut Stream, text: &mut [u8]) {
     }
 }
 
-/// Six characters of 32 bits: 5, 6 and 6 bits of each 16, in turn, which overlap at the ends. Character k takes the bits from 5k on,
+/// Returns six characters from 32 bits: 5, 6 and 6 bits of each 16, in turn, which overlap at the ends. Character k takes the bits from 5k on,
 /// under a mask of 31, 63 or 95, and a space is added; all six are made at once, each in its byte.
 #[inline]
 fn characters(word: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! The record type `violation`: what a traffic enforcement camera says of one passage (Staszkiewicz and others, "Data Center Workload
+//! The record type `violation`: the report of a traffic enforcement camera on one passage (Staszkiewicz and others, "Data Center Workload
 //! Analysis in Multi-Source RSMAD's Test Environment"): which camera, where and at which limit; when, how fast, which plate, which image.
 //!
 //! A camera's violations are one measurement; its records are numbered by sequence and follow each other at random times.
@@ -17,9 +17,9 @@ pub(super) static VIOLATION: Entry = Entry {
     build: |settings| Ok(Arc::new(Violations::new(settings))),
 };
 
-/// The first violation of every camera is after this, in seconds since 1970: 2026-01-01.
+/// No violation is earlier than this, in seconds since 1970: 2026-01-01.
 const BEGIN_S: i64 = 1_767_225_600;
-/// Mean time between two violations of a camera, in milliseconds: two in five seconds, the most that a camera makes.
+/// Mean time between two violations of a camera, in milliseconds: two in five seconds, the maximum of a camera.
 const BETWEEN_MS: u64 = 2_500;
 
 const PLACES: [&str; 8] = [
@@ -35,38 +35,38 @@ const PLACES: [&str; 8] = [
 const LIMITS_KMH: [f64; 8] = [50.0, 60.0, 70.0, 50.0, 40.0, 90.0, 120.0, 50.0];
 const DISTRICTS: [&str; 8] = ["GD", "GA", "GSP", "GTC", "GWE", "NE", "GS", "GKA"];
 
-/// A camera saw somebody drive too fast.
+/// A violation of a speed limit, as seen by a camera.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Violation {
     /// The camera's name.
     pub camera: String,
-    /// The camera's own number of it: from one camera, a number belongs to one violation.
+    /// The camera's own number of the violation, unique among the violations of this camera.
     pub sequence: u64,
-    /// When, in nanoseconds since 1970.
+    /// Time of the violation, in nanoseconds since 1970.
     pub time_ns: i64,
-    /// Where.
+    /// Place of the violation.
     pub place: String,
-    /// How fast, in km/h.
+    /// Measured speed in km/h.
     pub speed_kmh: f64,
-    /// What is allowed there, in km/h.
+    /// Speed limit in km/h.
     pub limit_kmh: f64,
     /// The number plate.
     pub plate: String,
 }
 
 impl Violation {
-    /// How much too fast, in km/h, to a tenth.
+    /// Returns by how much the limit was exceeded, in km/h, rounded to a tenth.
     pub fn excess_kmh(&self) -> f64 {
         ((self.speed_kmh - self.limit_kmh) * 10.0).round() / 10.0
     }
 }
 
-/// The name of a camera by number.
+/// Returns the name of the camera with this number.
 pub fn camera(number: u64) -> String {
     format!("CAM-{number:04}")
 }
 
-/// A camera's violation, by the camera's number and the violation's.
+/// Generates a violation from the camera's number and the violation's.
 pub fn generate(seed: u64, number: u64, sequence: u64) -> Violation {
     let place = (derive(seed, number) % PLACES.len() as u64) as usize;
     let mut stream = Stream::new(seed, sequence, number);
@@ -90,7 +90,7 @@ pub fn generate(seed: u64, number: u64, sequence: u64) -> Violation {
     }
 }
 
-/// The record type, with the columns that violations are stored in.
+/// Returns the record type, with the columns in which violations are stored.
 pub fn record_type() -> RecordType {
     let column = |name: &str, kind: ColumnKind, hot: bool| Column { name: name.to_owned(), kind, nullable: false, hot };
     RecordType {
@@ -151,7 +151,7 @@ impl Generator for Violations {
         out.float(violation.speed_kmh);
         out.float(violation.excess_kmh());
         out.text(&violation.plate);
-        // Where there is no image, its hash is that many random digits, and its size one that cameras send.
+        // Without an image, its hash consists of random digits, and its size is one that cameras send.
         let mut stream = Stream::new(self.seed ^ 0x1_4a6e, sequence, number);
         out.text_with(64, |digits| {
             digits.iter_mut().for_each(|digit| *digit = b"0123456789abcdef"[stream.below(16) as usize]);

@@ -1,5 +1,5 @@
 //! The record type `wisconsin`: the relation of the Wisconsin benchmark in its scalable version (DeWitt 1991, table 2), which
-//! Kihl, Cedersjö, Robertsson and Aspernäs 2011 put their load on.
+//! Kihl, Cedersjö, Robertsson and Aspernäs 2011 based their load on.
 //!
 //! `unique2` is the record's number and the key, so it is the identity and `wide` needs no other key; the 15 other attributes
 //! are values. Only `unique3`, the one that the queries of 2011 ask for, is hot. Integers are 4 bytes and strings 52, as in
@@ -22,16 +22,16 @@ pub(super) static WISCONSIN: Entry = Entry {
     build: |settings| Ok(Arc::new(Wisconsin::new(settings)?)),
 };
 
-/// Size of the relation where a study leaves `record.rows` at 0 and only writes.
+/// Size of the relation if a study leaves `record.rows` at 0 and only writes.
 const ROWS_DEFAULT: u64 = 1_000_000;
 
 /// Length of a string attribute.
 const STRING_LENGTH: u32 = 52;
 
-/// Letters of `stringu1` and `stringu2` that differ; the others are x.
+/// Number of leading letters of `stringu1` and `stringu2` that differ; the others are x.
 const LETTERS: usize = 7;
 
-/// What `string4` begins with, in turn.
+/// The beginnings of `string4`, in turn.
 const CYCLE: [&[u8; 4]; 4] = [b"AAAA", b"HHHH", b"OOOO", b"VVVV"];
 
 const INTEGERS: [&str; 12] = [
@@ -106,7 +106,7 @@ impl Generator for Wisconsin {
     }
 }
 
-/// A number to the base of 26, A for 0, to the right of the first seven letters, with A in front and x behind.
+/// Writes a number to the base of 26, A for 0, right-aligned in the first seven letters, with A in front and x behind.
 #[inline]
 fn write_number(number: u64, text: &mut [u8]) {
     text.fill(b'x');
@@ -150,7 +150,7 @@ mod tests {
         .unwrap()
     }
 
-    /// A record by attribute.
+    /// Returns a function that returns the attributes of a record by name.
     fn record(generator: &dyn Generator, number: u64) -> impl Fn(&str) -> Value {
         let mut cells = Cells::new();
         generator.identity(number, 1, &mut cells);

@@ -1,17 +1,17 @@
-//! Orders of the numbers 0 to n - 1 that look random: a [`Permutation`] gives the number at any place of one.
+//! Orders of the numbers 0 to n - 1 that look random: a [`Permutation`] returns the number at any place of one.
 //!
-//! The default is a [`Shuffle`], `feistel`, whose neighbours have nothing to do with each other. The others are walks through the
-//! states 1 to m, m at least n, that visit every state once before they return; states above n are passed over, and a number is its
-//! state less one. They are those of the Wisconsin benchmark's authors and users:
+//! The default is a [`Shuffle`], `feistel`, whose neighbours are independent of each other. The others are walks through the
+//! states 1 to m, m at least n, that visit every state once before they return; states above n are skipped, and a number is its
+//! state minus one. They are those of the Wisconsin benchmark's authors and users:
 //! - `lfsr`: a linear feedback shift register in Galois' form that shifts to the right, with a primitive polynomial (Kihl,
-//!   Cedersjö, Robertsson and Aspernäs 2011, section 4.2; Haskell program not published, so the polynomials are ours). Half of its
-//!   numbers are about half of the one before: neighbours correlate by 0.1 to 0.45.
+//!   Cedersjö, Robertsson and Aspernäs 2011, section 4.2; their Haskell program is not published, so the polynomials are ours). Half of its
+//!   numbers are about half of the previous one: neighbours correlate by 0.1 to 0.45.
 //! - `lfsr-leap`: the same register, shifted several times for each state, so that neighbours are not halves of each other.
 //! - `dewitt`: multiplication by a primitive root modulo a prime (DeWitt, "The Wisconsin Benchmark: Past, Present, and Future",
 //!   in The Benchmark Handbook, 1991, section 2 and its program).
 //!
-//! Invariant: the number at a place is a function of the order's name, n, the seed and the place; what a walk remembers of former
-//! answers makes the next one cheaper and never different.
+//! Invariant: the number at a place is a function of the order's name, n, the seed and the place; the states that a walk remembers
+//! make the next answer cheaper and never different.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +19,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::shuffle::Shuffle;
 use crate::trial::WISCONSIN_PERMUTATION;
 
-/// Orders that studies can name, the default first.
+/// Names of the orders that studies can choose, the default first.
 pub const PERMUTATIONS: [&str; 4] = [WISCONSIN_PERMUTATION, "lfsr", "lfsr-leap", "dewitt"];
 
-/// Largest n of all but DeWitt's: what 32-bit attributes number.
+/// Largest n of all orders except DeWitt's: the largest that 32-bit attributes can number.
 pub(super) const ROWS_MAX: u64 = (1 << 31) - 1;
 
 /// Feedback masks of registers of 2 to 31 bits: bit i stands for the power i + 1 of a primitive polynomial.
@@ -69,10 +69,10 @@ const ROOTS: [(u64, u32, u32); 6] = [
     (100_000_000, 21, 100_000_007),
 ];
 
-/// Places between two remembered states, at least.
+/// Minimum number of places between two remembered states.
 const STRIDE_LEAST: u64 = 256;
 
-/// States remembered at most: 256 KiB of them.
+/// Maximum number of remembered states: 256 KiB of them.
 const REMEMBERED_MAX: u64 = 1 << 16;
 
 /// An order of the numbers 0 to n - 1.
@@ -82,36 +82,36 @@ pub(super) enum Permutation {
     Walked(Walked),
 }
 
-/// An order that a walk gives.
+/// An order given by a walk.
 #[derive(Debug)]
 pub(super) struct Walked {
     walk: Walk,
     n: u64,
     first: u32,
     stride: u64,
-    /// The states at the places 0, stride, 2 stride ..., made when a place far from the last one is first asked for.
+    /// The states at the places 0, stride, 2 stride ..., computed when a place far from the last one is first requested.
     remembered: OnceLock<Box<[u32]>>,
-    /// The place (upper half) and state (lower half) of the last answer; 0 before there is one, which is no state.
+    /// The place (upper half) and state (lower half) of the last answer; 0, which is not a state, before the first answer.
     last: AtomicU64,
 }
 
-/// How a state follows another.
+/// The step from one state to the next.
 #[derive(Debug)]
 enum Walk {
     /// One shift, with this mask.
     Shift(u32),
-    /// Several shifts at once: a linear map, as its values for each byte of the state.
+    /// Several shifts at once: a linear map, stored as its values for each byte of the state.
     Leap(Box<[[u32; 256]; 4]>),
     /// Multiplication by the first number modulo the second.
     Multiply(u32, u32),
 }
 
 impl Permutation {
-    /// The order of 0 to `n` - 1 by its name. Seeds decide the order of a shuffle, and where a walk begins; seed 1 is where the
+    /// Creates the order of 0 to `n` - 1 by its name. The seed determines the order of a shuffle, and where a walk begins; with seed 1 it begins where the
     /// sources begin.
     ///
     /// # Errors
-    /// A sentence, for an unknown name or an n that it cannot have.
+    /// A sentence, for an unknown name or an n that the order cannot have.
     pub(super) fn new(name: &str, n: u64, seed: u64) -> Result<Self, String> {
         let (walk, start) = match name {
             WISCONSIN_PERMUTATION if n > ROWS_MAX => return Err(beyond_attributes(n, name)),
@@ -125,11 +125,11 @@ impl Permutation {
         Ok(Permutation::Walked(Walked::new(walk, start, n.max(1))))
     }
 
-    /// The number at a place below n; places behind count from the beginning again.
+    /// Returns the number at a place; places from n on count from the beginning again.
     #[inline]
     pub(super) fn at(&self, place: u64) -> u32 {
         match self {
-            // Below n, which 32 bits number.
+            // The number is below n, which fits 32 bits.
             Permutation::Shuffled(shuffle) => shuffle.at(place) as u32,
             Permutation::Walked(walked) => walked.at(place),
         }
@@ -180,7 +180,7 @@ impl Walked {
 }
 
 impl Walk {
-    /// The next state that is not above `n`.
+    /// Returns the next state that is not above `n`.
     #[inline]
     fn next_below(&self, state: u32, n: u64) -> u32 {
         let mut state = state;
@@ -205,7 +205,7 @@ impl Walk {
     }
 }
 
-/// A register for n states, and the state that it begins with.
+/// Returns a register for n states, and the state that it begins with.
 fn register(name: &str, n: u64, seed: u64) -> Result<(Walk, u32), String> {
     if n > ROWS_MAX {
         return Err(beyond_attributes(n, name));
@@ -218,14 +218,14 @@ fn register(name: &str, n: u64, seed: u64) -> Result<(Walk, u32), String> {
     Ok((walk, start))
 }
 
-/// One shift to the right, with the feedback of the bit that falls out.
+/// Shifts once to the right, with the feedback of the bit that falls out.
 #[inline]
 fn shift(state: u32, mask: u32) -> u32 {
     (state >> 1) ^ (mask & 0_u32.wrapping_sub(state & 1))
 }
 
-/// Shifts in a leap: the smallest prime above the number of bits that does not divide the period, so that a walk of leaps
-/// visits all states too.
+/// Returns the number of shifts in a leap: the smallest prime above the number of bits that does not divide the period, so that a walk of leaps
+/// visits all states, too.
 fn leap_of(bits: u32) -> u32 {
     let period = (1_u64 << bits) - 1;
     let is_prime = |number: u32| (2..number).all(|divisor| !number.is_multiple_of(divisor));
@@ -242,7 +242,7 @@ fn leap(mask: u32, shifts: u32) -> Walk {
     Walk::Leap(bytes)
 }
 
-/// DeWitt's pair for n states, and the state that the walk begins with: for seed 1 the square of the generator.
+/// Returns DeWitt's pair for n states, and the state that the walk begins with: for seed 1 the square of the generator.
 fn root(n: u64, seed: u64) -> Result<(Walk, u32), String> {
     let Some((_, by, modulo)) = ROOTS.into_iter().find(|(most, ..)| n <= *most) else {
         let most = ROOTS[ROOTS.len() - 1].0;
@@ -366,7 +366,7 @@ mod tests {
         factors
     }
 
-    /// The state that this many steps lead to from 1: the product of the walk's linear maps by squaring.
+    /// Returns the state reached from 1 after `steps` steps: the product of the walk's linear maps by squaring.
     fn after(mask: u32, steps: u64) -> u32 {
         let apply = |map: &[u32; 32], state: u32| {
             (0..32).filter(|bit| state >> bit & 1 == 1).fold(0, |sum, bit| sum ^ map[bit as usize])

@@ -15,12 +15,12 @@ pub(super) struct Zipf {
     area_first: f64,
     /// H(ranks + 1/2), where the area of the last rank ends.
     area_last: f64,
-    /// A point this close below its rank is kept without a look at the bar.
+    /// A point this close below its rank is kept without checking the bar.
     sure: f64,
 }
 
 impl Zipf {
-    /// A distribution over at least one rank, with an exponent above 0.
+    /// Creates a distribution over at least one rank, with an exponent above 0.
     pub(super) fn new(ranks: u64, exponent: f64) -> Self {
         let ranks = ranks.max(1) as f64;
         let mut zipf = Zipf { ranks, exponent, area_first: 0.0, area_last: 0.0, sure: 0.0 };
@@ -30,7 +30,7 @@ impl Zipf {
         zipf
     }
 
-    /// The next rank, in `1..=ranks`.
+    /// Returns the next rank, in `1..=ranks`.
     pub(super) fn rank(&self, stream: &mut Stream) -> u64 {
         loop {
             let area = self.area_last + stream.unit() * (self.area_first - self.area_last);
@@ -42,19 +42,19 @@ impl Zipf {
         }
     }
 
-    /// h(x) = x^-s.
+    /// Returns h(x) = x^-s.
     fn height(&self, x: f64) -> f64 {
         (-self.exponent * x.ln()).exp()
     }
 
-    /// H(x) = (x^(1-s) - 1) / (1-s), which is ln x for s = 1; written so that it stays exact close to s = 1.
+    /// Returns H(x) = (x^(1-s) - 1) / (1-s), which is ln x for s = 1; written so that it stays exact close to s = 1.
     fn area(&self, x: f64) -> f64 {
         let log = x.ln();
         let power = (1.0 - self.exponent) * log;
         if power.abs() > 1e-8 { log * power.exp_m1() / power } else { log * (1.0 + power / 2.0) }
     }
 
-    /// The inverse of H.
+    /// Returns the inverse of H.
     fn area_inverse(&self, area: f64) -> f64 {
         let scaled = ((1.0 - self.exponent) * area).max(-1.0);
         let log = if scaled.abs() > 1e-8 { area * scaled.ln_1p() / scaled } else { area * (1.0 - scaled / 2.0) };
@@ -66,8 +66,8 @@ impl Zipf {
 mod tests {
     use super::*;
 
-    /// Pearson's chi-square of drawn ranks against the exact probabilities, with the degrees of freedom; ranks of
-    /// which fewer than ten are expected are taken together.
+    /// Returns Pearson's chi-square of drawn ranks against the exact probabilities, with the degrees of freedom; ranks with
+    /// fewer than ten expected are merged.
     fn chi_square(ranks: u64, exponent: f64, draws: u32) -> (f64, f64) {
         let zipf = Zipf::new(ranks, exponent);
         let mut stream = Stream::new(42, ranks, 0);

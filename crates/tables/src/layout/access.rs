@@ -1,5 +1,5 @@
-//! Single records by their key, and scans from one: what workloads need of a layout beyond inserting. Main types: [`Access`],
-//! what is asked for, and [`Accessed`], the statements that do it where records are rows of tables.
+//! Access to single records by their key, and scans from a key: the operations besides inserts that workloads need of a layout. Main types: [`Access`],
+//! the operations needed, and [`Accessed`], the statements that carry them out where records are rows of tables.
 
 use super::columns::{add, column_ref, equals, next_cell, read};
 use super::text;
@@ -7,14 +7,14 @@ use crate::operation::{Fields, Operation};
 use crate::record::{Generator, RecordType};
 use crate::statement::{Expect, Limit, Program, Request, Select, Statement, Step, TableColumn};
 
-/// What a case asks of single records; layouts prepare only that.
+/// The operations on single records that a case needs; layouts prepare only these.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Access {
     /// Whether whole records are read.
     pub read: bool,
-    /// What is selected; empty where nothing is.
+    /// The fields selected; empty if nothing is selected.
     pub select: Vec<Fields>,
-    /// What is updated; empty where nothing is.
+    /// The fields updated; empty if nothing is updated.
     pub update: Vec<Fields>,
     /// Whether records are scanned.
     pub scan: bool,
@@ -23,7 +23,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// Adds what another part of the same case asks for.
+    /// Adds the operations that another part of the same case needs.
     pub fn merge(&mut self, other: Access) {
         for (mine, others) in [(&mut self.select, other.select), (&mut self.update, other.update)] {
             for fields in others {
@@ -37,13 +37,13 @@ impl Access {
         self.delete |= other.delete;
     }
 
-    /// Whether some operation gives all values of single records.
+    /// Returns whether some operation reads all values of single records.
     pub(super) fn reads_whole(&self) -> bool {
         self.read || self.select.contains(&Fields::All)
     }
 }
 
-/// Something for all fields, and for each of some single ones.
+/// A value for all fields together, and values for some single fields.
 #[derive(Debug)]
 pub(super) struct ByFields<T> {
     all: Option<T>,
@@ -57,7 +57,7 @@ impl<T> Default for ByFields<T> {
 }
 
 impl<T> ByFields<T> {
-    /// What `make` gives for each of the fields asked for.
+    /// Calls `make` for each of the requested fields.
     pub(super) fn new(asked: &[Fields], mut make: impl FnMut(Fields) -> T) -> Self {
         let mut by_fields = ByFields::default();
         for fields in asked {
@@ -76,7 +76,7 @@ impl<T> ByFields<T> {
         by_fields
     }
 
-    /// What there is for these fields; none where nobody asked.
+    /// Returns the value for these fields; `None` if they were not requested.
     #[inline]
     pub(super) fn get(&self, fields: Fields) -> Option<&T> {
         match fields {
@@ -86,25 +86,25 @@ impl<T> ByFields<T> {
     }
 }
 
-/// Where a layout with a row for each record keeps values.
+/// The place of values in a layout with a row for each record.
 pub(super) struct Shape<'a> {
-    /// What reads all columns of a record by its key.
+    /// The statement that reads all columns of a record by its key.
     pub read: &'a Select,
     /// The columns of the key, which every table of records has.
     pub key: &'a [TableColumn],
-    /// The tables of records, those that others refer to first.
+    /// The tables of records; tables that others refer to come first.
     pub parts: Vec<TablePart>,
-    /// The scan, but for its limit.
+    /// The scan, without its limit.
     pub scan: Select,
     /// Whether values are stored as text, whatever their kind.
     pub as_text: bool,
 }
 
-/// A table of records with its value columns: their places among the record's values, and the columns.
+/// A table of records with its value columns.
 pub(super) struct TablePart {
     /// Name of the table.
     pub table: String,
-    /// Place among the record's values, and the column that it is stored in.
+    /// For each column, its index among the record's values, and the column that stores it.
     pub columns: Vec<(usize, TableColumn)>,
 }
 
@@ -115,7 +115,7 @@ pub(super) struct Accessed {
     select: ByFields<Option<u16>>,
     update: ByFields<Vec<Setting>>,
     scan: Option<u16>,
-    /// One statement for each table, those that refer to others first.
+    /// One statement for each table; tables that refer to others come first.
     delete: Vec<u16>,
     as_text: bool,
 }
@@ -124,12 +124,12 @@ pub(super) struct Accessed {
 #[derive(Debug)]
 struct Setting {
     statement: u16,
-    /// Places of the columns among the record's values.
+    /// The indexes of the columns among the record's values.
     places: Vec<usize>,
 }
 
 impl Accessed {
-    /// Adds what is asked for to a program.
+    /// Adds the requested operations to a program.
     pub(super) fn add(access: &Access, program: &mut Program, shape: Shape<'_>) -> Self {
         let read = access.reads_whole().then(|| add(program, Statement::Select(shape.read.clone())));
         let select = ByFields::new(&access.select, |fields| match fields {
@@ -171,8 +171,8 @@ impl Accessed {
         Accessed { read, select, update, scan, delete, as_text: shape.as_text }
     }
 
-    /// Appends the steps of a reading, a selection, an update, a scan or a deletion; `append_key` appends the key of a record. A scan's key
-    /// is what `append_first` appends.
+    /// Appends the steps of a read, a selection, an update, a scan or a deletion; `append_key` appends the key of a record, and `append_first` the
+    /// key that a scan starts from.
     #[inline]
     pub(super) fn bind(
         &self,
@@ -234,13 +234,13 @@ impl Accessed {
     }
 }
 
-/// Appends the execution of a statement that is to change this many rows.
+/// Appends the execution of a statement that must change `rows` rows.
 #[inline]
 pub(super) fn change(request: &mut Request, statement: u16, first_cell: u32, rows: u64) {
     request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::Changed(rows) });
 }
 
-/// The value columns of a record type with their places, as they are.
+/// Returns the value columns of a record type for which `is_here` returns true, each with its index.
 pub(super) fn value_columns(record_type: &RecordType, is_here: impl Fn(usize) -> bool) -> Vec<(usize, TableColumn)> {
     let columns = record_type.values.iter().map(super::columns::table_column).enumerate();
     columns.filter(|(place, _)| is_here(*place)).collect()

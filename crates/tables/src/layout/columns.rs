@@ -1,4 +1,4 @@
-//! What the layouts share: columns of tables and of answers, and steps over the cells appended last.
+//! Parts that the layouts share: columns of tables and of answers, and steps over the cells appended last.
 
 use crate::record::{Cells, Column, ColumnKind};
 use crate::statement::{
@@ -11,27 +11,27 @@ pub const RECORD_ID: &str = "record_id";
 /// Name of the column that numbers measurements.
 pub(super) const MEASUREMENT: &str = "measurement";
 
-/// A column of the layout's own: a number.
+/// Returns a column of the layout's own that holds a number.
 pub(super) fn number_column(name: &str) -> TableColumn {
     TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false }
 }
 
-/// A record's column as a table's.
+/// Returns the table column of a record's column.
 pub(super) fn table_column(column: &Column) -> TableColumn {
     TableColumn { name: column.name.clone(), kind: column.kind, nullable: column.nullable }
 }
 
-/// A column of a table, to be named in a query.
+/// Returns a reference to a column of a table, for use in a query.
 pub(super) fn column_ref(table: &str, column: &str) -> ColumnRef {
     ColumnRef { table: table.to_owned(), column: column.to_owned() }
 }
 
-/// The condition that a column equals a bound value.
+/// Returns the condition that a column equals a bound value.
 pub(super) fn equals(table: &str, column: &str, kind: ColumnKind) -> Condition {
     Condition { column: column_ref(table, column), kind, comparison: Comparison::Equal }
 }
 
-/// A table without further keys.
+/// Returns a table without further keys.
 pub(super) fn table(name: &str, columns: Vec<TableColumn>, primary_key: Vec<String>) -> Table {
     Table {
         name: name.to_owned(),
@@ -44,13 +44,13 @@ pub(super) fn table(name: &str, columns: Vec<TableColumn>, primary_key: Vec<Stri
     }
 }
 
-/// Appends a statement to a program; its number.
+/// Appends a statement to a program, and returns its number.
 pub(super) fn add(program: &mut Program, statement: Statement) -> u16 {
     program.statements.push(statement);
     (program.statements.len() - 1) as u16
 }
 
-/// Where the next cell will be.
+/// Returns the index of the next cell.
 pub(super) fn next_cell(cells: &Cells) -> u32 {
     cells.len() as u32
 }

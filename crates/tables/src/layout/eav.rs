@@ -1,8 +1,8 @@
 //! The layout `eav`: a row for each field of each record, of entity, attribute and value; the method of section 4.1.2 of Lindfors
 //! and Lind Oros (KTH, 2018; Appendix A.2). The entity is the record's key, the value a text; a field that is null has a row without one.
 //!
-//! Several fields of a record are updated by their one statement with CASE. A scan reads all rows of the first so many
-//! entities from a key on, in the order of the keys: whole records, which their study leaves out.
+//! An update of several fields of a record is one statement with CASE. A scan reads all rows of the first n entities from a key on,
+//! in the order of the keys: whole records, which the study leaves out.
 
 use super::access::{Access, ByFields, change};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table};
@@ -23,18 +23,18 @@ pub(super) static EAV: Entry = Entry {
     build: |record_type, table, records_max| Ok(Box::new(Eav::new(record_type, table, records_max))),
 };
 
-/// Names of the columns, as in the study; the entity's is that of the record's key.
+/// Names of the columns, as in the study; the entity column has the name of the record's key.
 const ATTRIBUTE: &str = "field";
 const VALUE: &str = "value";
 
-/// Longest name of an attribute, in characters.
+/// Maximum length of an attribute's name in characters.
 const ATTRIBUTE_CHARACTERS: u32 = 64;
 
 struct Eav {
     program: Program,
     whole: Whole,
     insert: u16,
-    /// Reads all rows of a record.
+    /// The statement that reads all rows of a record.
     all_rows: Select,
     read: Option<u16>,
     select: ByFields<u16>,
@@ -44,7 +44,7 @@ struct Eav {
     queried: Queried,
 }
 
-/// Characters that the text of a column's value has at most.
+/// Returns the maximum number of characters in the text of a column's value.
 fn characters(column: &Column) -> u32 {
     match column.kind {
         ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => 20,
@@ -83,13 +83,13 @@ impl Eav {
         Eav { program, whole, insert, all_rows, read, select, update, scan, delete, queried: Queried::default() }
     }
 
-    /// Entity, attribute and value.
+    /// Returns the table's name, and its columns entity, attribute and value.
     fn columns(&self) -> (&str, &TableColumn, &TableColumn, &TableColumn) {
         let table = &self.program.tables[0];
         (&table.name, &table.columns[0], &table.columns[1], &table.columns[2])
     }
 
-    /// The statements that read and set one field.
+    /// Returns the statements that read and set one field.
     fn of_one(&self) -> (Statement, Statement) {
         let (name, entity, attribute, value) = self.columns();
         let select = Select {
@@ -102,7 +102,7 @@ impl Eav {
         (Statement::Select(select), Statement::Update { table: name.to_owned(), set: vec![value.clone()], key })
     }
 
-    /// The statement that sets all value columns.
+    /// Returns the statement that sets all value columns.
     fn of_all(&self) -> Statement {
         let (name, entity, attribute, value) = self.columns();
         let values = &self.whole.columns[self.whole.identity..];
@@ -262,7 +262,7 @@ impl Layout for Eav {
             Operation::Delete { record } => {
                 let Some(statement) = self.delete else { return };
                 key.append(record, generator, request);
-                // A record may have got further fields since.
+                // A record may have received further fields since.
                 request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::ChangedSome });
             }
             Operation::Query { query } => self.queried.bind(query, request),

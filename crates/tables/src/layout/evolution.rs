@@ -5,7 +5,7 @@ use super::columns::next_cell;
 use crate::record::{Column, Generator};
 use crate::statement::{Evolution, Program, Request, SchemaChange, Statement, TableColumn};
 
-/// The value that a record has in a field that was added, and the record's number is the whole of it.
+/// Beginning of a record's value in an added field; the record's number follows.
 pub(super) const VALUE_PREFIX: &str = "added to ";
 
 /// Appends the value of a record's new field: a text.
@@ -18,12 +18,12 @@ pub(super) fn append_value(record: u64, request: &mut Request) {
     });
 }
 
-/// A field as a column of a table, null in the records that lack it.
+/// Returns the table column of a field; it is null in the records that lack the field.
 pub(super) fn field_column(field: &Column) -> TableColumn {
     TableColumn { name: field.name.clone(), kind: field.kind, nullable: true }
 }
 
-/// A column that is added to a table and dropped. `append_key` appends the key of a record.
+/// Returns the evolution that adds a column to a table and drops it again. `append_key` appends the key of a record.
 pub(super) fn column_evolution(
     table: &str,
     field: &Column,

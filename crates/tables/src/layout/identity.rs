@@ -19,10 +19,10 @@ pub(super) struct Identity {
     delete: Option<u16>,
 }
 
-/// What is written when a measurement ends.
+/// The update that is written when a measurement ends.
 struct End {
     statement: u16,
-    /// The place of the column among the identity columns.
+    /// Index of the column among the identity columns.
     column: usize,
 }
 
@@ -47,31 +47,31 @@ impl Identity {
         Identity { name, begin, end, delete: None }
     }
 
-    /// The reference of a table's column `measurement` to this table.
+    /// Returns the reference from a table's column `measurement` to this table.
     pub(super) fn foreign_key(&self) -> ForeignKey {
         let column = || vec![MEASUREMENT.to_owned()];
         ForeignKey { columns: column(), table: self.name.clone(), references: column() }
     }
 
-    /// The join of this table to one that refers to it.
+    /// Returns the join of this table to one that refers to it.
     pub(super) fn join(&self, from: &str) -> Join {
         let on = vec![(column_ref(&self.name, MEASUREMENT), column_ref(from, MEASUREMENT))];
         Join { table: self.name.clone(), on }
     }
 
-    /// The table as the first of those that a query can need; the next one has its number of the measurement.
+    /// Returns this table as the first one on a query's path; the next table is joined by the number of the measurement.
     pub(super) fn path_table(&self) -> PathTable {
         let holds = Box::new(|place| matches!(place, Place::Identity(_)));
         PathTable { name: self.name.clone(), has_records: false, link: Some(MEASUREMENT), holds }
     }
 
-    /// All identity columns, to be named in a query.
+    /// Returns references to all identity columns, for use in a query.
     pub(super) fn column_refs(&self, record_type: &RecordType) -> impl Iterator<Item = ColumnRef> {
         record_type.identity.iter().map(|column| column_ref(&self.name, &column.name))
     }
 
-    /// Appends the rows of the measurements that begin within these records. Those that end within them too are
-    /// written with their end: it is known by then, and one statement does for two.
+    /// Appends the rows of the measurements that begin within these records. Measurements that also end within them are
+    /// written with their end: it is known by then, and one statement suffices.
     pub(super) fn begin(&self, records: &Range<u64>, generator: &dyn Generator, request: &mut Request) {
         let first = generator.measurement_of(records.start);
         let began_before = generator.first_record_of(first) < records.start;
@@ -88,8 +88,8 @@ impl Identity {
         insert(request, self.begin, (begun.end - begun.start) as u32, first_cell);
     }
 
-    /// The scan of whole records, but for its limit: as `read` reads them, in the order of the
-    /// records' own key, else of their numbers.
+    /// Returns the scan of whole records, without its limit: it reads the columns of `read` in the order of the
+    /// records' own key or, without one, of their numbers.
     pub(super) fn scan(&self, read: &Select, record_type: &RecordType) -> Select {
         let key = record_type.key.map(|place| &record_type.identity[place]);
         let mut from_key = match key {
@@ -107,7 +107,7 @@ impl Identity {
         self.delete = Some(add(program, Statement::Delete { table, key }));
     }
 
-    /// Appends the deletion of the identity of a record that is a measurement of its own; others share theirs, which stays.
+    /// Appends the deletion of a record's identity if the record is the only one of its measurement; a shared identity stays.
     pub(super) fn delete(&self, record: u64, generator: &dyn Generator, request: &mut Request) {
         let (Some(statement), 1) = (self.delete, generator.records_per_measurement()) else { return };
         let first_cell = next_cell(&request.cells);

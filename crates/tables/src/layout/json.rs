@@ -1,8 +1,8 @@
 //! The layout `json`: a row for each record, of its key and a JSON document with all other columns; the method of section 4.1.2 of
 //! Lindfors and Lind Oros (KTH, 2018; Appendix A.1).
 //!
-//! The client makes the document and the database checks and stores it in its own type; their study has the server make it with
-//! JSON_OBJECT of the values. Members are named as the columns are, with `_` for quotes and backslashes; bytes are
+//! The client makes the document, and the database checks it and stores it in its own type; in the study the server makes it with
+//! JSON_OBJECT from the values. Members have the names of the columns, with `_` for quotes and backslashes; bytes are
 //! hexadecimal digits. One field is selected within the database, and set there with JSON_SET (`||` in PostgreSQL).
 
 use super::access::{Access, ByFields, change};
@@ -30,10 +30,10 @@ const DOCUMENT: &str = "fields";
 struct Json {
     program: Program,
     whole: Whole,
-    /// The start of each member: its name as a JSON string and a colon.
+    /// The beginning of each member: its name as a JSON string, and a colon.
     names: Vec<Vec<u8>>,
     insert: u16,
-    /// Reads a whole record.
+    /// The statement that reads a whole record.
     whole_row: Select,
     read: Option<u16>,
     scan: Option<u16>,
@@ -43,7 +43,7 @@ struct Json {
     queried: Queried,
 }
 
-/// The name of a column's member.
+/// Returns the name of a column's member.
 fn member(column: &str) -> String {
     column.replace(['"', '\\', '\''], "_")
 }
@@ -102,7 +102,7 @@ impl Json {
         self.program.tables[0].name.clone()
     }
 
-    /// Replaces the values from `first` on by the document of them.
+    /// Replaces the values from `first` on by a document that contains them.
     fn make_document(&self, first: usize, cells: &mut Cells) {
         cells.replace_by_text(first, |cells, out| {
             let mut before = b'{';
@@ -131,7 +131,7 @@ impl Layout for Json {
         let value = |column: &Column| {
             let column = TableColumn { name: member(&column.name), ..table_column(column) };
             match column.kind {
-                // Documents have no bytes.
+                // Documents cannot hold bytes.
                 ColumnKind::Blob(bytes) => TableColumn { kind: ColumnKind::Text(bytes.saturating_mul(2)), ..column },
                 _ => column,
             }
@@ -238,7 +238,7 @@ impl Layout for Json {
     }
 }
 
-/// Appends the values of a record, and behind them those of its chosen fields as members of a document hold them.
+/// Appends the values of a record and, behind them, the chosen fields in the form of a document's members.
 fn append_members(record: u64, fields: Fields, generator: &dyn Generator, request: &mut Request) {
     let values = request.cells.len();
     generator.values(record, &mut request.cells);
@@ -253,7 +253,7 @@ fn append_members(record: u64, fields: Fields, generator: &dyn Generator, reques
     }
 }
 
-/// Adds the scan of whole rows in the order of a single key, as `read` reads them.
+/// Adds the scan of whole rows in the order of a single key; it reads the columns of `read`.
 pub(super) fn add_scan(program: &mut Program, read: &Select, key: &TableColumn) -> u16 {
     let mut from_key = equals(&read.from, &key.name, key.kind);
     from_key.comparison = Comparison::GreaterOrEqual;

@@ -1,4 +1,4 @@
-//! The key of a record in a table that has one row, or one group of rows, for each: [`RecordKey`].
+//! The key of a record in a table that has one row, or one group of rows, for each record: [`RecordKey`].
 //!
 //! Invariant: the order of the keys is the order of scans, in every layout.
 
@@ -6,17 +6,17 @@ use super::columns::{RECORD_ID, number_column, table_column};
 use crate::record::{Generator, RecordType};
 use crate::statement::{Request, TableColumn};
 
-/// The identity column that the record type has as key, else the record's number in a column of the layout's own.
+/// The key of a record: an identity column of the record type or, if it has none as key, the record's number in a column of the layout's own.
 #[derive(Debug, Clone)]
 pub(super) struct RecordKey {
     /// The column.
     pub column: TableColumn,
-    /// Its place among the identity columns; none for the record's number.
+    /// Index of the column among the identity columns; `None` for the record's number.
     pub place: Option<usize>,
 }
 
 impl RecordKey {
-    /// The key of a type's records.
+    /// Returns the key of a type's records.
     pub(super) fn of(record_type: &RecordType) -> Self {
         let column = match record_type.key {
             Some(place) => table_column(&record_type.identity[place]),

@@ -1,9 +1,9 @@
-//! The layout `key-value`: a row for each record, of its key and one value that the database does not look into.
+//! The layout `key-value`: a row for each record, with its key and one value that is opaque to the database.
 //!
-//! To update a field the application must know the others: in one transaction it reads the value, kept from others' changes, and
+//! To update a field, the application must know the others: in one transaction it reads the value, locked against other changes, and
 //! writes all of it. The new value here is made from the record as the generator makes it, not from the bytes read: the
-//! database does the same work, and merging is the application's. Fields that other updates had set go back to what they were.
-//! To read a field is to read the whole.
+//! database does the same work, and merging is up to the application. Fields set by other updates are reset to their generated values.
+//! Reading a field reads the whole record.
 
 use super::access::{Access, ByFields, change};
 use super::columns::{add, column_ref, equals, insert, next_cell, read, table};
@@ -32,7 +32,7 @@ struct KeyValue {
     program: Program,
     whole: Whole,
     insert: u16,
-    /// Reads a whole record.
+    /// The statement that reads a whole record.
     whole_row: Select,
     read: Option<u16>,
     select: ByFields<()>,
@@ -63,7 +63,7 @@ impl KeyValue {
         KeyValue { program, whole, insert, whole_row, read, select, update, read_to_write, write, scan, delete }
     }
 
-    /// The statements that read a value to be written again, and write it.
+    /// Returns the statements that read a value in order to rewrite it, and that write it.
     fn rewriting(&self) -> (Statement, Statement) {
         let table = &self.program.tables[0];
         let reading = Select { for_update: true, ..self.whole_row.clone() };
@@ -72,7 +72,7 @@ impl KeyValue {
         (Statement::Select(reading), writing)
     }
 
-    /// The requests that give a field to a record, or take it away: the value is read and written with it or without.
+    /// Returns the requests that add a field to a record, or remove it: the value is read, and written with the field or without it.
     fn rewrite(&self, with_field: bool) -> Bind {
         let whole = self.whole.clone();
         Box::new(move |record, generator, request| {
@@ -91,7 +91,7 @@ impl KeyValue {
     }
 }
 
-/// Replaces the values from `first` on by the bytes of them.
+/// Replaces the values from `first` on by their bytes.
 fn make_opaque(first: usize, cells: &mut Cells) {
     cells.replace_by_blob(first, |cells, out| {
         cells.as_slice()[first..].iter().for_each(|cell| opaque::write(*cell, cells, out));
@@ -111,7 +111,7 @@ impl Layout for KeyValue {
         let (reading, writing) = self.rewriting();
         let (table, key) = (self.program.tables[0].name.clone(), self.whole.key_columns());
         let program = &mut self.program;
-        // Who selects one field reads all of them.
+        // Selecting one field reads all of them.
         let reads = access.read || !access.select.is_empty();
         self.read = reads.then(|| add(program, Statement::Select(self.whole_row.clone())));
         self.select = ByFields::new(&access.select, |_| ());

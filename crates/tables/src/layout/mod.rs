@@ -1,9 +1,9 @@
-//! Layouts: how a record type becomes tables, and operations become statements. [`build`] makes a [`Layout`].
+//! Layouts: they turn a record type into tables, and operations into statements. [`build`] makes a [`Layout`].
 //!
-//! Invariant: a layout knows no database; what it asks for is said in [`Statement`](crate::statement::Statement)s. Reading a
-//! record gives all that was stored of it. From `wide`, `star` and `star-hot` that is its identity and value columns, in the
-//! order of its type; from `spare` the same, with the key in front and all else as text; from `json` the key and a document; from
-//! `eav` a row of key, attribute and text for each column; from `key-value` the key and bytes, which `opaque` decodes.
+//! Invariant: a layout knows no database; its requests are expressed as [`Statement`](crate::statement::Statement)s. Reading a
+//! record returns everything stored of it. With `wide`, `star` and `star-hot` these are its identity and value columns, in the
+//! order of its type; with `spare` the same, with the key in front and all others as text; with `json` the key and a document; with
+//! `eav` a row of key, attribute and text for each column; with `key-value` the key and bytes, which `opaque` decodes.
 
 mod access;
 mod columns;
@@ -34,43 +34,43 @@ use crate::statement::{Evolution, Program, Request, Table};
 
 /// Turns operations on records into statements on tables.
 pub trait Layout: Send + Sync {
-    /// The tables, and the statements that requests refer to.
+    /// Returns the tables, and the statements that requests refer to.
     fn program(&self) -> &Program;
 
     /// Adds the statements of [`Operation::Read`], [`Operation::Select`], [`Operation::Update`], [`Operation::Scan`] and
-    /// [`Operation::Delete`], of which only those added can be bound; a request for others has no steps. To be called at most
+    /// [`Operation::Delete`]. Only operations added here can be bound; a request for others has no steps. Must be called at most
     /// once, before tables are created: a table may get an index for it.
     fn add_access(&mut self, access: &Access, record_type: &RecordType);
 
-    /// Adds the statements of [`Operation::Query`], for queries that were checked against the record type. To be called at most
+    /// Adds the statements of [`Operation::Query`], for queries that were checked against the record type. Must be called at most
     /// once.
     ///
     /// # Errors
-    /// Why the layout cannot, as the end of a sentence; by default it cannot.
+    /// The reason why the layout cannot, as the end of a sentence; by default it cannot.
     fn add_queries(&mut self, _queries: &[Query], _record_type: &RecordType) -> Result<(), String> {
         Err("cannot select records by what is in them".to_owned())
     }
 
-    /// How many rows of [`Layout::record_table`] a record has.
+    /// Returns the number of rows of [`Layout::record_table`] that a record has.
     fn rows_per_record(&self) -> u64 {
         1
     }
 
-    /// How records get a further value column, and lose it again, while the tables are in use.
+    /// Returns how records get a further value column, and lose it again, while the tables are in use.
     fn evolution(&self, field: &Column) -> Evolution;
 
-    /// The table that has one row for each record, or the same number of them.
+    /// Returns the table that has one row, or the same number of rows, for each record.
     fn record_table(&self) -> Option<&str> {
         let holds_records = |table: &&Table| table.columns.iter().any(|column| column.name == RECORD_ID);
         self.program().tables.iter().find(holds_records).map(|table| table.name.as_str())
     }
 
     /// Appends the steps of an operation, with their values, to a request. Allocates nothing once the request has grown to
-    /// the size that operations have. A [`Operation::Statement`] is none of a layout's and appends nothing.
+    /// the size that operations have. Appends nothing for an [`Operation::Statement`], which does not concern layouts.
     fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request);
 }
 
-/// Makes a layout, for a record type, a table name and the largest number of records in an operation.
+/// A function that makes a layout for a record type, a table name and the largest number of records in an operation.
 type Build = fn(&RecordType, &str, usize) -> Result<Box<dyn Layout>, String>;
 
 /// A layout that studies can name.
@@ -79,24 +79,24 @@ pub struct Entry {
     pub name: &'static str,
     /// One line for `loadline list layouts`.
     pub summary: &'static str,
-    /// Makes it, for a record type, a table name and the largest number of records in an operation.
+    /// Makes the layout for a record type, a table name and the largest number of records in an operation.
     pub build: Build,
 }
 
-/// All layouts, the default first. A new one is a file and a line here.
+/// All layouts, the default first. A new one takes a file and a line here.
 pub static REGISTRY: &[&Entry] =
     &[&wide::WIDE, &star::STAR, &star_hot::STAR_HOT, &json::JSON, &eav::EAV, &key_value::KEY_VALUE, &spare::SPARE];
 
-/// Table names are at most this long, in bytes, so that there is room for what layouts append.
+/// Maximum length of a table name in bytes, which leaves room for what layouts append.
 const TABLE_BYTES_MAX: usize = 40;
 
-/// The registry's entry of a name.
+/// Returns the registry entry with this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     REGISTRY.iter().copied().find(|entry| entry.name == name)
 }
 
-/// The layout of this name for a record type. Its tables are `table`, or begin with it; `records_max` is the largest number of
-/// records in an operation.
+/// Makes the layout with this name for a record type. Its tables have the name `table`, or begin with it; `records_max` is the largest number
+/// of records in an operation.
 ///
 /// # Errors
 /// A sentence that names the setting, its value and the remedy.
@@ -127,7 +127,7 @@ mod tests {
             .unwrap()
     }
 
-    /// The steps of an insert as (kind of statement, table, rows).
+    /// Returns the steps of an insert as (kind of statement, table, rows).
     fn steps(name: &str, per_measurement: u64, first: u64, records: u32) -> Vec<(&'static str, String, u32)> {
         let generator = generator(per_measurement);
         let layout = build(name, generator.record_type(), "qos", 1000).unwrap();

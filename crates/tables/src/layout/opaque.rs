@@ -1,6 +1,6 @@
-//! The bytes that the layout `key-value` keeps a record in: its columns one after another, without their names.
+//! The bytes in which the layout `key-value` keeps a record: its columns one after another, without their names.
 //!
-//! Format, little-endian: for each column a byte that tells its type, then 0 null: nothing; 1 whole number: 8 bytes; 2 fractional
+//! Format, little-endian: for each column a byte with its type, then for 0 null: nothing; 1 whole number: 8 bytes; 2 fractional
 //! number: 8 bytes; 3 text, 4 bytes: 4 bytes of length, and the bytes. Columns behind those of the record type are fields that
 //! were added later.
 
@@ -35,7 +35,7 @@ pub(super) fn write(cell: Cell, cells: &Cells, out: &mut Vec<u8>) {
     }
 }
 
-/// The most bytes that a record with these columns takes.
+/// Returns the maximum number of bytes that a record with these columns takes.
 pub(super) fn bytes_max(columns: &[Column]) -> u32 {
     let of = |column: &Column| match column.kind {
         ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 | ColumnKind::Float64 => 9,
@@ -47,7 +47,7 @@ pub(super) fn bytes_max(columns: &[Column]) -> u32 {
     columns.iter().map(of).fold(0, u32::saturating_add)
 }
 
-/// Appends the values of a record to cells; none when the bytes are no record.
+/// Appends the values of a record to cells; `None` if the bytes are not a record.
 pub fn decode(mut bytes: &[u8], out: &mut Cells) -> Option<()> {
     while let Some((tag, rest)) = bytes.split_first() {
         bytes = rest;

@@ -14,19 +14,19 @@ use crate::statement::{
 
 /// The tables of a layout, each joined to the next by an equal column.
 pub(super) struct Path {
-    /// The tables, that of identities first.
+    /// The tables, beginning with that of identities.
     pub tables: Vec<PathTable>,
 }
 
 /// A table on a [`Path`].
 pub(super) struct PathTable {
-    /// Name.
+    /// Name of the table.
     pub name: String,
-    /// Whether it has a row for each record.
+    /// Whether the table has a row for each record.
     pub has_records: bool,
-    /// The column that it has in common with the next table; none for the last.
+    /// The column that it shares with the next table; `None` for the last table.
     pub link: Option<&'static str>,
-    /// Which of the record's columns it has.
+    /// Returns whether the table has a column of the record.
     pub holds: Box<dyn Fn(Place) -> bool>,
 }
 
@@ -57,8 +57,8 @@ impl Queried {
         Queried { asked: asked.collect() }
     }
 
-    /// Adds queries over records in another form than columns of tables. `named` gives a column of the record type as the form
-    /// names it.
+    /// Adds queries over records that are stored in another form than columns of tables. `named` returns a column of the record type under its name
+    /// in that form.
     pub(super) fn add_records(
         queries: &[Query],
         program: &mut Program,
@@ -79,7 +79,7 @@ impl Queried {
             let all = (0..record_type.identity.len()).map(Place::Identity);
             let all = all.chain((0..record_type.values.len()).map(Place::Value));
             let columns: Vec<Place> = match (&query.columns, form) {
-                // A document is read as it is, by itself or from one table.
+                // A document is read as it is, whether alone or from one table.
                 (Projection::All | Projection::OneTable, Form::Document(_) | Form::Texts) => Vec::new(),
                 (Projection::All | Projection::OneTable, Form::Rows { .. }) => all.collect(),
                 (Projection::Identity, _) => all.filter(|place| matches!(place, Place::Identity(_))).collect(),
@@ -105,7 +105,7 @@ impl Queried {
         Queried { asked }
     }
 
-    /// Appends the execution of a query; nothing for one that was never added.
+    /// Appends the execution of a query; nothing for a query that was not added.
     #[inline]
     pub(super) fn bind(&self, query: u16, request: &mut Request) {
         let Some(Asked { statement, values }) = self.asked.get(usize::from(query)) else { return };
@@ -115,10 +115,10 @@ impl Queried {
     }
 }
 
-/// Whether a layout whose rows have this key can find the last records, where queries look at no others.
+/// Checks that a layout whose rows have this key can find the latest records, if a query is restricted to them.
 ///
 /// # Errors
-/// Why it cannot, as the end of a sentence.
+/// The reason why it cannot, as the end of a sentence.
 pub(super) fn check_window(queries: &[Query], key: &RecordKey) -> Result<(), String> {
     if key.place.is_some() && queries.iter().any(|query| query.window.is_some()) {
         let column = &key.column.name;
@@ -136,7 +136,7 @@ fn is_hot(place: Place, record_type: &RecordType) -> bool {
 }
 
 impl Path {
-    /// A single table that has all columns.
+    /// Returns the path of a single table that has all columns.
     pub(super) fn single(name: &str) -> Self {
         let holds = Box::new(|_| true);
         Path { tables: vec![PathTable { name: name.to_owned(), has_records: true, link: None, holds }] }
@@ -150,8 +150,8 @@ impl Path {
         column_ref(&self.tables[self.table_of(place)].name, &place.column(record_type).name)
     }
 
-    /// The query over no more tables than it needs. The first table is one that a condition restricts, the identities before
-    /// the values: the order in which joining takes the fewest rows along, for databases that are told to keep to it.
+    /// Returns the query over no more tables than it needs. The first table is one that a condition restricts, identities before
+    /// values: in this order joins carry the fewest rows along, for databases that are told to keep to it.
     fn select(&self, query: &Query, record_type: &RecordType) -> Select {
         let find = |name: &str| place_of(record_type, name);
         let restricted: Vec<Place> = query.conditions.iter().filter_map(|condition| find(&condition.column)).collect();
@@ -189,7 +189,7 @@ impl Path {
         }
     }
 
-    /// The columns of the answer, those of identities first, as far as the query does not name them itself.
+    /// Returns the columns of the answer, identity columns first, unless the query names its own.
     fn wanted(&self, query: &Query, record_type: &RecordType, first_restricted: Option<Place>) -> Vec<Place> {
         let identity = || (0..record_type.identity.len()).map(Place::Identity);
         let values = || (0..record_type.values.len()).map(Place::Value);
@@ -255,7 +255,7 @@ mod tests {
         (select, request)
     }
 
-    /// The tables that a query names, in order.
+    /// Returns the tables that a query names, in order.
     fn tables(layout: &str, conditions: &[(&str, i64)], columns: Projection) -> Vec<String> {
         let (select, _) = laid_out(layout, &query(conditions, columns));
         std::iter::once(select.from).chain(select.joins.into_iter().map(|join| join.table)).collect()

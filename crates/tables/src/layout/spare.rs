@@ -1,8 +1,8 @@
-//! The layout `spare`: a row for each record in columns that were made before anybody knew what for, and a table that says what
+//! The layout `spare`: a row for each record in columns that were created before their use was known, and a table that tells what
 //! they are used for; the method "extra fields" of section 2.2.2.4 of Lindfors and Lind Oros (KTH, 2018), which names it and leaves it out.
 //!
-//! All columns but the key are texts, because the type of an unused column has to be settled when it is made. The application
-//! knows the names: they are read from the naming table when it starts, which is no part of what is measured.
+//! All columns except the key are texts, because the type of an unused column has to be fixed when it is created. The application
+//! knows the names: it reads them from the naming table when it starts, which is not part of the measurement.
 
 use super::access::{Access, Accessed, Shape, TablePart, change};
 use super::columns::{add, column_ref, equals, insert, next_cell, table};
@@ -23,20 +23,20 @@ pub(super) static SPARE: Entry = Entry {
     build: |record_type, table, records_max| Ok(Box::new(Spare::new(record_type, table, records_max))),
 };
 
-/// Columns that no field uses yet.
+/// Number of columns that no field uses yet.
 const UNUSED: usize = 8;
 
-/// Texts that a column takes, in characters: as the study has it, TEXT rather than VARCHAR.
+/// Maximum length of a column's text in characters: TEXT rather than VARCHAR, as in the study.
 const CHARACTERS: u32 = 16_000;
 
-/// Characters of the name of a field.
+/// Maximum length of a field's name in characters.
 const NAME_CHARACTERS: u32 = 64;
 
 struct Spare {
     program: Program,
     whole: Whole,
     insert: u16,
-    /// Reads a whole record.
+    /// The statement that reads a whole record.
     read: Select,
     accessed: Accessed,
     queried: Queried,
@@ -46,7 +46,7 @@ fn column(name: String, kind: ColumnKind, nullable: bool) -> TableColumn {
     TableColumn { name, kind, nullable }
 }
 
-/// The spare column with this number, from 0.
+/// Returns the spare column with this number, from 0.
 fn spare(number: usize, characters: u32) -> TableColumn {
     column(format!("spare_{}", number + 1), ColumnKind::Text(characters), true)
 }
@@ -90,7 +90,7 @@ impl Spare {
         Spare { program, whole, insert: into_records, read, accessed: Accessed::default(), queried: Queried::default() }
     }
 
-    /// The naming table and that of the records.
+    /// Returns the naming table and the record table.
     fn tables(&self) -> (&Table, &Table) {
         (&self.program.tables[0], &self.program.tables[1])
     }

@@ -25,11 +25,11 @@ struct Star {
     program: Program,
     identity: Identity,
     insert: u16,
-    /// Reads a whole record.
+    /// The statement that reads a whole record.
     read: Select,
     accessed: Accessed,
     queried: Queried,
-    /// What scans go by.
+    /// The key that scans are ordered by.
     key: RecordKey,
 }
 

@@ -27,11 +27,11 @@ struct StarHot {
     identity: Identity,
     main: Part,
     secondary: Part,
-    /// Reads a whole record.
+    /// The statement that reads a whole record.
     read: Select,
     accessed: Accessed,
     queried: Queried,
-    /// What scans go by.
+    /// The key that scans are ordered by.
     key: RecordKey,
 }
 
@@ -39,7 +39,7 @@ struct StarHot {
 struct Part {
     name: String,
     insert: u16,
-    /// The places of its columns among the record's values.
+    /// Indexes of its columns among the record's values.
     places: Vec<usize>,
 }
 

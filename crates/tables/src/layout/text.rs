@@ -1,4 +1,4 @@
-//! Values as text, for the layouts whose columns hold anything.
+//! Values as text, for layouts whose columns hold anything.
 //!
 //! Invariant: texts stand for themselves; the text of a number reads as exactly that number; bytes are hexadecimal digits.
 
@@ -6,14 +6,14 @@ use std::io::Write;
 
 use crate::record::{Cell, Cells};
 
-/// Appends the text of a value of these cells to them; a null stays null.
+/// Appends the text of a value of these cells to the cells; null stays null.
 #[inline]
 pub(super) fn repeat_as_text(cells: &mut Cells, place: usize) {
     cells.repeat(place);
     make_text(cells);
 }
 
-/// Makes the last value a text; a null stays null.
+/// Turns the last value into a text; null stays null.
 #[inline]
 pub(super) fn make_text(cells: &mut Cells) {
     let Some(last) = cells.len().checked_sub(1) else { return };
@@ -35,7 +35,7 @@ pub(super) fn write(cell: Cell, cells: &Cells, out: &mut Vec<u8>) {
     };
 }
 
-/// Writes a value as JSON; numbers that JSON does not have become null.
+/// Writes a value as JSON; numbers that JSON cannot represent become null.
 pub(super) fn write_json(cell: Cell, cells: &Cells, out: &mut Vec<u8>) {
     match cell {
         Cell::Null => out.extend_from_slice(b"null"),

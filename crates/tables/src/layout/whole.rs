@@ -1,4 +1,4 @@
-//! Records as a key and everything else: what the layouts share that keep a record's fields together. Main type: [`Whole`].
+//! Records as a key and all other columns, for layouts that keep a record's fields together. Main type: [`Whole`].
 
 use super::key::RecordKey;
 use crate::operation::Fields;
@@ -11,14 +11,14 @@ use crate::statement::{Request, TableColumn};
 pub(super) struct Whole {
     /// The key.
     pub key: RecordKey,
-    /// Identity columns but for the key, then value columns.
+    /// Identity columns except the key, then value columns.
     pub columns: Vec<Column>,
-    /// How many of the columns are identity.
+    /// Number of identity columns among them.
     pub identity: usize,
 }
 
 impl Whole {
-    /// The parts of a record type.
+    /// Splits a record type into its key and its other columns.
     pub(super) fn of(record_type: &RecordType) -> Self {
         let key = RecordKey::of(record_type);
         let identity = record_type.identity.iter().enumerate().filter(|(place, _)| Some(*place) != key.place);
@@ -31,12 +31,12 @@ impl Whole {
         }
     }
 
-    /// The key as the only one that rows are found by.
+    /// Returns the key as the only column by which rows are found.
     pub(super) fn key_columns(&self) -> Vec<TableColumn> {
         vec![self.key.column.clone()]
     }
 
-    /// A column of the record type as its name and type.
+    /// Returns a column of the record type under its own name and type.
     pub(super) fn named(place: Place, record_type: &RecordType) -> TableColumn {
         super::columns::table_column(place.column(record_type))
     }
@@ -60,7 +60,7 @@ impl Whole {
         generator.values(record, &mut request.cells);
     }
 
-    /// Appends all columns of a record of which some have the values of another.
+    /// Appends all columns of a record, some of them with the values of another record.
     pub(super) fn append_updated(
         &self,
         record: u64,
@@ -83,7 +83,7 @@ impl Whole {
     }
 }
 
-/// The columns that an operation is about, among the values of a type.
+/// Returns the elements of `values` that an operation concerns.
 pub(super) fn chosen<T>(values: &[T], fields: Fields) -> &[T] {
     match fields {
         Fields::All => values,

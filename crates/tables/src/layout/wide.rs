@@ -1,10 +1,10 @@
 //! The layout `wide`, schema 1 of Ruottinen 2015 (figure 3.4): one table in which every row repeats the identity.
 //!
-//! The primary key is the identity key, as in the thesis, with the record's number behind it: rows of one measurement have
+//! The primary key is the identity key, as in the thesis, followed by the record's number, because rows of one measurement have
 //! the same identity. Record types without an identity key have the number alone; those with a key of their own have that
-//! column as primary key, and the table has the record's columns and no other.
+//! column as primary key, and the table has no columns but the record's.
 //!
-//! Scans and latest windows go by the record's key. Where that is a number behind an identity key, cases with them have an index
+//! Scans and latest windows use the record's key. If that is a number behind an identity key, cases with them have an index
 //! over it.
 
 use super::access::{Access, Accessed, Shape, TablePart, value_columns};
@@ -28,11 +28,11 @@ pub(super) static WIDE: Entry = Entry {
 struct Wide {
     program: Program,
     insert: u16,
-    /// Reads a whole record.
+    /// The statement that reads a whole record.
     read: Select,
     accessed: Accessed,
     queried: Queried,
-    /// The columns of the primary key; the last is the record's own.
+    /// The columns of the primary key; the last one is the record's own.
     primary_key: Vec<TableColumn>,
     key: RecordKey,
 }
@@ -59,7 +59,7 @@ impl Wide {
         Wide { program, insert, read, accessed: Accessed::default(), queried: Queried::default(), primary_key, key }
     }
 
-    /// Makes records be found in the order of their key, where that is not the first of the primary key.
+    /// Adds an index on the record's key, unless that is the first column of the primary key.
     fn index_key(&mut self) {
         let (index, indexes) = (vec![self.key.column.name.clone()], &mut self.program.tables[0].indexes);
         if self.primary_key.len() > 1 && !indexes.contains(&index) {
@@ -121,7 +121,7 @@ impl Layout for Wide {
 
     fn evolution(&self, field: &Column) -> Evolution {
         let table = self.record_table().unwrap_or_default();
-        // What the closure needs of the layout, which it outlives.
+        // The closure outlives the layout, so it owns copies.
         let (key, in_front) = (self.key.clone(), self.primary_key.len() - 1);
         column_evolution(table, field, &self.primary_key, move |record, generator, request| {
             append_key(&key, in_front, record, generator, request);

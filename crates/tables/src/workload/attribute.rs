@@ -1,21 +1,21 @@
-//! What `workload.attribute` means: the value column that `select` reads and `update` sets, as [`Fields`].
+//! The meaning of `workload.attribute`, the value column that `select` reads and `update` sets, as [`Fields`].
 
 use crate::operation::Fields;
 use crate::record::RecordType;
 use crate::trial::Settings;
 
-/// What `select` reads: the attribute, or all columns where none is named.
+/// Returns the fields that `select` reads: the attribute, or all columns if none is named.
 ///
 /// # Errors
-/// A sentence with the columns that there are.
+/// A sentence that lists the existing columns.
 pub(super) fn selected(settings: &Settings, record_type: &RecordType) -> Result<Fields, String> {
     Ok(named(settings, record_type)?.unwrap_or(Fields::All))
 }
 
-/// What `update` sets: the attribute, or the first hot value column, or the first one where none is hot.
+/// Returns the field that `update` sets: the attribute or, if none is named, the first hot value column, or the first column if none is hot.
 ///
 /// # Errors
-/// As [`selected`].
+/// As for [`selected`].
 pub(super) fn updated(settings: &Settings, record_type: &RecordType) -> Result<Fields, String> {
     let first = || record_type.values.iter().position(|column| column.hot).unwrap_or(0);
     Ok(named(settings, record_type)?.unwrap_or_else(|| Fields::One(first() as u16)))

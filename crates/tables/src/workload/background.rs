@@ -1,7 +1,7 @@
-//! The workload of the load in the background, which `[background]` describes.
+//! The workload of the background load, which `[background]` describes.
 //!
-//! Main function: [`settings`]. Invariant: it is one of the plain workloads, whose operations need nothing but the tables that
-//! are there.
+//! Main function: [`settings`]. Invariant: it is one of the plain workloads, whose operations need only the existing
+//! tables.
 
 use super::{find, inserts, parts, write};
 use crate::trial::{Settings, WorkloadSettings};
@@ -9,10 +9,10 @@ use crate::trial::{Settings, WorkloadSettings};
 /// Workloads that can run in the background.
 pub const BACKGROUND_WORKLOADS: [&str; 4] = ["write", "update", "select", "read"];
 
-/// The settings as the clients in the background see them; none where there are no such clients.
+/// Returns the settings for the background clients; `None` without such clients.
 ///
 /// # Errors
-/// A sentence, when the two loads cannot run at once.
+/// A sentence if the two loads cannot run at the same time.
 pub(super) fn settings(settings: &Settings) -> Result<Option<Settings>, String> {
     let Some(background) = &settings.background else { return Ok(None) };
     let name = background.workload.as_str();

@@ -1,5 +1,5 @@
 //! The workload `delete`: every client deletes records of its own, one after another, and writes each again, so that the tables
-//! stay as they were. Deletions and insertions are reported apart.
+//! stay as they were. Deletions and insertions are reported separately.
 
 use super::{Client, Entry, Workload};
 use crate::data;
@@ -19,7 +19,7 @@ pub(super) static DELETE: Entry = Entry {
     build: |settings, client| Ok(Box::new(Delete::new(settings, client)?)),
 };
 
-/// Of the records that are there, client c of n has c, c + n, c + 2n ...
+/// Of the existing records, client c of n has c, c + n, c + 2n ...
 struct Delete {
     record: u64,
     is_deleted: bool,

@@ -1,9 +1,9 @@
-//! The workload `freshness`: clients write events with the time at which each write began; readers beside them look for these.
+//! The workload `freshness`: clients write events with the time at which each write began, while readers look for these events.
 //!
-//! Main type: [`Events`]: tables whose rows the database numbers, what writers insert, what readers ask for. An event's number
-//! tells its writer and its place among that writer's events ([`Numbering`]), which every writer commits in order.
+//! Main type: [`Events`]: tables whose rows the database numbers, the inserts of writers, and the requests of readers. An event's number
+//! determines its writer and its place among that writer's events ([`Numbering`]), which every writer commits in order.
 //!
-//! Invariant: an event's number is written once by loadline; a number under two keys was stored twice.
+//! Invariant: loadline writes an event's number once; a number under two keys was stored twice.
 
 use std::sync::Arc;
 
@@ -27,38 +27,38 @@ pub(super) static FRESHNESS: Entry = Entry {
     build: |settings, client| (write::WRITE.build)(settings, client),
 };
 
-/// The key that the database gives a row.
+/// Name of the column with the key that the database gives a row.
 pub const KEY: &str = "record_id";
-/// Number of the event.
+/// Name of the column with the number of the event.
 const EVENT: &str = "event";
-/// When its write began, on the machine's monotonic clock.
+/// Name of the column with the time at which its write began, on the machine's monotonic clock.
 const WRITTEN: &str = "written_ns";
-/// Where these stand in a row that was read.
+/// Index of the key in a row that was read.
 pub const KEY_PLACE: usize = 0;
-/// See [`KEY_PLACE`].
+/// Index of the event's number in a row that was read.
 pub const EVENT_PLACE: usize = 1;
-/// See [`KEY_PLACE`].
+/// Index of the time of the write in a row that was read.
 pub const WRITTEN_PLACE: usize = 2;
-/// Rows that a poll by key reads at most; a reader that is behind asks again at once.
+/// Maximum number of rows that a poll by key reads; a reader that is behind asks again at once.
 pub const POLL_ROWS_MAX: u64 = 10_000;
-/// Rows of a result table that are inserted at a time.
+/// Number of rows of a result table that are inserted at a time.
 pub const RESULT_ROWS: usize = 1_000;
-/// Rows from which on a historian takes no further message into a transaction.
+/// Number of rows from which on a historian takes no further message into a transaction.
 pub const STORED_ROWS: u32 = 2_000;
-/// Records of one kind of sensor of which the length is taken.
+/// Number of records of one kind of sensor whose length is measured.
 const SAMPLED: u64 = 1_000;
 
-/// Which writer an event is of, and which of that writer's events it is. Pure.
+/// The relation between events and writers: which writer writes an event, and which of the writer's events it is. Pure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbering {
-    /// How many writers there are, at least 1.
+    /// Number of writers, at least 1.
     pub writers: u64,
-    /// Consecutive events that one writer writes before the next ones begin, at least 1.
+    /// Number of consecutive events that one writer writes before the next writer's events begin, at least 1.
     pub per_measurement: u64,
 }
 
 impl Numbering {
-    /// The writer of an event, and its place among the writer's events.
+    /// Returns the writer of an event, and the event's place among those of the writer.
     #[inline]
     pub fn place_of(self, event: u64) -> (usize, u64) {
         let measurement = event / self.per_measurement;
@@ -70,26 +70,26 @@ impl Numbering {
 /// Tables of events, and the statements over them.
 pub struct Events {
     generator: Arc<dyn Generator>,
-    /// What all connections prepare.
+    /// The program that all connections prepare.
     pub program: Program,
-    /// Which writer an event is of.
+    /// The relation between events and writers.
     pub numbering: Numbering,
     /// Names of the tables.
     pub tables: Vec<String>,
-    /// Per table: the statement that inserts events.
+    /// For each table, the statement that inserts events.
     inserts: Vec<u16>,
-    /// Per table: the statement that tells readers, where they are told.
+    /// For each table, the statement that notifies readers; none if readers are not notified.
     tells: Vec<u16>,
-    /// Per table: the statement that reads what is new.
+    /// For each table, the statement that reads new rows.
     pub reads: Vec<u16>,
-    /// Per group of readers: the statement that keeps what they found; empty where it is not kept.
+    /// For each group of readers, the statement that stores what they found; empty if it is not stored.
     pub results: Vec<u16>,
-    /// Values of a row that is read.
+    /// Number of values in a row that is read.
     pub width: usize,
 }
 
 impl Events {
-    /// The events of a trial.
+    /// Creates the events of a trial.
     ///
     /// # Errors
     /// A sentence that names the setting, its value and the remedy.
@@ -153,17 +153,17 @@ impl Events {
         self.add(Statement::Insert { table: name.to_owned(), columns })
     }
 
-    /// The table of a writer's events.
+    /// Returns the index of the table with a writer's events.
     pub fn table_of(&self, writer: usize) -> usize {
         writer % self.tables.len()
     }
 
-    /// The channel on which readers of a table are told that there is something new.
+    /// Returns the channel on which readers of a table are notified of new rows.
     pub fn channel(&self, table: usize) -> &str {
         &self.tables[table]
     }
 
-    /// Fills a request, which is clear, with the writing of consecutive events that one writer writes from a time on.
+    /// Fills an empty request with the writing of consecutive events that one writer begins to write at `written_ns`.
     #[inline]
     pub fn write(&self, first: u64, events: u32, written_ns: u64, request: &mut Request) {
         let table = self.table_of(self.numbering.place_of(first).0);
@@ -190,7 +190,7 @@ impl Events {
         request.steps.push(step);
     }
 
-    /// Fills a request, which is clear, with the question for what is new in a table: rows behind a key, or the latest ones.
+    /// Fills an empty request with the query for new rows of a table: rows behind a key, or the latest ones.
     pub fn ask(&self, table: usize, behind: u64, request: &mut Request) {
         if self.is_by_key(table) {
             request.cells.int(behind as i64);
@@ -204,7 +204,7 @@ impl Events {
         matches!(read, Some(Statement::Select(select)) if !select.conditions.is_empty())
     }
 
-    /// Mean length of an event's record: 2, 4 or 8 bytes for numbers, and texts and bytes as long as they are. Event number and
+    /// Returns the mean length of an event's record in bytes: 2, 4 or 8 for numbers, and the actual length of texts and bytes. Event number and
     /// time of the write are loadline's own and do not count.
     pub fn record_bytes(&self) -> f64 {
         let kinds = self.generator.record_type();
@@ -237,7 +237,7 @@ fn number_column(name: &str) -> TableColumn {
     TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false }
 }
 
-/// Columns of a table of events, without its key.
+/// Returns the columns of a table of events, without its key.
 fn columns(generator: &dyn Generator) -> Result<Vec<TableColumn>, String> {
     let record_type = generator.record_type();
     let mut columns = [EVENT, WRITTEN].map(number_column).to_vec();
@@ -253,7 +253,7 @@ fn columns(generator: &dyn Generator) -> Result<Vec<TableColumn>, String> {
     Ok(columns)
 }
 
-/// Rows behind a key in the order of their keys, or the latest ones.
+/// Returns the statement that reads rows behind a key in the order of their keys, or the latest rows.
 fn read_statement(table: &str, columns: &[TableColumn], window: Option<u32>) -> Statement {
     let column = |column: &str| ColumnRef { table: table.to_owned(), column: column.to_owned() };
     let names = columns.iter().map(|own| column(&own.name));

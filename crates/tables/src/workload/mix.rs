@@ -1,4 +1,4 @@
-//! The workload `mix`: each operation is one of another workload, chosen by `workload.mix`. Every part goes on as it would alone,
+//! The workload `mix`: each operation is one of another workload, chosen by `workload.mix`. Every part continues as it would alone,
 //! with its own random numbers, and is reported under its own kind of operation.
 
 use super::{Client, Entry, Workload, find};
@@ -27,7 +27,7 @@ pub(super) static MIX: Entry = Entry {
 /// Workloads that a mix can have.
 pub const PARTS: [&str; 5] = ["select", "update", "read", "scan", "write"];
 
-/// Tells the random numbers that choose from those of the parts.
+/// Separates the random numbers that choose from those of the parts.
 const LANE: u64 = 0x6d69_7800;
 
 struct Mix {
@@ -57,7 +57,7 @@ impl Mix {
     }
 }
 
-/// The workloads that have a share of the mix, with their shares; at least one.
+/// Returns the workloads that have a share of the mix, with their shares; at least one.
 ///
 /// # Errors
 /// A sentence that names the share and the remedy.

@@ -1,7 +1,7 @@
-//! Workloads: what clients do. [`Work`] is all that the clients of a trial share; [`build`] makes the [`Workload`] of one.
+//! Workloads: the operations of clients. [`Work`] is the state that all clients of a trial share; [`build`] makes the [`Workload`] of one client.
 //!
-//! Invariant: what a client does is a function of (settings, seed, client, number of clients), never of what answers say or of
-//! other clients. One exception: clients of `ycsb` workloads know which records there are by now, as YCSB's do (decision 0013).
+//! Invariant: the operations of a client are a function of (settings, seed, client, number of clients), never of the content of answers or of
+//! other clients. One exception: clients of `ycsb` workloads know which records exist by now, as YCSB's clients do (decision 0013).
 
 mod attribute;
 mod background;
@@ -34,57 +34,57 @@ pub use preload::Preload;
 pub use sql::writing_statement;
 pub use work::Work;
 
-/// The operations of one client, one after another, without end.
+/// The endless sequence of one client's operations.
 pub trait Workload: Send {
-    /// The next operation. The parameters of an [`Operation::Statement`] are appended to `parameters`.
+    /// Returns the next operation. The parameters of an [`Operation::Statement`] are appended to `parameters`.
     fn next(&mut self, parameters: &mut Cells) -> Operation;
 
-    /// What the operation just begun and the one that follows it are reported as together; none for one that stands for itself.
+    /// Returns the kind under which the operation just begun and the one that follows it are reported together; `None` if the operation is reported alone.
     fn compound(&self) -> Option<OperationKind> {
         None
     }
 
-    /// Told that the running operation has ended, as it should or not. Gives the operation that the client sends at once, as a part
-    /// of the same compound.
+    /// Tells the workload that the running operation has ended, and whether it succeeded. Returns an operation that the client sends at once, as a part
+    /// of the same compound, or `None`.
     fn done(&mut self, succeeded: bool) -> Option<Operation> {
         let _ = succeeded;
         None
     }
 
-    /// When the next operation is due, in nanoseconds from the beginning of the measured phase on, of a workload that has times of its own; none
-    /// behind its last.
+    /// Returns when the next operation is due, in nanoseconds from the beginning of the measured phase, for a workload with times of its own; `None` for others
+    /// and after the last operation.
     fn due_ns(&self) -> Option<i64> {
         None
     }
 
-    /// Whether the next operation is a part of what has begun on the same connection.
+    /// Returns whether the next operation belongs to something that has begun on the same connection, such as a transaction.
     fn is_inside(&self) -> bool {
         false
     }
 
-    /// Passes over the next operation, which is not sent.
+    /// Skips the next operation without sending it, and returns it.
     fn pass_over(&mut self) -> Option<Operation> {
         None
     }
 
-    /// Takes in which records there are, in common with the other clients.
+    /// Makes the workload share its knowledge of the existing records with the other clients.
     fn join(&mut self, keys: &Arc<ycsb::KeySpace>) {
         let _ = keys;
     }
 }
 
-/// Which of a trial's clients a workload is made for.
+/// The client, among those of a trial, that a workload is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Client {
-    /// Its number, from 0.
+    /// The client's number, from 0.
     pub number: u32,
-    /// How many there are, at least 1.
+    /// Number of clients, at least 1.
     pub of: u32,
     /// The trial's seed.
     pub seed: u64,
 }
 
-/// Makes the workload of a client.
+/// A function that makes the workload of a client.
 type Build = fn(&Settings, Client) -> Result<Box<dyn Workload>, String>;
 
 /// A workload that studies can name.
@@ -93,18 +93,18 @@ pub struct Entry {
     pub name: &'static str,
     /// One line for `loadline list workloads`.
     pub summary: &'static str,
-    /// Whether its operations are on loadline's own tables, which exist then even with no rows.
+    /// Whether its operations use loadline's own tables, which are then created even for 0 rows.
     pub needs_tables: bool,
-    /// Whether the records that were there stay, none is added, and what their columns hold is spread as it was: the tables
-    /// then serve the next trial too. Of a mix its parts tell.
+    /// Whether the existing records stay, none is added, and the distribution of their values stays the same, so that the tables
+    /// can serve the next trial, too. For a mix, its parts decide.
     pub keeps_records: bool,
-    /// What it asks of single records of a type: the layout prepares only that.
+    /// Returns the operations on single records of a type that it needs; the layout prepares only these.
     pub access: fn(&Settings, &RecordType) -> Result<Access, String>,
     /// Makes the workload of a client.
     pub build: Build,
 }
 
-/// All workloads, the default first. A new one is a file and a line here.
+/// All workloads, the default first. A new one takes a file and a line here.
 pub static REGISTRY: &[&Entry] = &[
     &write::WRITE,
     &read::READ,
@@ -130,12 +130,12 @@ pub static REGISTRY: &[&Entry] = &[
     &ycsb::YCSB_LOAD,
 ];
 
-/// The registry's entry of a name.
+/// Returns the registry entry with this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     REGISTRY.iter().copied().find(|entry| entry.name == name)
 }
 
-/// The workload that the settings name, for one client.
+/// Makes the workload that the settings name, for one client.
 ///
 /// # Errors
 /// A sentence that names the setting, its value and the remedy.
@@ -143,8 +143,8 @@ pub fn build(settings: &Settings, client: Client) -> Result<Box<dyn Workload>, S
     (known(settings)?.build)(settings, client)
 }
 
-/// Whether the tables that the settings name can serve another trial after this one; see [`Entry::keeps_records`]. Unknown
-/// workloads keep nothing.
+/// Returns whether the tables that the settings name can serve another trial after this one; see [`Entry::keeps_records`]. False for
+/// unknown workloads.
 pub fn keeps_records(settings: &Settings) -> bool {
     let beside = settings.background.as_ref().and_then(|background| find(&background.workload));
     beside.is_none_or(|entry| entry.keeps_records) && foreground_keeps_records(settings)
@@ -155,7 +155,7 @@ fn foreground_keeps_records(settings: &Settings) -> bool {
         || !ycsb::inserts(settings) && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| entry.keeps_records))
 }
 
-/// Whether all that a trial executes are queries of the study's own, as far as their text tells.
+/// Returns whether a trial executes only the study's own queries, judging by the text of the statements.
 fn only_asks(settings: &Settings) -> bool {
     let workload = &settings.workload;
     has_statements(settings)
@@ -164,24 +164,24 @@ fn only_asks(settings: &Settings) -> bool {
         && sql::writing_statement(&workload.statements).is_none()
 }
 
-/// Whether the workload inserts records that stay, so that the tables hold what was there and what was acknowledged.
+/// Returns whether the workload inserts records that stay, so that the tables hold the previous records and the acknowledged ones.
 pub fn only_adds(settings: &Settings) -> bool {
     let writes_beside = settings.background.as_ref().is_some_and(|beside| beside.workload == write::WRITE.name);
     inserts(settings) || (writes_beside && foreground_keeps_records(settings))
 }
 
-/// Whether the load that the study asks about does.
+/// Returns whether the measured load, as opposed to the background load, inserts records that stay.
 fn inserts(settings: &Settings) -> bool {
     settings.workload.name == write::WRITE.name || ycsb::inserts(settings)
 }
 
-/// Whether no operation of a trial inserts: the workload reads, or is one of YCSB's that does not.
+/// Returns whether no operation of a trial inserts: the workload only reads, or is a YCSB workload without inserts.
 pub fn inserts_nothing(settings: &Settings) -> bool {
     let is_alone = settings.background.is_none() && settings.workload.evolve_s.is_none();
     only_reads(settings) || (is_alone && ycsb::only_works(settings) && !ycsb::inserts(settings))
 }
 
-/// Whether a trial with these settings changes nothing at all in loadline's tables, so that they can be kept for other runs.
+/// Returns whether a trial with these settings changes nothing in loadline's tables, so that they can be kept for other runs.
 pub fn only_reads(settings: &Settings) -> bool {
     let reads = ["read", "select", "scan", "query", "recent"];
     let is_read_beside = settings.background.as_ref().is_none_or(|beside| reads.contains(&beside.workload.as_str()));
@@ -190,17 +190,17 @@ pub fn only_reads(settings: &Settings) -> bool {
         && parts(settings).is_ok_and(|parts| parts.iter().all(|entry| reads.contains(&entry.name)))
 }
 
-/// Whether the operations are the study's own statements.
+/// Returns whether the operations are the study's own statements.
 pub fn has_statements(settings: &Settings) -> bool {
     [sql::SQL.name, sql::CONNECT.name].contains(&settings.workload.name.as_str())
 }
 
-/// Whether the operations are statements of somebody else's, written down by the study or captured.
+/// Returns whether the operations are statements that loadline did not make: written in the study, or captured.
 pub fn has_foreign_statements(settings: &Settings) -> bool {
     has_statements(settings) || settings.workload.name == replay::REPLAY.name
 }
 
-/// The workloads that operations come from: those of a mix, else the one named.
+/// Returns the workloads that operations come from: the parts of a mix, otherwise the named workload.
 fn parts(settings: &Settings) -> Result<Vec<&'static Entry>, String> {
     let entry = known(settings)?;
     if entry.name != mix::MIX.name {

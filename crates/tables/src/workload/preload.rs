@@ -1,16 +1,16 @@
-//! The records that are there before a trial is measured.
+//! The records that exist before a trial is measured.
 
 use crate::operation::Operation;
 use crate::record::{ColumnKind, RecordType};
 
-/// Records in one transaction of the preparation, at most. A million `wisconsin` rows in transactions of 10,000 instead of 1000,
+/// Maximum number of records in one transaction of the preparation. A million `wisconsin` rows in transactions of 10,000 instead of 1000,
 /// in seconds on two cores: SQLite 0.9 instead of 1.4, MariaDB InnoDB 2.7 and 3.3, MyISAM 2.0 and 2.2, PostgreSQL 1.9 and 3.1.
 const RECORDS_MAX: u64 = 10_000;
 
-/// Bytes of the values of one transaction, about and at most, unless a single record has more.
+/// Approximate maximum bytes of the values of one transaction, unless a single record has more.
 const BYTES_MAX: u64 = 8 << 20;
 
-/// Records of a type that go into one transaction of the preparation.
+/// Returns the number of records of a type in one transaction of the preparation.
 pub(super) fn chunk_records(record_type: &RecordType) -> u64 {
     let columns = record_type.identity.iter().chain(&record_type.values);
     let bytes = columns.map(|column| match column.kind {
@@ -21,7 +21,7 @@ pub(super) fn chunk_records(record_type: &RecordType) -> u64 {
     (BYTES_MAX / bytes.sum::<u64>().max(1)).clamp(1, RECORDS_MAX)
 }
 
-/// Inserts of records 0 to `rows` - 1, in order; chunks end where measurements do, as far as these are short enough.
+/// Inserts of records 0 to `rows` - 1, in order; chunks end where measurements do, if these are short enough.
 #[derive(Debug, Clone)]
 pub struct Preload {
     next: u64,
@@ -30,14 +30,14 @@ pub struct Preload {
 }
 
 impl Preload {
-    /// All inserts for this number of rows, with `chunk` or a few less in each; none for 0 rows.
+    /// Creates all inserts for this number of rows, with `chunk` or slightly fewer in each; no inserts for 0 rows.
     pub fn new(rows: u64, per_measurement: u64, chunk: u64) -> Self {
         let (per_measurement, chunk) = (per_measurement.max(1), chunk.max(1));
         let whole = chunk / per_measurement * per_measurement;
         Preload { next: 0, rows, chunk: if whole == 0 { chunk } else { whole } }
     }
 
-    /// Rows that are still to be inserted.
+    /// Returns the number of rows still to be inserted.
     pub fn left(&self) -> u64 {
         self.rows - self.next
     }

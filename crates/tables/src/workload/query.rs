@@ -1,5 +1,5 @@
-//! The workload `query`: a study's queries over records, each as likely as any other, whatever the layout. How many rows each
-//! must give is counted beforehand; an answer of another number is a failed operation.
+//! The workload `query`: a study's queries over records, each equally likely, whatever the layout. The number of rows that each
+//! must return is counted beforehand; an answer with another number is a failed operation.
 
 use super::{Client, Entry, Workload};
 use crate::data;
@@ -26,7 +26,7 @@ pub(super) static RECENT: Entry = Entry {
     ..QUERY
 };
 
-/// Tells the random numbers of this workload from others'.
+/// Separates the random numbers of this workload from those of others.
 const LANE: u64 = 0x7175_6572;
 
 struct Queries {

@@ -1,4 +1,4 @@
-//! The workload `read`: whole records by their key, each as likely as any other.
+//! The workload `read`: whole records by their key, each equally likely.
 
 use super::{Client, Entry, Workload};
 use crate::layout::Access;
@@ -17,7 +17,7 @@ pub(super) static READ: Entry = Entry {
     build: |settings, client| Ok(Box::new(Read::new(settings, client)?)),
 };
 
-/// Tells the random numbers of this workload from others'.
+/// Separates the random numbers of this workload from those of others.
 const LANE: u64 = 0x7265_6164;
 
 struct Read {

@@ -1,6 +1,6 @@
 //! The workload `replay`: the statements of a trace, each at its own time and over the connection of its session.
 //!
-//! Main type: `Replaying`. Invariant: in the measured phase each statement is sent exactly once, those of a session in their order.
+//! Main type: `Replaying`. Invariant: in the measured phase each statement is sent exactly once, those of a session in order.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) static REPLAY: Entry = Entry {
     build: |settings, client| Ok(Box::new(Replaying::new(settings, client)?)),
 };
 
-/// Adds the statements of the trace to those that connections prepare, and how each is executed.
+/// Adds the statements of the trace to those that connections prepare, and to `how` the steps that execute each.
 pub(super) fn add_statements(settings: &Settings, program: &mut Program, how: &mut Vec<OwnSteps>) {
     let Some(replay) = &settings.workload.replayed.0 else { return };
     for (statement, is_prepared) in replay.trace.statements.iter().zip(&replay.is_prepared) {
@@ -34,17 +34,17 @@ pub(super) fn add_statements(settings: &Settings, program: &mut Program, how: &m
     }
 }
 
-/// What one connection sends. In the warm-up it sends what only reads in the beginning of the trace, and then all from the beginning on.
+/// The statements of one connection. The warm-up sends the read-only statements in the beginning of the trace; then all are sent from the beginning.
 struct Replaying {
     replay: Arc<Replay>,
     connection: usize,
-    /// Place of the next statement among those of the connection.
+    /// Index of the next statement among those of the connection.
     place: usize,
     is_warming_up: bool,
-    /// How often the trace was sent, and is to be sent.
+    /// Number of times that the trace was sent, and number of times to send it.
     passed: u32,
     passes: u32,
-    /// Nanoseconds of the trial for a microsecond of the trace.
+    /// Nanoseconds of the trial per microsecond of the trace.
     ns_per_us: f64,
     warmup_ns: f64,
 }
@@ -73,7 +73,7 @@ impl Replaying {
         self.replay.sent(self.connection, self.place)
     }
 
-    /// Looks for the next statement that may be sent in the warm-up, and ends that where there is none.
+    /// Moves on to the next statement that may be sent in the warm-up; if there is none, ends the warm-up.
     fn settle(&mut self) {
         while self.is_warming_up {
             match self.next_sent() {
@@ -105,7 +105,7 @@ impl Replaying {
 impl Workload for Replaying {
     #[inline]
     fn next(&mut self, parameters: &mut Cells) -> Operation {
-        // A client asks only after it was told when the next one is due, so that there is one.
+        // A client asks only after it was told when the next statement is due, so there is one.
         let Some((event, _)) = self.next_sent() else { return Operation::Replayed { statement: 0, kind: 0 } };
         self.replay.trace.append_values(event, parameters);
         let operation = self.operation(event);
@@ -158,7 +158,7 @@ mod tests {
         Trace::read(&mut format!("{}\n{end}\n", lines.join("\n")).as_bytes()).unwrap()
     }
 
-    /// When each is due, in microseconds, and with which values.
+    /// Returns for each statement when it is due, in microseconds, its number and its values.
     fn sent(speed: f64, warmup_s: f64, passes: u32) -> Vec<(i64, u16, Vec<String>)> {
         let replay = Replay::of(Arc::new(trace()), None, false).unwrap();
         assert_eq!((replay.connections.len(), replay.span_us), (1, 5001), "one session after the other");

@@ -1,5 +1,5 @@
-//! The workload `scan`: whole records in the order of their keys, from the key of a random record on, as many as
-//! `workload.batch` says.
+//! The workload `scan`: whole records in the order of their keys, beginning with the key of a random record; `workload.batch` is their
+//! number.
 
 use super::{Client, Entry, Workload};
 use crate::layout::Access;
@@ -18,7 +18,7 @@ pub(super) static SCAN: Entry = Entry {
     build: |settings, client| Ok(Box::new(Scan::new(settings, client)?)),
 };
 
-/// Tells the random numbers of this workload from others'.
+/// Separates the random numbers of this workload from those of others.
 const LANE: u64 = 0x7363_616e;
 
 struct Scan {

@@ -1,4 +1,4 @@
-//! The workload `select`: single records by their key, each as likely as any other, in all columns or one. On `wisconsin`
+//! The workload `select`: single records by their key, each equally likely, in all columns or one. On `wisconsin`
 //! records it is the query of Kihl, Cedersjö, Robertsson and Aspernäs 2011 (section 5.1), with
 //! `workload.attribute = "unique3"`.
 
@@ -22,7 +22,7 @@ pub(super) static SELECT: Entry = Entry {
     build: |settings, client| Ok(Box::new(Select::new(settings, client)?)),
 };
 
-/// Tells the random numbers of this workload from others'.
+/// Separates the random numbers of this workload from those of others.
 const LANE: u64 = 0x7365_6c00;
 
 struct Select {

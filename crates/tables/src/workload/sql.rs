@@ -1,4 +1,4 @@
-//! The workload `sql`: a study's own statements, alone or several in a transaction, chosen by weight, with parameters filled anew
+//! The workload `sql`: a study's own statements, single or several in a transaction, chosen by weight, with parameters filled anew
 //! each time.
 
 use super::{Client, Entry, Workload};
@@ -27,7 +27,7 @@ pub(super) static CONNECT: Entry = Entry {
     ..SQL
 };
 
-/// Tells the random numbers that choose from those that fill.
+/// Separates the random numbers that choose from those that fill.
 const LANE: u64 = 0x7371_6c00;
 
 struct Sql {
@@ -36,11 +36,11 @@ struct Sql {
     client: Client,
 }
 
-/// A statement that is ready to be chosen.
+/// A statement or transaction that is ready to be chosen.
 struct Prepared {
     /// Share of all 64-bit words that choose this statement or one before it.
     below: u64,
-    /// Those of all statements of a transaction, one after the other.
+    /// The parameters of all statements of the transaction, one after another.
     parameters: Parameters,
     executed: u64,
 }
@@ -84,23 +84,23 @@ impl Workload for Sql {
     }
 }
 
-/// One operation of a study's own as databases prepare it.
+/// One of the study's own operations, as databases prepare it.
 pub(super) struct OwnOperation {
-    /// Of each statement what is prepared, what answer is right, and how many parameters it has.
+    /// For each statement, what is prepared, the right answer, and the number of its parameters.
     pub(super) statements: Vec<(Statement, Expect, usize)>,
-    /// Which parameters of all of them answers bring.
+    /// The parameters, of all statements, whose values come from answers.
     pub(super) carries: Vec<Carry>,
 }
 
-/// An operation of the study's own: of each of its steps the statement in the program, what answer is right, and how many parameters it has; and
-/// which of the parameters answers bring.
+/// One of the study's own operations: for each of its steps the statement in the program, the right answer, and the number of parameters; and
+/// the parameters whose values come from answers.
 #[derive(Default)]
 pub(super) struct OwnSteps {
     pub(super) steps: Vec<(u16, Expect, u32)>,
     pub(super) carries: Vec<Carry>,
 }
 
-/// The operations as databases prepare them. Statements that are no queries may change nothing.
+/// Returns the operations as databases prepare them. Statements that are not queries may change nothing.
 pub(super) fn program(statements: &[SqlStatement]) -> impl Iterator<Item = OwnOperation> {
     statements.iter().map(|statement| {
         let carries = carries(statement);
@@ -109,7 +109,7 @@ pub(super) fn program(statements: &[SqlStatement]) -> impl Iterator<Item = OwnOp
             let expect = match rows {
                 Some(rows) if is_query(sql) => Expect::RowCount(rows),
                 Some(rows) => Expect::Changed(rows),
-                // What a later statement needs has to be there.
+                // A value that a later statement needs must be there.
                 None if !allow_empty && is_carried_from(step) => Expect::RowsAtLeast(1),
                 None if !allow_empty && is_query(sql) => Expect::Rows,
                 None => Expect::Anything,
@@ -121,7 +121,7 @@ pub(super) fn program(statements: &[SqlStatement]) -> impl Iterator<Item = OwnOp
     })
 }
 
-/// The parameters that answers bring.
+/// Returns the parameters whose values come from answers.
 fn carries(statement: &SqlStatement) -> Vec<Carry> {
     let fills: Vec<&Fill> = statement.fills().collect();
     let carry = |cell: usize| {
@@ -132,7 +132,7 @@ fn carries(statement: &SqlStatement) -> Vec<Carry> {
     (0..fills.len()).filter_map(carry).collect()
 }
 
-/// Whether what answers bring is there when it is needed.
+/// Checks that values from answers are available when they are needed.
 fn check_answers(settings: &Settings) -> Result<(), String> {
     for (number, statement) in settings.workload.statements.iter().enumerate() {
         let carries = carries(statement);
@@ -163,7 +163,7 @@ fn check_answers(settings: &Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// A statement, alone or of a transaction.
+/// A statement, single or part of a transaction.
 struct Part<'s> {
     sql: &'s str,
     params: &'s [Fill],
@@ -171,7 +171,7 @@ struct Part<'s> {
     rows: Option<u64>,
 }
 
-/// A statement and those that follow it in its transaction.
+/// Returns a statement and those that follow it in its transaction.
 fn parts(statement: &SqlStatement) -> impl Iterator<Item = Part<'_>> {
     let SqlStatement { sql, params, allow_empty, rows, then, .. } = statement;
     let first = Part { sql, params, allow_empty: *allow_empty, rows: *rows };
@@ -182,12 +182,12 @@ fn parts(statement: &SqlStatement) -> impl Iterator<Item = Part<'_>> {
     std::iter::once(first).chain(then)
 }
 
-/// The first statement that is no query, as far as its text tells; none when all only read.
+/// Returns the first statement that is not a query, judging by its text; `None` if all only read.
 pub fn writing_statement(statements: &[SqlStatement]) -> Option<&str> {
     statements.iter().flat_map(parts).map(|part| part.sql).find(|sql| !is_query(sql))
 }
 
-/// Whether a statement answers with rows: by its first word, and after WITH by whether a word in it changes something.
+/// Returns whether a statement answers with rows, judging by its first word and, after WITH, by whether it contains a word that changes something.
 fn is_query(sql: &str) -> bool {
     let words = || sql.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
     let is_one_of = |word: &str, list: &[&str]| list.iter().any(|listed| word.eq_ignore_ascii_case(listed));

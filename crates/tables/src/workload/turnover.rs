@@ -1,5 +1,5 @@
-//! The workload `turnover`: every client adds records of its own, singly and `workload.batch` in a transaction, updates and deletes them. What a database must
-//! hold behind each operation follows from the seed alone, so that whoever knows which ones were acknowledged knows what must be there.
+//! The workload `turnover`: every client adds records of its own, singly and `workload.batch` in a transaction, updates and deletes them. The content of the database
+//! after each operation follows from the seed alone: from the acknowledged operations it is known what must be there.
 //!
 //! Invariant: a client touches no record of another client.
 
@@ -25,26 +25,26 @@ pub(super) static TURNOVER: Entry = Entry {
     build: |settings, client| Ok(Box::new(Turnover::new(settings, client)?)),
 };
 
-/// Tells the random numbers of this workload from others'.
+/// Separates the random numbers of this workload from those of others.
 const LANE: u64 = 0x7475_726e;
 
-/// Operations of a hundred that update, and that delete where records can be deleted; the others add.
+/// Percentage of operations that update, and that delete if records can be deleted; the others add.
 const UPDATES: u64 = 25;
 const DELETES: u64 = 15;
 
-/// Records that may be updated or deleted, the newest of a client's.
+/// Maximum number of records that may be updated or deleted: a client's newest.
 const LIVING_MOST: usize = 4096;
 
-/// Updates set the values that one of so many records would have.
+/// Updates set the values of a random record among this many.
 const LIKES: u64 = 1_000_000;
 
 struct Turnover {
     stream: Stream,
     client: Client,
     batch: u64,
-    /// Consecutive records that are one client's.
+    /// Number of consecutive records that belong to one client.
     chunk: u64,
-    /// The chunk that the next record belongs to, and how many of its records are there.
+    /// The chunk that the next record belongs to, and the number of its records that exist.
     next: (u64, u64),
     deletes: bool,
     living: VecDeque<u64>,
@@ -88,7 +88,7 @@ impl Turnover {
         self.living.extend(first..first + records);
         let too_many = self.living.len().saturating_sub(LIVING_MOST);
         self.living.drain(..too_many);
-        // Within the bound of the batch, which is a number of 32 bits.
+        // At most the batch, which is a 32-bit number.
         Operation::Insert { first, records: records as u32 }
     }
 }

@@ -1,4 +1,4 @@
-//! The workload `update`: one value column of single records, found by their key, each as likely as any other. The new value is
+//! The workload `update`: one value column of single records, found by their key, each equally likely. The new value is
 //! that of a random record.
 
 use super::{Client, Entry, Workload, attribute};
@@ -21,7 +21,7 @@ pub(super) static UPDATE: Entry = Entry {
     build: |settings, client| Ok(Box::new(Update::new(settings, client)?)),
 };
 
-/// Tells the random numbers of this workload from others'.
+/// Separates the random numbers of this workload from those of others.
 const LANE: u64 = 0x7570_6400;
 
 struct Update {

@@ -1,4 +1,4 @@
-//! [`Work`]: what all clients of a trial share.
+//! [`Work`]: the state that all clients of a trial share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,26 +23,26 @@ use crate::trial::Settings;
 /// The workload `sql` on tables that exist already (`record.rows` is 0) has no tables, layout or generator.
 pub struct Work {
     settings: Settings,
-    /// The settings of the clients in the background, where there are any.
+    /// The settings of the background clients; `None` without a background load.
     background: Option<Settings>,
     stored: Option<Stored>,
-    /// Tables of events that are read while they are written.
+    /// Tables of events that are read while they are written; `None` for other workloads.
     events: Option<Arc<Events>>,
     program: Program,
-    /// What the connections of the clients prepare, where that is not the program as it is; one for all, or one for each.
+    /// The programs that the clients' connections prepare, if they differ from `program`: one for all, or one for each client.
     of_clients: Vec<Program>,
     /// The study's own operations.
     sql: Vec<sql::OwnSteps>,
-    /// How many rows each query must give.
+    /// Number of rows that each query must return; unset until it has been counted.
     found: OnceLock<Vec<u64>>,
-    /// Whether records may be added during the trial, so that queries may give more.
+    /// Whether records may be added during the trial, so that queries may return more rows.
     grows: bool,
-    /// The records that there are, where clients insert some that others ask for.
+    /// The existing records, if clients insert some that others ask for.
     keys: Option<Arc<ycsb::KeySpace>>,
 }
 
-/// Statements that insert ask for rights to prepare them. In tables of somebody else, which are not filled, a workload that inserts
-/// nothing needs none; the others keep their numbers.
+/// Replaces inserts by a harmless query, since preparing an insert requires the right to insert. Applies to foreign tables that are not filled, under a workload
+/// that inserts nothing; the other statements keep their numbers.
 fn leave_out_inserts(program: &mut Program, settings: &Settings) {
     if inserts_nothing(settings) {
         let nothing = Statement::Sql { sql: "SELECT 1".to_owned(), allow_empty: false, form: SqlForm::Prepared };
@@ -51,16 +51,16 @@ fn leave_out_inserts(program: &mut Program, settings: &Settings) {
     }
 }
 
-/// Records in tables of loadline's own.
+/// Records in loadline's own tables.
 struct Stored {
     generator: Arc<dyn Generator>,
     layout: Box<dyn Layout>,
-    /// Records in one transaction of the preparation.
+    /// Number of records in one transaction of the preparation.
     chunk: u64,
 }
 
 impl Work {
-    /// The work that the settings describe. With this, making the workloads of clients cannot fail any more.
+    /// Creates the work that the settings describe. After that, making the workloads of clients cannot fail.
     ///
     /// # Errors
     /// A sentence that names the setting, its value and the remedy.
@@ -68,15 +68,15 @@ impl Work {
         Work::asking(settings, &Access::default())
     }
 
-    /// The same for who also reads single records, whatever the workload does: [`Operation::Read`] can be bound.
+    /// Creates the work for a caller that also reads single records, whatever the workload does: [`Operation::Read`] can be bound.
     ///
     /// # Errors
-    /// As [`Work::new`].
+    /// As for [`Work::new`].
     pub fn with_reads(settings: &Settings) -> Result<Self, String> {
         Work::asking(settings, &Access { read: true, ..Access::default() })
     }
 
-    /// The work that the settings describe, which can do what `besides` asks for, too.
+    /// Creates the work that the settings describe, with the access that `besides` asks for in addition.
     fn asking(settings: &Settings, besides: &Access) -> Result<Self, String> {
         if settings.layout.tables_per_client {
             return Work::with_tables_of_clients(settings, besides);
@@ -132,8 +132,8 @@ impl Work {
         Ok(Work { settings, background, stored, events, program, of_clients, sql, found, grows, keys })
     }
 
-    /// The same where each client has tables of its own: those of one trial are as many as its clients, and their statements
-    /// differ in nothing but the tables' names, so that a request is one for each of them.
+    /// Creates the work for clients with tables of their own: a trial has as many sets of tables as clients, whose statements
+    /// differ only in the names of the tables, so that a request fits each of them.
     fn with_tables_of_clients(settings: &Settings, besides: &Access) -> Result<Self, String> {
         let of_client = |client: u32| {
             let mut own = settings.clone();
@@ -152,12 +152,12 @@ impl Work {
         Ok(work)
     }
 
-    /// Finds out how many rows each query must give, by making all records: from now on an answer of another number is a failed
-    /// operation, or of fewer where records are added meanwhile. Before that, and where records change during the trial, any number
-    /// is right.
+    /// Counts the rows that each query must return, by generating all records: from now on an answer with another number of rows is a failed
+    /// operation or, if records are added meanwhile, one with fewer rows. Before that, and if records change during the trial, any number
+    /// of rows is right.
     ///
     /// # Errors
-    /// A sentence when a query does not find as many records as the study says.
+    /// A sentence if a query does not find as many records as the study states.
     pub fn count_rows(&self) -> Result<(), Fault> {
         let (settings, Some(stored)) = (&self.settings, &self.stored) else { return Ok(()) };
         let queries = &settings.workload.queries;
@@ -177,17 +177,17 @@ impl Work {
                 ));
             }
         }
-        // Another thread cannot have been faster: nobody else has the work yet.
+        // No other thread can have set it: nobody else has the work yet.
         let _ = self.found.set(counts);
         Ok(())
     }
 
-    /// How many rows each query must give; empty before [`Work::count_rows`] and where nobody can say.
+    /// Returns the number of rows that each query must return; empty before [`Work::count_rows`] and if the numbers cannot be known.
     pub fn rows_found(&self) -> &[u64] {
         self.found.get().map_or(&[], Vec::as_slice)
     }
 
-    /// What answer to a query is right. A window moves with the records that are added, and may hold any number of those asked for.
+    /// Returns the right answer to a query. A window moves with the records that are added, and may hold any number of matching records.
     fn expected(&self, query: usize) -> Expect {
         match self.rows_found().get(query) {
             Some(rows) if !self.grows => Expect::RowCount(*rows),
@@ -196,39 +196,38 @@ impl Work {
         }
     }
 
-    /// Tables to create, and the statements that each connection prepares.
+    /// Returns the tables to create, and the statements that each connection prepares.
     pub fn program(&self) -> &Program {
         &self.program
     }
 
-    /// What the connection of a client prepares.
+    /// Returns the program that the connection of a client prepares.
     pub fn program_of(&self, client: u32) -> &Program {
         let last = self.of_clients.len().saturating_sub(1);
         self.of_clients.get((client as usize).min(last)).unwrap_or(&self.program)
     }
 
-    /// The programs that have tables of their own: one, or one for each client.
+    /// Returns the programs that have tables of their own: one, or one for each client.
     pub fn programs(&self) -> &[Program] {
         if self.of_clients.len() > 1 { &self.of_clients } else { std::slice::from_ref(&self.program) }
     }
 
-    /// The records' generator, where there are records.
+    /// Returns the generator of the records; `None` without records.
     pub fn generator(&self) -> Option<&dyn Generator> {
         self.stored.as_ref().map(|stored| &*stored.generator)
     }
 
-    /// The table that holds one row for each record, where there are records; the first client's, where each has one.
-    /// Tables of events that are read while they are written, where there are such.
+    /// Returns the tables of events that are read while they are written; `None` for other workloads.
     pub fn events(&self) -> Option<&Arc<Events>> {
         self.events.as_ref()
     }
 
-    /// The table that holds one row for each record, where there are records.
+    /// Returns the table that holds one row for each record; `None` without records. If each client has tables of its own, this is the first client's.
     pub fn record_table(&self) -> Option<&str> {
         self.stored.as_ref().and_then(|stored| stored.layout.record_table())
     }
 
-    /// All tables that hold a row for each record.
+    /// Returns all tables that hold a row for each record.
     pub fn record_tables(&self) -> Vec<&str> {
         let place = |name| self.program.tables.iter().position(|table| table.name == name);
         let Some(name) = self.record_table() else { return Vec::new() };
@@ -236,26 +235,26 @@ impl Work {
         self.programs().iter().map(|program| program.tables[place].name.as_str()).collect()
     }
 
-    /// How records get a further field while they are in use, where there are records.
+    /// Returns how records get a further field while they are in use; `None` without records.
     pub fn evolution(&self, field: &Column) -> Option<Evolution> {
         self.stored.as_ref().map(|stored| stored.layout.evolution(field))
     }
 
-    /// How many rows of [`Work::record_table`] a record has.
+    /// Returns the number of rows of [`Work::record_table`] that a record has.
     pub fn rows_per_record(&self) -> u64 {
         self.stored.as_ref().map_or(1, |stored| stored.layout.rows_per_record())
     }
 
-    /// The inserts that bring `record.rows` rows into the tables.
+    /// Returns the inserts that fill the tables with `record.rows` rows.
     pub fn preload(&self) -> Preload {
         let chunk = self.stored.as_ref().map_or(1, |stored| stored.chunk);
         Preload::new(self.settings.record.rows, self.settings.record.per_measurement, chunk)
     }
 
-    /// The workload of a client.
+    /// Makes the workload of a client.
     ///
     /// # Errors
-    /// As [`Work::new`], which has found them all already.
+    /// As for [`Work::new`], which has already found all of them.
     pub fn workload(&self, client: Client) -> Result<Box<dyn Workload>, String> {
         let mut workload = build(&self.settings, client)?;
         if let Some(keys) = &self.keys {
@@ -264,16 +263,16 @@ impl Work {
         Ok(workload)
     }
 
-    /// The workload of a client in the background.
+    /// Makes the workload of a background client.
     ///
     /// # Errors
-    /// When there is no load in the background; else as [`Work::new`], which has found them all already.
+    /// A missing background load; otherwise as for [`Work::new`], which has already found all of them.
     pub fn background(&self, client: Client) -> Result<Box<dyn Workload>, String> {
         let settings = self.background.as_ref().ok_or("there is no load in the background")?;
         build(settings, client)
     }
 
-    /// Appends the steps of an operation to a request whose cells hold nothing but its parameters.
+    /// Appends the steps of an operation to a request whose cells hold only the operation's parameters.
     #[inline]
     pub fn bind(&self, operation: &Operation, request: &mut Request) {
         match *operation {
@@ -302,7 +301,7 @@ impl Work {
         }
     }
 
-    /// Fills a request, which is clear, with the next operation of a client.
+    /// Fills an empty request with the next operation of a client, and returns the operation.
     #[inline]
     pub fn next(&self, workload: &mut dyn Workload, request: &mut Request) -> Operation {
         let operation = workload.next(&mut request.cells);
@@ -310,7 +309,7 @@ impl Work {
         operation
     }
 
-    /// Tells a client's workload that its operation has ended, and fills the request with the one that follows at once, if any.
+    /// Tells a client's workload that its operation has ended, and fills the request with the operation that follows at once, if any.
     #[inline]
     pub fn done(&self, workload: &mut dyn Workload, succeeded: bool, request: &mut Request) -> Option<Operation> {
         let operation = workload.done(succeeded)?;
@@ -351,7 +350,7 @@ impl Stored {
     }
 }
 
-/// Gives a column an index in the table that has it, identities before values.
+/// Adds an index on a column to the first table that has it; identities come before values.
 fn add_index(program: &mut Program, column: &str, layout: &str) -> Result<(), String> {
     let has = |table: &&mut Table| table.columns.iter().any(|own| own.name == column);
     match program.tables.iter_mut().find(has) {

@@ -16,10 +16,10 @@ pub(super) static WRITE: Entry = Entry {
     build: |settings, client| Ok(Box::new(Write::new(settings, client)?)),
 };
 
-/// Records in one operation at most.
+/// Maximum number of records in one operation.
 pub(super) const BATCH_MAX: u32 = 100_000;
 
-/// Of the measurements behind the rows that are there, client c of n takes c, c + n, c + 2n ...
+/// Of the measurements behind the existing rows, client c of n takes c, c + n, c + 2n ...
 struct Write {
     measurement: u64,
     written: u64,

@@ -85,7 +85,7 @@ fn fit_usl(observations: &[Observation]) -> Result<Fit, String> {
 
 fn fit_repairman(observations: &[Observation]) -> Result<Fit, String> {
     let most_clients = observations.iter().map(|seen| seen.load as u32).max().unwrap_or(0);
-    // The throughputs with 1, 2, ... clients of the values that were asked for last: all observations ask for the same ones in turn.
+    // The throughputs with 1, 2, ... clients for the values that were requested last: all observations request the same ones in turn.
     let known: RefCell<(Vec<f64>, Vec<f64>)> = RefCell::default();
     let curve = |values: &[f64], seen: &Observation| {
         let mut known = known.borrow_mut();
@@ -93,7 +93,7 @@ fn fit_repairman(observations: &[Observation]) -> Result<Fit, String> {
             let repairman = Repairman { clients: most_clients, service_s: values[0], think_s: values[1] };
             *known = (values.to_vec(), repairman.throughputs_per_s());
         }
-        // Behind those that are listed the server is never idle.
+        // With more clients than are listed, the server is never idle.
         known.1.get((seen.load as usize).checked_sub(1)?).or(known.1.last()).copied()
     };
     let most = observations.iter().map(|seen| seen.value).fold(0.0, f64::max);

@@ -1,7 +1,7 @@
 //! Standard errors of the observations: as given, pooled where they come from few trials, or taken as proportional.
 //!
 //! Main function: [`errors_of`]. Invariant: errors given without a number of trials are used as they are, and errors estimated
-//! from trials say with how many degrees of freedom.
+//! from trials state their degrees of freedom.
 
 use super::matrix::{Matrix, solve};
 use super::note::FitNote;
@@ -9,7 +9,7 @@ use super::problem::Sigma;
 use crate::queueing::points::Point;
 use crate::queueing::queue::Target;
 
-/// Standard errors, or what they are taken to be proportional to, of the figures of points.
+/// Returns the standard errors of the points' figures, or values to which they are taken to be proportional.
 pub fn errors_of(figures: &[(&Point, f64)], target: Target, notes: &mut Vec<FitNote>) -> (Vec<f64>, Sigma) {
     let own = |(point, _): &(&Point, f64)| match target {
         Target::Mean => point.se_s,
@@ -35,21 +35,21 @@ pub fn errors_of(figures: &[(&Point, f64)], target: Target, notes: &mut Vec<FitN
     (vec![1.0; figures.len()], Sigma::Unknown)
 }
 
-/// Points with trials from which a trend of their errors can be told.
+/// Smallest number of points with trials that show a trend of their errors.
 const POOLED_LEAST: usize = 3;
-/// Points, and degrees of freedom of all, from which on the trend is a parabola; a line below.
+/// Smallest number of points, and of degrees of freedom in all, for which the trend is a parabola; with fewer it is a line.
 const PARABOLA_LEAST: (usize, f64) = (6, 12.0);
-/// From here on errors are good enough as they are.
+/// Number of trials from which errors are good enough without pooling.
 const TRIALS_MANY: u32 = 200;
 
 /// Errors along a trend.
 struct Pooled {
     errors: Vec<f64>,
-    /// Degrees of freedom that each error is worth.
+    /// Degrees of freedom of each error.
     freedom: f64,
 }
 
-/// Variance of one trial's figure at a rate, as its trials say it.
+/// Variance of one trial's figure at a rate, as estimated from its trials.
 struct Spread {
     rate_per_s: f64,
     variance: f64,
@@ -62,8 +62,8 @@ impl Spread {
     }
 }
 
-/// Pools the errors of points that come from several trials, and leaves those of others as they are; `None` where a point has no error,
-/// with too few points, and with trials enough.
+/// Pools the errors of points that come from several trials, and keeps those of other points; `None` where a point has no error,
+/// where there are too few points, and where there are trials enough.
 fn pooled(figures: &[(&Point, f64)], own: impl Fn(&(&Point, f64)) -> Option<f64>) -> Option<Pooled> {
     let errors: Vec<f64> = figures.iter().map(&own).collect::<Option<_>>()?;
     let spread = |(figure, error): (&(&Point, f64), &f64)| {
@@ -80,12 +80,12 @@ fn pooled(figures: &[(&Point, f64)], own: impl Fn(&(&Point, f64)) -> Option<f64>
     Some(Pooled { errors, freedom })
 }
 
-/// Errors estimated from few trials are uncertain, and of times with long tails the low ones come with low means, which would
-/// then weigh too much. So the variances of single trials follow a trend over the rates, as queues have it: a trial's variance falls
+/// Fits a trend to the errors. Errors estimated from few trials are uncertain, and for times with long tails the low errors come with low means, which
+/// would then weigh too much. So the variances of single trials follow a trend over the rates, as in queues: a trial's variance falls
 /// with the number of its operations, and ln of variance times rate is a line (a parabola where there are trials enough) over
 /// -ln(1 - 0.9 of the share of the highest rate). It is fitted by the likelihood of variances, which are chi² over their degrees of
-/// freedom, and does not depend on the means. The errors are worth the degrees of freedom of the one that the trend knows least.
-/// What scatters about the trend by more than chance is believed in part (after Smyth 2004).
+/// freedom, and does not depend on the means. Each error gets the degrees of freedom of the error that the trend determines least.
+/// Scatter about the trend beyond chance is kept in part (after Smyth 2004).
 fn pool(seen: &[&Spread]) -> Option<(impl Fn(&Spread) -> f64, f64)> {
     let total: f64 = seen.iter().map(|spread| spread.freedom()).sum();
     let terms = if seen.len() >= PARABOLA_LEAST.0 && total >= PARABOLA_LEAST.1 { 3 } else { 2 };
@@ -113,7 +113,7 @@ fn pool(seen: &[&Spread]) -> Option<(impl Fn(&Spread) -> f64, f64)> {
     Some((error, freedom))
 }
 
-/// Terms of ln of variance times rate by Fisher's scoring of the likelihood of variances, and their normal equations.
+/// Fits the terms of ln of variance times rate by Fisher's scoring of the likelihood of variances. Returns them with their normal equations.
 fn trend(seen: &[&Spread], terms: usize, base: &dyn Fn(f64) -> [f64; 3]) -> Option<(Vec<f64>, Matrix)> {
     let mut found = vec![0.0; terms];
     let mut normal = Matrix::new();
@@ -124,7 +124,7 @@ fn trend(seen: &[&Spread], terms: usize, base: &dyn Fn(f64) -> [f64; 3]) -> Opti
             let (base, freedom) = (base(spread.rate_per_s), spread.freedom());
             let apart =
                 (spread.variance * spread.rate_per_s).ln() - base.iter().zip(&found).map(|(a, b)| a * b).sum::<f64>();
-            // The first step goes over logarithms, which lead near from everywhere; the others over the likelihood.
+            // The first step uses logarithms, which lead near from everywhere; the others use the likelihood.
             let apart = if step == 0 { apart } else { apart.exp_m1().min(3.0) };
             for row in 0..terms {
                 right[row] += freedom * base[row] * apart;
@@ -139,7 +139,7 @@ fn trend(seen: &[&Spread], terms: usize, base: &dyn Fn(f64) -> [f64; 3]) -> Opti
 
 const SCORING_STEPS: usize = 30;
 
-/// How far variances scatter about their trend (variance of ln s²) where chance does not explain it; 0 where it does. Their scatter
+/// Returns the scatter of variances about their trend (variance of ln s²) beyond chance; 0 where chance explains it. The scatter
 /// must be above what chance gives by two of its standard deviations.
 fn scatter_beyond_chance(seen: &[&Spread], terms: usize, along: &dyn Fn(f64) -> f64) -> f64 {
     if seen.len() <= terms {
@@ -153,7 +153,7 @@ fn scatter_beyond_chance(seen: &[&Spread], terms: usize, along: &dyn Fn(f64) -> 
     if observed > expected * (1.0 + 2.0 * (3.0 / left).sqrt()) { observed - expected } else { 0.0 }
 }
 
-/// Variance of ln s² with so many degrees of freedom: the trigamma function of their half, by its series from 6 on.
+/// Returns the variance of ln s² with these degrees of freedom: the trigamma function of their half, by its series from 6 on.
 fn variance_of_ln(freedom: f64) -> f64 {
     let mut x = freedom / 2.0;
     let mut sum = 0.0;
@@ -184,7 +184,7 @@ mod tests {
         let mut errors: Vec<f64> = rates.iter().map(|rate| 0.01 / (10.0 - rate).powi(2)).collect();
         errors[3] *= 1.3;
         let Pooled { errors: pooled, freedom } = errors_of_points(&rates, &errors, 10).unwrap();
-        // 72 of all over three terms are 24 in the mean; the ends of the trend are known less, and better than from 10 trials alone.
+        // 72 of all over three terms are 24 on average; the ends of the trend are less certain, but more so than from 10 trials alone.
         assert!((9.0..24.0).contains(&freedom), "{freedom}");
         assert!(pooled[3] < 0.9 * errors[3], "{pooled:?}");
         for (pooled, error) in pooled.iter().zip(&errors).skip(4) {

@@ -1,4 +1,4 @@
-//! What a fit says: parameters with their uncertainty, and how good the fit is.
+//! The result of a fit: parameters with their uncertainty, and the goodness of the fit.
 //!
 //! Main type: [`Fit`]. Invariant: a figure that the points do not give is `None` (null in JSON), never a guess.
 
@@ -22,7 +22,7 @@ pub struct Estimate {
     pub name: &'static str,
     /// Value.
     pub value: f64,
-    /// Standard error: from the points' own errors where they are known, else scaled by the residuals. None where the points
+    /// Standard error: from the points' own errors where they are known, otherwise scaled by the residuals. `None` where the points
     /// do not identify the parameter, and on a bound.
     pub se: Option<f64>,
     /// 95 % interval by profile, with the same errors as `se`; from scaled standard errors where the residuals are rounding,
@@ -34,7 +34,7 @@ pub struct Estimate {
     pub ci95_scaled: Option<Range>,
 }
 
-/// How well highest or single arrival rates are predicted by the others.
+/// The quality of predictions of the highest arrival rates, or of single ones, by the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LeftOut {
     /// The loads that were left out: arrivals per second, or clients.
@@ -50,21 +50,21 @@ pub struct LeftOut {
 pub struct Fit {
     /// Name of the model.
     pub model: &'static str,
-    /// Name as people write it.
+    /// Name for people.
     pub title: &'static str,
     /// Parameters by name.
     #[serde(serialize_with = "by_name")]
     pub parameters: Vec<Estimate>,
-    /// Correlations of the continuous parameters, in their order; none where the points do not identify them.
+    /// Correlations of the continuous parameters, in their order; `None` where the points do not identify them.
     pub correlation: Option<Vec<Vec<f64>>>,
     /// Sum of squared residuals over squared standard errors; in squared units of the figure without standard errors.
     pub chi2: f64,
     /// Degrees of freedom: observations minus parameters.
     pub df: usize,
-    /// Probability of a chi² at least as large were the model true, by F where standard errors come from few trials; none without
+    /// Probability of a chi² at least as large if the model were true, by F where standard errors come from few trials; `None` without
     /// standard errors or degrees of freedom.
     pub goodness_of_fit_p: Option<f64>,
-    /// Akaike's criterion, corrected for few points (Hurvich and Tsai 1989); none with fewer than two points more than
+    /// Akaike's criterion, corrected for few points (Hurvich and Tsai 1989); `None` with fewer than two points more than
     /// parameters.
     pub aicc: Option<f64>,
     /// Akaike weight among the models fitted, 0 to 1.
@@ -73,9 +73,9 @@ pub struct Fit {
     pub r2: Option<f64>,
     /// Root mean square of the relative residuals.
     pub relative_error_rms: f64,
-    /// Highest stable arrival rate, or highest throughput of a closed loop, per second; none where there is no highest.
+    /// Highest stable arrival rate, or highest throughput of a closed loop, per second; `None` where there is no highest.
     pub capacity_per_s: Option<f64>,
-    /// 95 % interval of the capacity; none where the model's parameters give it no direct one.
+    /// 95 % interval of the capacity; `None` where the model's parameters give no direct interval.
     pub capacity_ci95: Option<Range>,
     /// Each load predicted by the others.
     pub leave_one_out: Option<LeftOut>,
@@ -92,12 +92,12 @@ fn by_name<S: Serializer>(parameters: &[Estimate], serializer: S) -> Result<S::O
 }
 
 impl Fit {
-    /// The parameter of this name.
+    /// Returns the parameter with a name.
     pub fn parameter(&self, name: &str) -> Option<&Estimate> {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
 
-    /// The model with the fitted parameters, to draw its curve and to find its arrival rates; `None` for models of closed
+    /// Returns the model with the fitted parameters, for its curve and its arrival rates; `None` for models of closed
     /// loops, and when the surroundings lack the workers that it needs.
     pub fn queue(&self, around: &Surroundings) -> Option<Box<dyn Queue>> {
         let family = Family::find(self.model)?;
@@ -112,9 +112,9 @@ impl Fit {
 /// with errors scaled by the residuals.
 #[derive(Debug, Clone, Copy)]
 pub struct Rises {
-    /// By the errors themselves; none where they are not known.
+    /// Rise by the errors themselves; `None` where they are not known.
     pub own: Option<f64>,
-    /// By the residuals; none without degrees of freedom.
+    /// Rise by the residuals; `None` without degrees of freedom.
     pub scaled: Option<f64>,
 }
 
@@ -125,18 +125,18 @@ impl Rises {
         Rises { own: sigma.freedom().map(square), scaled: scaled.filter(|rise| *rise > 0.0) }
     }
 
-    /// The one that gives the interval.
+    /// Returns the rise that gives the interval.
     pub fn chosen(&self) -> Option<f64> {
         self.own.or(self.scaled)
     }
 }
 
-/// Below this probability of its residuals a model is rejected.
+/// Probability of its residuals below which a model is rejected.
 pub const GOODNESS_LEAST: f64 = 0.01;
-/// Above this relative residual (root mean square) a model does not describe the points at all.
+/// Relative residual (root mean square) above which a model does not describe the points at all.
 const RELATIVE_ERROR_HOPELESS: f64 = 0.15;
 
-/// All that a minimum says of the parameters of the problem; `varied` parameters were tried besides, which took their best value.
+/// Describes the parameters of a problem at its minimum; `varied` further parameters were varied outside the problem and took their best value.
 pub fn describe(
     (model, title): (&'static str, &'static str),
     problem: &Problem,
@@ -177,7 +177,7 @@ fn estimates(
 ) -> Vec<Estimate> {
     let factor = (df > 0).then(|| (best.chi2 / df as f64).sqrt());
     let is_rounding = best.chi2 <= squares(problem) * ROUNDING * ROUNDING * 1e-6;
-    // Near saturation few trials may be that far off by chance: their own errors say whether.
+    // Near saturation few trials may be that far off by chance: their own errors decide whether it is chance.
     let is_hopeless = problem.relative_error_rms(&best.values) > RELATIVE_ERROR_HOPELESS
         && goodness_of_fit_p.is_none_or(|p| p < GOODNESS_LEAST);
     let others = if is_rounding {
@@ -195,7 +195,7 @@ fn estimates(
                 range.hull(problem.profile(other, index, None, best.chi2 + rise - other.chi2))
             })
         };
-        // Where the residuals are rounding chi² is too rough to be followed, and where the model is hopeless it is not worth it.
+        // Where the residuals are rounding, chi² is too rough to be followed, and where the model is hopeless it is not worth it.
         let by_se = |se: f64| {
             let half = t_quantile(0.975, df as f64) * se;
             let (value, parameter) = (best.values[index], &problem.parameters[index]);
@@ -222,7 +222,7 @@ fn correlation(best: &Minimum) -> Option<Vec<Vec<f64>>> {
     Some((0..covariance.len()).map(|row| (0..covariance.len()).map(|column| one(row, column)).collect()).collect())
 }
 
-/// Probability of residuals at least as large were the model true: chi² over its degrees of freedom is F distributed with those of
+/// Returns the probability of residuals at least as large if the model were true: chi² over its degrees of freedom is F distributed with those of
 /// the errors, and chi² distributed where the errors are known.
 pub fn exceeded(chi2: f64, df: usize, freedom: f64) -> f64 {
     if chi2 <= 0.0 {
@@ -236,11 +236,11 @@ pub fn exceeded(chi2: f64, df: usize, freedom: f64) -> f64 {
     }
 }
 
-/// Deviations below one millionth of the figures are rounding; a model is not preferred for having less of it.
+/// Deviations below one millionth of the figures are rounding; a model is not preferred for having fewer of them.
 const ROUNDING: f64 = 1e-6;
 
-/// chi² + 2 k + 2 k (k + 1) / (n - k - 1) with known errors. With errors of nu degrees of freedom (nu + n) ln(1 + chi² / nu) stands for
-/// chi², the likelihood of residuals that are t distributed together; with none n ln(chi² / n), and the error's scale as one more
+/// Returns chi² + 2 k + 2 k (k + 1) / (n - k - 1) with known errors. With errors of nu degrees of freedom (nu + n) ln(1 + chi² / nu) replaces
+/// chi², the likelihood of residuals that are jointly t distributed; with none n ln(chi² / n), and the error's scale as one more
 /// parameter.
 fn aicc(problem: &Problem, chi2: f64, count: usize, sigma: Sigma) -> Option<f64> {
     let n = problem.observations.len();
@@ -258,7 +258,7 @@ fn aicc(problem: &Problem, chi2: f64, count: usize, sigma: Sigma) -> Option<f64>
     Some(misfit + penalty)
 }
 
-/// Sum of the squared figures over their squared standard errors.
+/// Returns the sum of the squared figures over their squared standard errors.
 fn squares(problem: &Problem) -> f64 {
     problem.observations.iter().map(|seen| (seen.value / seen.se).powi(2)).sum()
 }

@@ -1,12 +1,12 @@
-//! Non-linear least squares: Levenberg-Marquardt within bounds, positive parameters by their logarithm.
+//! Non-linear least squares: Levenberg-Marquardt within bounds, with positive parameters by their logarithm.
 //!
-//! Main function: [`minimise`]. Invariant: the sum of squares never rises, and a place where the residuals do not exist is
+//! Main function: [`minimise`]. Invariant: the sum of squares never rises, and a point where the residuals do not exist is
 //! never entered.
 
 use super::matrix::{Matrix, inverse, solve};
 use crate::queueing::family::Parameter;
 
-/// Residuals, each already divided by its standard error, at a place; `None` where they do not exist.
+/// Returns the residuals at a point, each divided by its standard error; `None` where they do not exist.
 pub type Residuals<'a> = &'a dyn Fn(&[f64]) -> Option<Vec<f64>>;
 
 /// A minimum of the sum of squares.
@@ -16,18 +16,18 @@ pub struct Minimum {
     pub values: Vec<f64>,
     /// Sum of squared residuals.
     pub chi2: f64,
-    /// Whether a parameter stands on one of its bounds.
+    /// Whether each parameter is on one of its bounds.
     pub on_bound: Vec<bool>,
     /// (J'J)^-1 in the parameters themselves: their covariance when residuals have variance 1. `None` when it does not
     /// exist, because the points do not identify all parameters; rows of parameters on a bound are 0.
     pub covariance: Option<Matrix>,
 }
 
-/// Steps after which a search has ended or creeps along the edge of where the residuals exist.
+/// Number of steps after which a search has ended or creeps along the edge of where the residuals exist.
 pub const STEPS_MAX: usize = 100;
 const DAMPING_MAX: f64 = 1e14;
 
-/// Goes downhill from a start, at most so many steps; parameters outside their bounds are first moved onto them. `None` when residuals do not exist
+/// Goes downhill from a start, in at most `steps_max` steps; parameters outside their bounds are first moved onto them. `None` when residuals do not exist
 /// at the start.
 pub fn minimise(residuals: Residuals, parameters: &[Parameter], start: &[f64], steps_max: usize) -> Option<Minimum> {
     let space = Space { residuals, parameters };
@@ -69,7 +69,7 @@ pub fn minimise(residuals: Residuals, parameters: &[Parameter], start: &[f64], s
     Some(space.minimum(place, chi2, &found))
 }
 
-/// The function to be minimised over its inner coordinates: logarithms where the parameter asks for it.
+/// The function to be minimised over its inner coordinates: logarithms for logarithmic parameters.
 struct Space<'a> {
     residuals: Residuals<'a>,
     parameters: &'a [Parameter],
@@ -102,7 +102,7 @@ impl Space<'_> {
         (self.residuals)(&self.values(place)).filter(|residuals| residuals.iter().all(|residual| residual.is_finite()))
     }
 
-    /// Derivatives of the residuals, one row a parameter: central differences, one-sided beside a bound or a place where the
+    /// Returns the derivatives of the residuals, one row per parameter: central differences, one-sided beside a bound or a point where the
     /// residuals do not exist.
     fn jacobian(&self, place: &[f64], found: &[f64]) -> Vec<Vec<f64>> {
         (0..place.len()).map(|index| self.derivative(place, found, index)).collect()
@@ -113,10 +113,10 @@ impl Space<'_> {
             if self.parameters[index].is_logarithmic { 1e-6 } else { (1e-6 * place[index].abs()).max(1e-9) };
         let (low, high) = self.bounds(index);
         if low == high {
-            // What is held has no derivative, and the residuals cost most of a fit's time.
+            // A parameter that is held has no derivative, and the residuals cost most of a fit's time.
             return vec![0.0; found.len()];
         }
-        // Times are of any magnitude: a step that changes nothing, or too much, is made larger or smaller.
+        // Times are of any magnitude: a step that changes nothing, or too much, is enlarged or reduced.
         for _ in 0..4 {
             let moved_to = |by: f64| {
                 let mut moved = place.to_vec();
@@ -143,8 +143,8 @@ impl Space<'_> {
         vec![0.0; found.len()]
     }
 
-    /// The parameters that may move: those off their bounds, and those that want to leave them; not those that nothing
-    /// depends on here.
+    /// Returns the parameters that may move: those off their bounds, and those on a bound that move away from it; not those on which nothing
+    /// depends here.
     fn free(&self, place: &[f64], gradient: &[f64], normal: &Matrix) -> Vec<usize> {
         (0..place.len())
             .filter(|index| {
@@ -206,7 +206,7 @@ fn sum_of_squares(residuals: &[f64]) -> f64 {
     residuals.iter().map(|residual| residual * residual).sum()
 }
 
-/// J'J and J'r, from one row of derivatives a parameter.
+/// Returns J'J and J'r, from one row of derivatives per parameter.
 fn normal_equations(jacobian: &[Vec<f64>], residuals: &[f64]) -> (Matrix, Vec<f64>) {
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let normal = jacobian.iter().map(|row| jacobian.iter().map(|column| product(row, column)).collect()).collect();

@@ -1,12 +1,12 @@
 //! Small symmetric matrices: solving and inverting by Cholesky's decomposition.
 //!
 //! Main functions: [`solve`], [`inverse`]. Invariant: rows are scaled by the diagonal first, so that parameters of any
-//! magnitude stand beside each other; a matrix that is singular to the precision of `f64` has no answer.
+//! magnitude can be combined; a matrix that is singular to the precision of `f64` has no solution.
 
 /// Rows of equal length.
 pub type Matrix = Vec<Vec<f64>>;
 
-/// The lower factor of the matrix scaled to a diagonal of 1, and the scales; `None` when it is not positive definite.
+/// Returns the lower factor of the matrix scaled to a diagonal of 1, and the scales; `None` when it is not positive definite.
 fn factor(matrix: &Matrix) -> Option<(Matrix, Vec<f64>)> {
     let size = matrix.len();
     let scales: Vec<f64> = (0..size).map(|index| matrix[index][index].sqrt()).collect();
@@ -32,7 +32,7 @@ fn factor(matrix: &Matrix) -> Option<(Matrix, Vec<f64>)> {
     Some((lower, scales))
 }
 
-/// The x with `matrix` x = `right`; `None` when the matrix is not positive definite.
+/// Returns the x with `matrix` x = `right`; `None` when the matrix is not positive definite.
 pub fn solve(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
     let (lower, scales) = factor(matrix)?;
     let size = right.len();
@@ -49,7 +49,7 @@ pub fn solve(matrix: &Matrix, right: &[f64]) -> Option<Vec<f64>> {
     Some(x)
 }
 
-/// The inverse; `None` when the matrix is not positive definite. The inverse of no rows is no rows.
+/// Returns the inverse; `None` when the matrix is not positive definite. The inverse of an empty matrix is empty.
 pub fn inverse(matrix: &Matrix) -> Option<Matrix> {
     let size = matrix.len();
     (0..size)

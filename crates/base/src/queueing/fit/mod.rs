@@ -1,7 +1,7 @@
-//! Fitting models to points: all models that can be, best first, and a verdict in words.
+//! Fitting of models to points: all applicable models, best first, and a verdict in words.
 //!
 //! Main function: [`fit`]. Main type: [`FitReport`]. Invariant: a model is called the best only when the points do not reject
-//! it and do identify its capacity; otherwise the report says why none is.
+//! it and do identify its capacity; otherwise the report says why no model is.
 
 mod closed;
 mod errors;
@@ -30,14 +30,14 @@ pub use note::FitNote;
 pub use paper::{PaperEstimate, PaperFit};
 pub use verdict::{FitVerdict, show_parameter};
 
-/// What is to be fitted.
+/// A request for a fit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Name of a model, or `auto` for all that the points allow.
+    /// Name of a model, or `auto` for all models that the points allow.
     pub model: String,
     /// The figure of response time whose curve is fitted.
     pub target: Target,
-    /// What is known of the system; workers that a point names itself go before.
+    /// What is known about the system; the number of workers that a point names itself takes precedence.
     pub around: Surroundings,
 }
 
@@ -47,7 +47,7 @@ impl Default for Request {
     }
 }
 
-/// What models say about points.
+/// The result of fitting models to points.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FitReport {
     /// The models, best first.
@@ -58,13 +58,13 @@ pub struct FitReport {
     pub tie: Vec<&'static str>,
     /// The first of the models, whether it fits or not.
     pub closest: Option<&'static str>,
-    /// Why no model fits.
+    /// The reason why no model fits.
     pub no_fit_because: Option<String>,
-    /// All of it in a sentence.
+    /// The result in a sentence.
     pub verdict: FitVerdict,
     /// The figure that was fitted.
     pub target: String,
-    /// Where times begin.
+    /// The event at which times begin.
     pub timer: Timer,
     /// Points that were fitted.
     pub points: usize,
@@ -72,25 +72,25 @@ pub struct FitReport {
     pub errors_known: bool,
     /// Models that were not fitted, with the reason.
     pub skipped: Vec<Skipped>,
-    /// What is to be known about it.
+    /// Notes that a reader should know.
     pub notes: Vec<FitNote>,
-    /// The paper's own procedure, for mean response times.
+    /// The result of the paper's own procedure, for mean response times.
     pub paper: Option<PaperFit>,
 }
 
-/// A model that fits predicts points that it was not fitted to within this share of them.
+/// Largest relative error with which a fitting model may predict points that it was not fitted to.
 pub const LEFT_OUT_MOST: f64 = 0.25;
 
 impl Fit {
-    /// Whether it predicts each of the loads from the others within [`LEFT_OUT_MOST`], root mean square.
+    /// Returns whether the fit predicts each of the loads from the others within [`LEFT_OUT_MOST`], root mean square.
     pub fn predicts_what_was_left_out(&self) -> bool {
         self.leave_one_out.as_ref().is_some_and(|left_out| left_out.relative_error_rms <= LEFT_OUT_MOST)
     }
 }
 
 impl FitReport {
-    /// Whether a model fits: not where the points reject it. None where that cannot be told: they do not reach near enough to the
-    /// capacity, or so few points are not rejected by much, and the model does not predict one of them from the others.
+    /// Returns whether a model fits: false where the points reject it. `None` where the points cannot decide: they do not come near enough to the
+    /// capacity, or they are too few to reject much, and the model does not predict one of them from the others.
     pub fn says_whether(&self, model: &str) -> Option<bool> {
         let fit = self.fits.iter().find(|fit| fit.model == model)?;
         if !select::describes(fit) {
@@ -104,37 +104,37 @@ impl FitReport {
 /// A model that was not fitted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Skipped {
-    /// Its name.
+    /// Name of the model.
     pub model: &'static str,
-    /// Why.
+    /// The reason.
     pub because: String,
 }
 
-/// Why nothing can be fitted: the request does not match the points.
+/// The reason why nothing can be fitted: the request does not match the points.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FitError {
     /// No model has this name.
     #[error("unknown model \"{name}\"; known are auto, {known}")]
     UnknownModel {
-        /// As written.
+        /// The name as written.
         name: String,
         /// All names.
         known: String,
     },
-    /// The points lack what is needed.
+    /// The points lack something that is needed.
     #[error("{0}")]
     Missing(String),
     /// The model cannot be identified from points.
     #[error("{model} cannot be fitted: {because}")]
     NotFitted {
-        /// Its name.
+        /// Name of the model.
         model: &'static str,
-        /// Why, and what to do.
+        /// The reason, and what to do.
         because: String,
     },
 }
 
-/// Names of all models that can be asked for.
+/// Returns the names of all models that can be requested.
 pub fn model_names() -> Vec<&'static str> {
     super::family::FAMILIES.iter().map(|family| family.name).chain(CLOSED_MODELS.iter().copied()).collect()
 }
@@ -142,7 +142,7 @@ pub fn model_names() -> Vec<&'static str> {
 /// Fits models to points.
 ///
 /// # Errors
-/// When the request does not match the points; too few points are no error but a report without a best model.
+/// When the request does not match the points; too few points give a report without a best model instead of an error.
 pub fn fit(points: &Points, request: &Request) -> Result<FitReport, FitError> {
     let name = request.model.replace('_', "-");
     if name != "auto" && !model_names().contains(&name.as_str()) {

@@ -1,4 +1,4 @@
-//! What is to be known about fits. Main type: [`FitNote`].
+//! Notes on fits. Main type: [`FitNote`].
 
 use serde::Serialize;
 
@@ -6,19 +6,19 @@ use super::verdict::show_share;
 use crate::said::said;
 use crate::units::show_number;
 
-/// Something that qualifies fits. As JSON it is an object with `kind`, its figures and `says`.
+/// A note that qualifies fits. As JSON it is an object with `kind`, its figures and `says`.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 pub enum FitNote {
-    /// Points without the figure that is fitted.
+    /// Points lack the figure that is fitted.
     #[error("{points} points have no {target} and are left out")]
     WithoutFigure {
-        /// Such points.
+        /// Number of such points.
         points: usize,
         /// The figure.
         target: String,
     },
-    /// Points at which the system did not keep up.
+    /// The system did not keep up at some points.
     #[error(
         "left out as above saturation (throughput below {} % of the arrival rate): {}/s; the most completed there was {}/s",
         100.0 * kept_up_share,
@@ -26,22 +26,22 @@ pub enum FitNote {
         show_number(*completed_most_per_s)
     )]
     Saturated {
-        /// Share of the arrival rate below which throughput is too low.
+        /// Throughput as a share of the arrival rate, below which a point is left out.
         kept_up_share: f64,
-        /// Their arrival rates.
+        /// Arrival rates of these points.
         rates_per_s: Vec<f64>,
-        /// The highest throughput among them.
+        /// The highest throughput among these points.
         completed_most_per_s: f64,
     },
-    /// Standard errors that follow a trend over the points.
+    /// Standard errors are pooled along a trend over the points.
     #[error(
         "standard errors come from trials, {freedom:.1} degrees of freedom each: they are pooled over the points, along their trend"
     )]
     ErrorsPooled {
-        /// Degrees of freedom that each is worth.
+        /// Degrees of freedom of each standard error.
         freedom: f64,
     },
-    /// Standard errors that are taken to be those of the mean.
+    /// Standard errors are taken to be proportional to those of the mean.
     #[error(
         "standard errors of {target} are not known; they are taken as proportional to those of the mean, and estimated from the residuals, \
          so the fit itself is not tested"
@@ -50,16 +50,16 @@ pub enum FitNote {
         /// The figure.
         target: String,
     },
-    /// Points without standard errors.
+    /// Not every point has a standard error.
     #[error(
         "not every point has a standard error: all weigh the same, so the slowest decide, and the fit itself is not tested; give se_s for all \
          to change that"
     )]
     ErrorsUnknown {},
-    /// Points of closed loops.
+    /// Points are from closed loops.
     #[error("points of closed loops have no standard errors: all weigh the same")]
     ClosedLoops {},
-    /// Quantiles that a model does not have.
+    /// Some models do not give the quantile.
     #[error(
         "the {target} of {} is approximated by that of an exponential response time with the model's mean",
         models.join(", ")
@@ -70,16 +70,16 @@ pub enum FitNote {
         /// Titles of the models.
         models: Vec<&'static str>,
     },
-    /// Times without the wait for a worker.
+    /// Times do not include the wait for a worker.
     #[error("times begin when a worker sends: waiting for a worker is not in them, and the curves allow for it")]
     TimesFromSending {},
-    /// Few points.
+    /// There are few points.
     #[error("{points} points are few; 8 rates up to near saturation tell models apart better")]
     FewPoints {
-        /// How many.
+        /// Number of points.
         points: usize,
     },
-    /// A parameter that cannot be smaller.
+    /// A parameter is at its lower bound.
     #[error("{model}: {parameter} stands on its bound, 0")]
     OnBound {
         /// Title of the model.
@@ -87,10 +87,10 @@ pub enum FitNote {
         /// The parameter.
         parameter: String,
     },
-    /// What mean times do not tell.
+    /// Mean times do not tell the queueing discipline.
     #[error("mean times do not tell first come first served from processor sharing; quantiles differ")]
     DisciplineUnknown {},
-    /// Which scaled M/M/1 has the curve of an M/G/1.
+    /// A scaled M/M/1 has the curve of an M/G/1.
     #[error(
         "cv² = {}: {} M/M/1 scaled by a = {} has this curve of means",
         show_number(*cv2),
@@ -102,10 +102,10 @@ pub enum FitNote {
         cv2: f64,
         /// The scale.
         scale: f64,
-        /// Whether there is one: its delay would not be negative.
+        /// Whether such a model exists: its delay would not be negative.
         is_there: bool,
     },
-    /// Which M/G/1 has the curve of a scaled M/M/1.
+    /// An M/G/1 has the curve of a scaled M/M/1.
     #[error(
         "a = {}: the same mean curve as {}{}",
         show_number(*scale),
@@ -118,7 +118,7 @@ pub enum FitNote {
         /// Squared coefficient of variation of the service time of that M/G/1; null where there is none.
         cv2: Option<f64>,
     },
-    /// Loads far below capacity.
+    /// Loads are far below the capacity.
     #[error(
         "the highest arrival rate is {} of the fitted capacity; beyond it the curve is extrapolated",
         show_share(*capacity_share)
@@ -127,12 +127,12 @@ pub enum FitNote {
         /// The highest arrival rate over the capacity.
         capacity_share: f64,
     },
-    /// The highest loads are not what the lower ones predict.
+    /// The highest loads differ from the prediction of the lower ones.
     #[error("{model}: fitted to the lower loads alone it predicts {} at the highest; do not extrapolate", show_error(*relative_error_rms))]
     DoNotExtrapolate {
         /// Title of the model.
         model: &'static str,
-        /// Its relative error there, root mean square; null where it predicts overload.
+        /// Its relative error at the highest loads, root mean square; null where it predicts overload.
         relative_error_rms: f64,
     },
 }

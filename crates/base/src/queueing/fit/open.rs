@@ -1,6 +1,6 @@
 //! Fits of open systems: response time against arrival rate.
 //!
-//! Main function: [`fit_open`]. Invariant: points above saturation are never fitted, and the report says which they are.
+//! Main function: [`fit_open`]. Invariant: points above saturation are never fitted, and the report names them.
 
 use super::errors::errors_of;
 use super::estimate::Fit;
@@ -15,7 +15,7 @@ use crate::queueing::family::{FAMILIES, Family, Needs, Surroundings};
 use crate::queueing::points::{Point, Points};
 use crate::queueing::queue::{Target, Timer};
 
-/// Completed below this share of arriving is not keeping up.
+/// Throughput as a share of the arrival rate, below which a system did not keep up.
 const KEPT_UP: f64 = 0.98;
 
 /// Fits one model, or all candidates, to the figure that the request names.
@@ -46,7 +46,7 @@ pub fn fit_open(points: &Points, name: &str, request: &Request) -> Result<FitRep
     Ok(select(Collected { fits, skipped, notes, observations, sigma, target, timer, paper, unit }))
 }
 
-/// The observations of the figure asked for, without points above saturation.
+/// Returns the observations of the requested figure, without points above saturation.
 fn observe(
     points: &Points,
     request: &Request,
@@ -87,7 +87,7 @@ fn figure(point: &Point, target: Target) -> Option<f64> {
     }
 }
 
-/// Points whose system kept up. A point that fell behind counts as saturated only when none at a higher rate kept up.
+/// Returns the points whose system kept up. A point that fell behind counts as saturated only when none at a higher rate kept up.
 fn without_saturated<'a>(points: &'a [Point], notes: &mut Vec<FitNote>) -> Vec<&'a Point> {
     let rate = |point: &Point| point.arrival_rate_per_s.unwrap_or_default();
     let kept_up = |point: &Point| point.throughput_per_s.is_none_or(|throughput| throughput >= KEPT_UP * rate(point));
@@ -103,7 +103,7 @@ fn without_saturated<'a>(points: &'a [Point], notes: &mut Vec<FitNote>) -> Vec<&
     kept
 }
 
-/// Why a family cannot be fitted whatever the values; none when it can.
+/// Returns the reason why a family cannot be fitted, whatever the values; `None` when it can.
 fn lacks(family: &Family, observations: &[Observation], request: &Request) -> Option<String> {
     if family.needs == Needs::TimesFromIntended && request.around.timer == Timer::Sent {
         return Some("times from sending are not derived for this model; give times from the intended time".to_owned());
@@ -130,7 +130,7 @@ fn fit_family(
     set.fit(request.around, 0).map(|(fit, _)| fit)
 }
 
-/// What is to be known about the fits as such.
+/// Adds the notes that concern all fits.
 fn add_notes(fits: &[Fit], observations: &[Observation], request: &Request, notes: &mut Vec<FitNote>) {
     if let Target::Quantile(_) = request.target {
         let workers = observations.iter().find_map(|seen| seen.workers).or(request.around.workers);

@@ -1,7 +1,7 @@
 //! The procedure of Kihl et al. 2011, section 6.1: mu from the lowest arrival rate, delta by fitting the curve.
 //!
-//! Main type: [`PaperFit`]. Invariant: the naive form takes the lowest arrival rate for zero as the paper does; the corrected
-//! one does not.
+//! Main type: [`PaperFit`]. Invariant: the naive form takes the lowest arrival rate to be zero as the paper does; the corrected
+//! form does not.
 
 use serde::Serialize;
 
@@ -20,12 +20,12 @@ pub struct PaperEstimate {
     pub relative_error_rms: f64,
 }
 
-/// What the paper's procedure gives.
+/// The result of the paper's procedure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PaperFit {
-    /// Lowest arrival rate, per second, at which r0 was measured.
+    /// Lowest arrival rate, per second.
     pub low_rate_per_s: f64,
-    /// r0: the mean response time there, in seconds.
+    /// r0: the mean response time at that rate, in seconds.
     pub low_mean_s: f64,
     /// As in the paper: mu = 1 / (r0 - delta).
     pub naive: Option<PaperEstimate>,
@@ -33,7 +33,7 @@ pub struct PaperFit {
     pub corrected: Option<PaperEstimate>,
 }
 
-/// Applies the procedure to mean response times; `None` with fewer than two points. A form is `None` when no delta between 0
+/// Applies the procedure to mean response times; `None` for fewer than two points. A form is `None` when no delta between 0
 /// and r0 gives a capacity above all arrival rates.
 pub fn fit_as_in_the_paper(observations: &[Observation]) -> Option<PaperFit> {
     let low = observations.iter().min_by(|a, b| a.load.total_cmp(&b.load)).filter(|_| observations.len() >= 2)?;

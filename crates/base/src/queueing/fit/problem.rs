@@ -1,4 +1,4 @@
-//! A curve, what was observed, and the best parameters: solving, intervals by profile, prediction of what was left out.
+//! A curve, its observations, and the best parameters: solving, intervals by profile, prediction of left-out observations.
 //!
 //! Main type: [`Problem`]. Invariant: leaving observations out changes nothing else about a problem.
 
@@ -11,11 +11,11 @@ use crate::queueing::family::Parameter;
 pub struct Observation {
     /// Arrival rate per second, or number of clients.
     pub load: f64,
-    /// Workers in front of the system.
+    /// Number of workers in front of the system.
     pub workers: Option<u32>,
-    /// The figure: seconds, or completed per second.
+    /// The figure, in seconds or completed operations per second.
     pub value: f64,
-    /// Its standard error in the same unit, or, where [`Sigma`] is unknown, what it is proportional to.
+    /// Its standard error in the same unit, or, where [`Sigma`] is unknown, a value proportional to it.
     pub se: f64,
 }
 
@@ -31,7 +31,7 @@ pub enum Sigma {
 }
 
 impl Sigma {
-    /// Degrees of freedom of each standard error; infinite where they are known, none where they are not.
+    /// Returns the degrees of freedom of each standard error; infinite where errors are known, `None` where they are not.
     pub fn freedom(self) -> Option<f64> {
         match self {
             Sigma::Known => Some(f64::INFINITY),
@@ -41,26 +41,26 @@ impl Sigma {
     }
 }
 
-/// The figure that parameters give for an observation's load; `None` where there is none.
+/// A function that gives the figure for parameters and an observation's load; `None` where there is none.
 pub type Curve<'a> = &'a dyn Fn(&[f64], &Observation) -> Option<f64>;
 
-/// A fit to be made.
+/// A fit to be computed.
 pub struct Problem<'a> {
-    /// What is varied.
+    /// The parameters that are varied.
     pub parameters: &'a [Parameter],
-    /// What was observed.
+    /// The observed figures.
     pub observations: Vec<Observation>,
-    /// The curve.
+    /// The curve that is fitted.
     pub curve: Curve<'a>,
-    /// Where the search may begin.
+    /// Parameters from which the search may start.
     pub starts: Vec<Vec<f64>>,
 }
 
-/// Starts that are followed for a few steps: those that begin lowest. Of them the lowest are followed to their minimum.
+/// Number of starts that are followed for a few steps: those with the lowest chi². The lowest of them are followed to their minimum.
 const STARTS_TRIED: usize = 10;
 const STARTS_FOLLOWED: usize = 2;
 const STEPS_TRIED: usize = 8;
-/// Minima whose parameters differ by less than this share are the same.
+/// Minima whose parameters differ by less than this share count as the same.
 const APART: f64 = 0.1;
 
 impl Problem<'_> {
@@ -69,13 +69,13 @@ impl Problem<'_> {
         self.observations.iter().map(residual).collect()
     }
 
-    /// The best parameters over all starts; `None` when the curve exists at none of them or there are no observations.
+    /// Returns the best parameters over all starts; `None` when the curve exists at none of them or there are no observations.
     pub fn solve(&self) -> Option<Minimum> {
         self.best_of(self.parameters, &self.starts)
     }
 
-    /// Other minima, at most `rise` above the best: with three parameters two quite different sets of them may give nearly the same
-    /// curve, and an interval that knows one of them alone would hold the truth too seldom.
+    /// Returns other minima, at most `rise` above the best: with three parameters two quite different sets of them may give nearly the same
+    /// curve, and an interval from one of them alone would contain the truth too seldom.
     pub fn others(&self, best: &Minimum, rise: f64) -> Vec<Minimum> {
         if self.parameters.len() < 3 {
             return Vec::new();
@@ -105,7 +105,7 @@ impl Problem<'_> {
         ends.min_by(|a, b| a.chi2.total_cmp(&b.chi2))
     }
 
-    /// Where the lowest starts lead in a few steps, the lowest first.
+    /// Returns the points to which the lowest starts lead in a few steps, the lowest first.
     fn tried(&self, parameters: &[Parameter], starts: &[Vec<f64>]) -> Vec<Minimum> {
         if self.observations.is_empty() {
             return Vec::new();
@@ -124,7 +124,7 @@ impl Problem<'_> {
         tried
     }
 
-    /// The best of the other parameters with one of them held.
+    /// Returns the best values of the other parameters with one of them held.
     fn solve_holding(&self, index: usize, value: f64, warm: &[f64]) -> Option<Minimum> {
         let mut parameters = self.parameters.to_vec();
         (parameters[index].low, parameters[index].high) = (value, value);
@@ -140,7 +140,7 @@ impl Problem<'_> {
         })
     }
 
-    /// The values of a parameter at which chi², with all others at their best, is at most `rise` above its minimum (Venzon and
+    /// Returns the values of a parameter at which chi², with all others at their best, is at most `rise` above its minimum (Venzon and
     /// Moolgavkar 1988). An end is the parameter's bound when chi² does not rise that far before it, and infinite when it
     /// does not rise that far at all.
     pub fn profile(&self, best: &Minimum, index: usize, se: Option<f64>, rise: f64) -> Range {
@@ -188,13 +188,13 @@ impl Problem<'_> {
         cross((inside, inside_excess), (outside, outside_excess), 1e-7 * rise, &mut excess)
     }
 
-    /// The same without some observations, to be searched from where the whole has its minimum.
+    /// Returns the problem without some observations; its search starts from the minimum of the whole.
     fn without(&self, is_left_out: impl Fn(&Observation) -> bool, best: &Minimum) -> Problem<'_> {
         let observations = self.observations.iter().copied().filter(|seen| !is_left_out(seen)).collect();
         Problem { parameters: self.parameters, observations, curve: self.curve, starts: vec![best.values.clone()] }
     }
 
-    /// Relative errors, predicted over observed minus 1, of observations that a fit to all others predicts; infinite where
+    /// Returns the relative errors, predicted over observed minus 1, of observations that a fit to all others predicts; infinite where
     /// that fit says overload, `None` when there are too few others.
     pub fn errors_of_left_out(&self, best: &Minimum, is_left_out: impl Fn(&Observation) -> bool) -> Option<Vec<f64>> {
         let others = self.without(&is_left_out, best);
@@ -207,7 +207,7 @@ impl Problem<'_> {
         Some(self.observations.iter().filter(|seen| is_left_out(seen)).map(error).collect())
     }
 
-    /// The loads, each once, rising.
+    /// Returns the loads in ascending order, each once.
     pub fn loads(&self) -> Vec<f64> {
         let mut loads: Vec<f64> = self.observations.iter().map(|seen| seen.load).collect();
         loads.sort_by(f64::total_cmp);
@@ -215,7 +215,7 @@ impl Problem<'_> {
         loads
     }
 
-    /// Root of the mean square of the relative residuals.
+    /// Returns the root mean square of the relative residuals.
     pub fn relative_error_rms(&self, values: &[f64]) -> f64 {
         let square = |seen: &Observation| {
             (self.curve)(values, seen).map_or(f64::INFINITY, |found| (found / seen.value - 1.0).powi(2))
@@ -224,7 +224,7 @@ impl Problem<'_> {
     }
 }
 
-/// Where a function that is negative at `inside` and positive at `outside` crosses zero: false position with Illinois' rule,
+/// Finds where a function that is negative at `inside` and positive at `outside` crosses zero: false position with Illinois' rule,
 /// halving while a value is infinite.
 fn cross(
     (mut inside, mut at_inside): (f64, f64),

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
-/// An interval of a parameter; an end is infinite where the points give none, which JSON shows as null.
+/// An interval of a parameter; an end is infinite where the points determine none, which JSON shows as null.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Range {
     /// Lower end.
@@ -12,12 +12,12 @@ pub struct Range {
 }
 
 impl Range {
-    /// The interval of one value.
+    /// Creates the interval of one value.
     pub(super) fn at(value: f64) -> Self {
         Range { low: value, high: value }
     }
 
-    /// All from the lower of two lower ends to the higher of the upper ones.
+    /// Returns the smallest interval that contains both.
     pub(super) fn hull(self, other: Range) -> Self {
         Range { low: self.low.min(other.low), high: self.high.max(other.high) }
     }

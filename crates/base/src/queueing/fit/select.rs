@@ -1,4 +1,4 @@
-//! Ranking fits: weights, ties, and whether any of them fits at all.
+//! Ranking of fits: weights, ties, and whether any of them fits at all.
 //!
 //! Main function: [`select`]. Invariant: models are ranked by AICc over the same observations; those without one come last.
 
@@ -11,38 +11,38 @@ use super::{FitReport, Skipped};
 use crate::queueing::queue::Timer;
 use crate::units::show_number;
 
-/// What was gathered before the ranking.
+/// The results before the ranking.
 pub struct Collected {
     /// The fits, in any order.
     pub fits: Vec<Fit>,
     /// Models that were not fitted.
     pub skipped: Vec<Skipped>,
-    /// Notes so far.
+    /// Notes made so far.
     pub notes: Vec<FitNote>,
-    /// What was fitted.
+    /// The observations that were fitted.
     pub observations: Vec<Observation>,
-    /// Whether errors are known.
+    /// What is known of the standard errors.
     pub sigma: Sigma,
-    /// The figure.
+    /// The figure that was fitted.
     pub target: String,
-    /// Where times begin.
+    /// The event at which times begin.
     pub timer: Timer,
-    /// The paper's procedure.
+    /// The result of the paper's procedure.
     pub paper: Option<PaperFit>,
-    /// What the loads are called.
+    /// The unit of the loads, for messages.
     pub unit: &'static str,
 }
 
-/// AICc that do not differ by more do not tell models apart (Burnham and Anderson 2002, chapter 2).
+/// Largest difference of AICc at which models are not told apart (Burnham and Anderson 2002, chapter 2).
 const TIE: f64 = 2.0;
-/// Without known errors: a model whose residuals are larger, relative to the figures, does not describe them.
+/// Without known errors: largest residuals, relative to the figures, of a model that describes them.
 const RELATIVE_ERROR_MOST: f64 = 0.15;
-/// Interval of the capacity's parameter, relative to it, above which the capacity is not identified.
+/// Largest width of the capacity parameter's interval, relative to its value, at which the capacity is identified.
 const WIDTH_MOST: f64 = 1.0;
-/// Error of the highest loads predicted by the lower ones that is worth a note.
+/// Error in predicting the highest loads from the lower ones that is worth a note.
 const HELD_OUT_NOTED: f64 = 0.2;
 
-/// Ranks fits and says what they mean.
+/// Ranks fits and interprets them.
 pub fn select(collected: Collected) -> FitReport {
     let Collected { mut fits, skipped, mut notes, observations, sigma, target, timer, paper, unit } = collected;
     give_weights(&mut fits);
@@ -78,8 +78,8 @@ pub fn select(collected: Collected) -> FitReport {
     }
 }
 
-/// The lowest AICc first. Models with the same curve, as M/G/1 and the scaled M/M/1 often have, differ by rounding alone; they stand in
-/// the order of the registry, which the sort keeps.
+/// Orders by AICc, the lowest first. Models with the same curve, as M/G/1 and the scaled M/M/1 often have, differ by rounding alone; they remain
+/// in the order of the registry, because the sort is stable.
 fn by_order(a: &Fit, b: &Fit) -> std::cmp::Ordering {
     let aicc = |fit: &Fit| fit.aicc.map_or(f64::INFINITY, |aicc| (aicc / SAME).round() * SAME);
     let of = |fit: &Fit| (aicc(fit), fit.parameters.len(), (fit.chi2 / SAME).round());
@@ -87,7 +87,7 @@ fn by_order(a: &Fit, b: &Fit) -> std::cmp::Ordering {
     a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.total_cmp(&b.2))
 }
 
-/// AICc that do not differ by more are of the same curve.
+/// Largest difference of AICc between fits of the same curve.
 const SAME: f64 = 1e-4;
 
 /// Akaike weights: exp(-difference / 2) over their sum (Burnham and Anderson 2002, chapter 2).
@@ -104,13 +104,13 @@ fn tied(best: &Fit, fits: &[Fit]) -> Vec<&'static str> {
     fits.iter().filter(|fit| fit.model != best.model).filter(is_near).map(|fit| fit.model).collect()
 }
 
-/// Whether the points prefer no other model that describes them: none of those has an AICc that is lower by more than a tie. A model that
-/// alone says where the capacity is, and is less likely than those that do not, says more than the points do.
+/// Returns whether the points prefer no other model that describes them: none has an AICc lower by more than a tie. A model that alone
+/// locates the capacity, and is less likely than models that do not, says more than the points do.
 fn is_lowest(fit: &Fit, lowest: f64) -> bool {
     lowest.is_infinite() || fit.aicc.is_some_and(|aicc| aicc - lowest < TIE)
 }
 
-/// Whether the points do not reject it.
+/// Returns whether the points do not reject the fit.
 pub(super) fn describes(fit: &Fit) -> bool {
     match fit.goodness_of_fit_p {
         Some(p) => p >= GOODNESS_LEAST,
@@ -118,7 +118,7 @@ pub(super) fn describes(fit: &Fit) -> bool {
     }
 }
 
-/// Whether the points say where the capacity is: they come near enough to it, and its parameter has a narrow interval.
+/// Returns whether the points locate the capacity: they come near enough to it, and its parameter has a narrow interval.
 fn is_identified(fit: &Fit, load_max: f64) -> bool {
     let is_near = fit.capacity_per_s.is_none_or(|capacity| load_max > 0.1 * capacity);
     let Some(mu) = fit.parameter("mu_per_s") else { return fit.parameter("x_s").is_none() || is_near };
@@ -126,7 +126,7 @@ fn is_identified(fit: &Fit, load_max: f64) -> bool {
         (Some(range), Some(capacity)) => range.high - range.low <= WIDTH_MOST * capacity,
         _ => true,
     };
-    // Without degrees of freedom there is no standard error, whatever the points; with several numbers of servers mu has none.
+    // Without degrees of freedom no points give a standard error; with several numbers of servers mu has none.
     is_near && is_narrow && (mu.se.is_some() || fit.df == 0 || fit.parameter("servers").is_some())
 }
 
@@ -163,8 +163,8 @@ fn why_none(fits: &[Fit], skipped: &[Skipped], observations: &[Observation], loa
     }
 }
 
-/// What a scaled curve is the curve of. M/G/1 is a scaled M/M/1 with a = (1 + cv²) / 2 and the delay moved by (1 - a) / mu; where that would
-/// make a delay negative, only one of the two has the curve.
+/// Returns a note on the other model with the same curve. M/G/1 is a scaled M/M/1 with a = (1 + cv²) / 2 and the delay moved by (1 - a) / mu; where that
+/// would make a delay negative, only one of the two has the curve.
 fn note_on_scale(fit: &Fit) -> Option<FitNote> {
     let mu_per_s = fit.parameter("mu_per_s")?.value;
     let delta_s = fit.parameter("delta_s")?.value;
@@ -179,7 +179,7 @@ fn note_on_scale(fit: &Fit) -> Option<FitNote> {
     Some(FitNote::SameAsGeneral { scale, cv2: is_general.then_some(cv2) })
 }
 
-/// What is to be known about the model that comes first.
+/// Returns the notes on the model that comes first.
 fn notes_on(fit: &Fit, load_max: f64, unit: &str) -> Vec<FitNote> {
     let mut notes = Vec::new();
     for parameter in fit.parameters.iter().filter(|one| one.value == 0.0) {

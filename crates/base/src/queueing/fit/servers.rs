@@ -1,7 +1,7 @@
-//! A model whose number of servers is not known: every number that the points allow widens the intervals of the others.
+//! Fit of a model whose number of servers is not known: every number that the points allow widens the intervals of the others.
 //!
-//! Main function: [`fit_servers`]. Invariant: an interval holds all values that some number of servers makes as good as the
-//! threshold asks, so that it does not pretend to know the number.
+//! Main function: [`fit_servers`]. Invariant: an interval contains all values that some number of servers makes as good as the
+//! threshold requires, so that it does not pretend to know the number.
 
 use super::estimate::{Estimate, Fit, Range};
 use super::least_squares::Minimum;
@@ -11,13 +11,13 @@ use crate::queueing::family::Surroundings;
 /// Numbers of servers that are tried.
 const SERVERS: &[u32] = &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 20, 24, 32, 48, 64];
 
-/// A number of servers with the best of the other parameters.
+/// A number of servers with the best values of the other parameters.
 struct Rung {
     servers: u32,
     best: Minimum,
 }
 
-/// The fit with the number of servers that suits best, between 2 and 64; one server is in the intervals where it is as good.
+/// Returns the fit with the best number of servers, between 2 and 64; the intervals include one server where it is as good.
 pub fn fit_servers(set: &Set, around: Surroundings) -> Result<Fit, String> {
     let with = |servers: u32| Surroundings { servers: Some(servers), ..around };
     let rung = |servers: &u32| {
@@ -52,7 +52,7 @@ pub fn fit_servers(set: &Set, around: Surroundings) -> Result<Fit, String> {
     Ok(fit)
 }
 
-/// Widens the intervals by what another number of servers allows.
+/// Widens the intervals by the values that another number of servers allows.
 fn widen(set: &Set, fit: &mut Fit, around: Surroundings, rung: &Rung, rise: f64, is_own: bool) {
     let curve = curve_of(set.family, set.target, around);
     let problem = problem_of(set.family, set.observations, &curve, around);

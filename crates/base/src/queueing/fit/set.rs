@@ -1,11 +1,11 @@
-//! A family with what it is fitted to. Main type: [`Set`].
+//! A family with the observations to which it is fitted. Main type: [`Set`].
 
 use super::estimate::{Fit, Rises, describe};
 use super::problem::{Observation, Problem, Sigma};
 use crate::queueing::family::{Family, Needs, Surroundings};
 use crate::queueing::queue::Target;
 
-/// A family with what it is fitted to.
+/// A family with the observations to which it is fitted.
 pub(super) struct Set<'a> {
     pub family: &'static Family,
     pub observations: &'a [Observation],
@@ -14,7 +14,7 @@ pub(super) struct Set<'a> {
 }
 
 impl Set<'_> {
-    /// The fit in these surroundings; `varied` of them were tried, and count as parameters.
+    /// Fits the family in these surroundings; `varied` of the surroundings were varied, and count as parameters.
     pub fn fit(&self, around: Surroundings, varied: usize) -> Result<(Fit, Rises), String> {
         let Set { family, observations, sigma, target } = *self;
         let count = family.parameters.len() + varied;
@@ -54,7 +54,7 @@ pub(super) fn curve_of(
     }
 }
 
-/// The problem with its starts: every shape of the family with the constant delay that suits it best.
+/// Returns the problem with its starts: every shape of the family with the constant delay that suits it best.
 pub(super) fn problem_of<'a>(
     family: &'a Family,
     observations: &[Observation],

@@ -1,4 +1,4 @@
-//! Fits in words.
+//! Verdicts on fits, in words.
 //!
 //! Main function: [`verdict`]. Invariant: every number has its unit, its interval where there is one, and n.
 
@@ -8,31 +8,31 @@ use super::estimate::{Estimate, Fit};
 use crate::said::said;
 use crate::units::{show_number, show_seconds};
 
-/// Whether a model fits, and which. As JSON it is an object with `kind`, its figures and `says`.
+/// Whether a model fits, and the model that does. As JSON it is an object with `kind`, its figures and `says`.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 pub enum FitVerdict {
     /// A model describes the points.
     #[error("{words}")]
     Fits {
-        /// The model that does so best.
+        /// The model that describes them best.
         model: &'static str,
-        /// Models that the points do not tell from it.
+        /// Models that the points do not distinguish from it.
         tie: Vec<&'static str>,
         /// Points that were fitted.
         points: usize,
-        /// How far it is off, root mean square, as a share of the figures.
+        /// Relative error of the model, root mean square.
         relative_error_share: f64,
         /// The sentence, with parameters and their intervals.
         #[serde(skip)]
         words: String,
     },
-    /// None does.
+    /// No model describes the points.
     #[error("No model fits the {target}: {because}; n = {points} points.")]
     NoFit {
-        /// The figure.
+        /// The figure that was fitted.
         target: String,
-        /// Why.
+        /// The reason.
         because: String,
         /// Points that were fitted.
         points: usize,
@@ -41,7 +41,7 @@ pub enum FitVerdict {
 
 said!(FitVerdict);
 
-/// The verdict.
+/// Returns the verdict on the fits.
 pub fn verdict(
     best: Option<&Fit>,
     fits: &[Fit],
@@ -73,7 +73,7 @@ pub fn verdict(
     FitVerdict::Fits { model, tie: tie.to_vec(), points, relative_error_share, words: text + "." }
 }
 
-/// `mu = 1,000/s [993, 1,008]`; an open end of the interval is `-`.
+/// Shows a parameter as `mu = 1,000/s [993, 1,008]`; an open end of the interval is `-`.
 pub fn show_parameter(parameter: &Estimate) -> String {
     let (name, show): (&str, fn(f64) -> String) = match parameter.name {
         name if name.ends_with("_per_s") => {
@@ -92,7 +92,7 @@ pub fn show_parameter(parameter: &Estimate) -> String {
     }
 }
 
-/// A number without unit with three significant digits, however small.
+/// Shows a number without unit with three significant digits, however small.
 fn show_plain(value: f64) -> String {
     if !value.is_finite() {
         "-".to_owned()
@@ -103,7 +103,7 @@ fn show_plain(value: f64) -> String {
     }
 }
 
-/// `2.1 %`
+/// Shows a share as `2.1 %`.
 pub fn show_share(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }

@@ -1,8 +1,8 @@
-//! What the trials at one arrival rate say about the bound.
+//! Evaluates what the trials at one arrival rate say about the bound.
 //!
 //! The quantile of response time keeps its bound exactly when at most a share 1 - q of the operations takes longer than it. That share is a
-//! ratio of two counts over trials, so its error comes from the differences between trials (Cochran 1977, section 6.3), in which
-//! everything is contained that operations of one trial have in common. Invariant: a trial in which the database fell behind counts with
+//! ratio of two counts over trials, so its error comes from the differences between trials (Cochran 1977, section 6.3), which
+//! contain everything that the operations of one trial have in common. Invariant: a trial in which the database fell behind counts with
 //! all its operations above the bound.
 
 use super::{Bound, Outcome, Probe};
@@ -11,60 +11,60 @@ use crate::statistics::summary::mean;
 
 /// Confidence of each one-sided bound on the share of operations.
 const CONFIDENCE: f64 = 0.995;
-/// A rate is confirmed only where the trials exclude, with the confidence below, that the database falls behind in this share of trials.
+/// A rate is confirmed only if the trials exclude, with the error probability below, that the database falls behind in this share of trials.
 const FALLS_BEHIND_MOST: f64 = 0.30;
 const FALLS_BEHIND_ERROR: f64 = 0.03;
-/// The same where a higher rate was lost in some trials and carried in others.
+/// The error probability where a higher rate was lost in some trials and carried in others.
 const FALLS_BEHIND_ERROR_FICKLE: f64 = 0.001;
-/// It is refuted where they exclude that it falls behind in so few.
+/// A rate is refuted if the trials exclude, with the error probability below, that the database falls behind in at most this share of trials.
 const FALLS_BEHIND_TOLERATED: f64 = 0.05;
 const FALLS_BEHIND_REFUTED: f64 = 0.025;
-/// Trials from which on a spread is taken from them.
+/// Smallest number of trials whose spread is estimated from themselves.
 const SPREAD_FROM: usize = 3;
-/// Trials may be this much shorter than the model of the moment asks for.
+/// The length of a trial may be this fraction of the length that the current model asks for.
 const LENGTH_SLACK: f64 = 0.8;
-/// Multiple of the confirmations after which a rate is not tried any more.
+/// A rate is given up after this multiple of the confirmations.
 const STUCK: f64 = 1.5;
-/// A trial stalled where it shows more than so many times the tolerated share.
+/// A trial stalled if its share of operations above the bound exceeds this multiple of the tolerated share.
 const STALLS_FROM: f64 = 2.0;
-/// A few trials that stalled do not keep a rate from being confirmed where the others show at most so much of the tolerated share, by the same bound …
+/// A few stalled trials do not prevent confirmation if the bound on the share of the other trials is at most this fraction of the tolerated share …
 const WITHOUT_STALLS: f64 = 0.5;
-/// … and all together at most so much of it, as seen.
+/// … and the observed share of all trials together is at most this fraction of it.
 const STALLS_LEAVE: f64 = 0.7;
-/// Multiple of the confirmations up to which trials are made where only a few that stalled are in the way.
+/// Multiple of the confirmations up to which trials are made where only a few stalled trials prevent confirmation.
 const STUCK_STALLED: f64 = 3.0;
-/// Disturbed trials at a rate, more than undisturbed ones, after which the latter are not waited for.
+/// Surplus of disturbed trials at a rate over undisturbed ones after which the search does not wait for the latter.
 const PATIENCE: usize = 6;
 
-/// What is certain about a rate.
+/// The decision about a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Decision {
-    /// Its quantile keeps the bound.
+    /// The quantile keeps the bound.
     Confirmed,
-    /// It does not.
+    /// The quantile does not keep the bound.
     Refuted,
     /// Neither is certain.
     Undecided,
 }
 
-/// What seems to be so.
+/// The tendency of a rate that is not decided yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lean {
-    /// The bound is kept.
+    /// The bound seems to be kept.
     Keeps,
-    /// It is lost.
+    /// The bound seems to be lost.
     Loses,
     /// One more trial is needed.
     Open,
 }
 
-/// A trial that can be used.
+/// The counts and times of a usable trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Seen {
     seconds: f64,
     operations: f64,
     above: f64,
-    /// Quantile and mean of response time in seconds; none where the database fell behind.
+    /// Quantile and mean of response time in seconds; `None` where the database fell behind.
     times_s: Option<[f64; 2]>,
     is_disturbed: bool,
 }
@@ -74,7 +74,7 @@ impl Seen {
         self.above <= bound.tolerated() * self.operations
     }
 
-    /// Whether so many operations are late that it is no chance of a queue.
+    /// Returns whether more operations are late than the randomness of a queue explains.
     fn stalls(&self, bound: &Bound) -> bool {
         self.above > STALLS_FROM * bound.tolerated() * self.operations
     }
@@ -84,23 +84,23 @@ impl Seen {
     }
 }
 
-/// Which trials are counted.
+/// The trials that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
-    /// Every trial that can be used.
+    /// Every usable trial.
     All,
-    /// Those that nothing disturbed.
+    /// Usable trials that nothing disturbed.
     Undisturbed,
 }
 
-/// What other rates say about one.
+/// The evidence of other rates about one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Others {
-    /// Operations at lower rates that mostly keep the bound, and those of them above it.
+    /// Operations at lower rates that mostly keep the bound, and the number of these operations above the bound.
     pub below: [f64; 2],
     /// Trials at lower rates in which the database fell behind.
     pub lost_below: usize,
-    /// Whether a rate as high or higher was lost in some trials and carried in others.
+    /// Whether this rate or a higher one was lost in some trials and carried in others.
     pub is_fickle: bool,
 }
 
@@ -113,7 +113,7 @@ pub(super) struct Rate {
     pub saturated: usize,
 }
 
-/// The trials that say something by their rates, the lowest first.
+/// Groups the trials by their rates, the lowest rate first; stolen and invalid trials are left out.
 pub(super) fn rates_of(probes: &[Probe]) -> Vec<Rate> {
     let mut rates: Vec<Rate> = Vec::new();
     for probe in probes {
@@ -154,46 +154,46 @@ impl Rate {
         self.seen.iter().filter(|seen| of == Of::All || !seen.is_disturbed).copied().collect()
     }
 
-    /// The trials that show where the line lies about: those that nothing disturbed where there are a few, else all.
+    /// Returns the trials that locate the line approximately: the undisturbed ones where there are enough, otherwise all.
     fn telling(&self) -> Vec<Seen> {
         let undisturbed = self.of(Of::Undisturbed);
         if undisturbed.len() >= SPREAD_FROM { undisturbed } else { self.seen.clone() }
     }
 
-    /// Trials that can be used.
+    /// Returns the number of usable trials.
     pub fn trials(&self) -> usize {
         self.seen.len()
     }
 
-    /// Of these, disturbed ones.
+    /// Returns the number of usable trials that were disturbed.
     pub fn disturbed(&self) -> usize {
         self.seen.iter().filter(|seen| seen.is_disturbed).count()
     }
 
-    /// Trials in which the database fell behind.
+    /// Returns the number of trials in which the database fell behind.
     pub fn lost(&self, of: Of) -> usize {
         self.of(of).iter().filter(|seen| seen.is_lost()).count()
     }
 
-    /// Whether more trials lost the bound than kept it.
+    /// Returns whether more trials lost the bound than kept it.
     pub fn mostly_loses(&self, bound: &Bound) -> bool {
         let seen = self.telling();
         2 * seen.iter().filter(|seen| seen.keeps(bound)).count() < seen.len()
     }
 
-    /// Whether the database fell behind in some trials and kept the bound in others.
+    /// Returns whether the database fell behind in some trials and clearly did not in others: less than half of their operations above the bound.
     pub fn is_fickle(&self, of: Of) -> bool {
         let clear = |seen: &Seen| !seen.is_lost() && seen.above < 0.5 * seen.operations;
         self.lost(of) > 0 && self.of(of).iter().any(clear)
     }
 
-    /// Mean response time over the trials that were carried, in seconds.
+    /// Returns the mean response time over the trials that were carried, in seconds.
     pub fn mean_s(&self) -> Option<f64> {
         let means: Vec<f64> = self.telling().iter().filter_map(|seen| Some(seen.times_s?[1])).collect();
         mean(&means)
     }
 
-    /// Where the quantile lies about, for placing trials and for words; infinite where the database mostly fell behind.
+    /// Returns an estimate of the quantile in seconds, for placing trials and for messages; infinite where the database mostly fell behind.
     pub fn quantile_s(&self) -> f64 {
         let quantile_s = |seen: &Seen| seen.times_s.map_or(f64::INFINITY, |[quantile_s, _]| quantile_s);
         let mut sorted: Vec<f64> = self.telling().iter().map(quantile_s).collect();
@@ -201,34 +201,34 @@ impl Rate {
         sorted.get(sorted.len() / 2).copied().unwrap_or(f64::INFINITY)
     }
 
-    /// Whether there are so many trials that more would not decide, or so many that it can be told that they will not.
+    /// Returns whether more trials would not decide, because there are enough already or because the present ones show it.
     pub fn is_stuck(&self, bound: &Bound) -> bool {
-        // Disturbed trials may confirm and never refute.
+        // Disturbed trials may confirm, but never refute.
         will_not_decide(&self.seen, bound, false)
             && (self.is_given_up() || will_not_decide(&self.of(Of::Undisturbed), bound, true))
     }
 
-    /// Whether so many trials were disturbed that those which nothing disturbs are not waited for.
+    /// Returns whether so many trials were disturbed that the search does not wait for undisturbed ones.
     pub fn is_given_up(&self) -> bool {
         2 * self.disturbed() >= self.trials() + PATIENCE
     }
 
-    /// The trials that confirm the rate: all of them, unless only the undisturbed ones do.
+    /// Returns which trials confirm the rate: all of them, or the undisturbed ones where all together do not confirm it.
     pub fn confirmed_by(&self, bound: &Bound, least_s: f64, others: impl Fn(Of) -> Others) -> Of {
         if self.is_confirmed(bound, Of::All, least_s, others(Of::All)) { Of::All } else { Of::Undisturbed }
     }
 
-    /// Trials that can be used, of those that are counted.
+    /// Returns the number of usable trials among those counted.
     pub fn count(&self, of: Of) -> usize {
         self.of(of).len()
     }
 
-    /// Seconds that these measured together.
+    /// Returns the measured seconds of these trials together.
     pub fn seconds(&self, of: Of) -> f64 {
         self.of(of).iter().map(|seen| seen.seconds).sum()
     }
 
-    /// What is certain, from trials of at least `least_s` where they shall confirm.
+    /// Returns the decision; only trials of about `least_s` seconds or longer can confirm the rate.
     pub fn decision(&self, bound: &Bound, least_s: f64, others: impl Fn(Of) -> Others) -> Decision {
         if self.is_refuted(bound) {
             return Decision::Refuted;
@@ -245,7 +245,7 @@ impl Rate {
         self.confirmation(bound, of, least_s, others).is_some()
     }
 
-    /// Where these trials confirm the rate: how many of them stalled.
+    /// Returns the number of stalled trials if these trials confirm the rate, otherwise `None`.
     pub fn confirmation(&self, bound: &Bound, of: Of, least_s: f64, others: Others) -> Option<usize> {
         let seen = self.of(of);
         let (trials, lost) = (seen.len() + others.lost_below, self.lost(of) + others.lost_below);
@@ -253,7 +253,7 @@ impl Rate {
         let error = if others.is_fickle { FALLS_BEHIND_ERROR_FICKLE } else { FALLS_BEHIND_ERROR };
         let excludes = |lost| binomial(trials, FALLS_BEHIND_MOST, |count| count <= lost) <= error;
         let [operations, above] = sums(&long);
-        // A server is late as often at a higher rate as at a lower one, or more often.
+        // At a higher rate a server is late at least as often as at a lower one.
         let [with_operations, with_above] = [operations + others.below[0], above + others.below[1]];
         let tolerated = bound.tolerated();
         if long.len() < bound.confirmations || !excludes(lost) || with_above > tolerated * with_operations {
@@ -270,7 +270,7 @@ impl Rate {
         confirms.then_some(stalled)
     }
 
-    /// Operations and those of them above the bound, of a rate at which most trials keep it.
+    /// Returns the number of operations, and of those above the bound, of a rate at which most trials keep it.
     pub fn sums_where_kept(&self, bound: &Bound, of: Of) -> [f64; 2] {
         if self.mostly_loses(bound) { [0.0; 2] } else { sums(&self.of(of)) }
     }
@@ -284,7 +284,7 @@ impl Rate {
         falls_behind || share(&seen, 0.0).is_some_and(|[low, _]| low > bound.tolerated())
     }
 
-    /// What seems to be so: few trials vote, more are counted together.
+    /// Returns the tendency: few trials vote, more trials are pooled.
     pub fn lean(&self, bound: &Bound, decision: Decision) -> Lean {
         match decision {
             Decision::Confirmed => return Lean::Keeps,
@@ -305,7 +305,7 @@ impl Rate {
     }
 }
 
-/// Whether trials like these will not decide, even up to the most that are made: neither for the rate nor, where they may, against it.
+/// Returns whether trials like these do not decide, up to the largest number of trials: neither for the rate nor, where they may refute, against it.
 fn will_not_decide(seen: &[Seen], bound: &Bound, may_refute: bool) -> bool {
     let (trials, most) = (seen.len() as f64, STUCK * bound.confirmations as f64);
     if trials < STUCK_STALLED * bound.confirmations as f64 && only_stalls(seen, bound) {
@@ -318,12 +318,12 @@ fn will_not_decide(seen: &[Seen], bound: &Bound, may_refute: bool) -> bool {
         let is_above = low.is_some_and(|[low, _]| low > bound.tolerated());
         return !(is_below || may_refute && is_above);
     }
-    // Where the share is certain and only the number of trials is wanted, more do decide.
+    // Where the share is certain and only the number of trials is too small, more trials do decide.
     let is_certain = share(seen, 1.0).is_some_and(|[_, high]| high <= bound.tolerated());
     trials >= if is_certain { 2.0 * most } else { most }
 }
 
-/// Whether only a few trials that stalled keep these from confirming: so many more as are made then will, if none of them stalls.
+/// Returns whether only a few stalled trials prevent confirmation: further trials without a stall, up to the largest number, will then confirm the rate.
 fn only_stalls(seen: &[Seen], bound: &Bound) -> bool {
     let (kept, late): (Vec<Seen>, Vec<Seen>) = seen.iter().partition(|seen| !seen.stalls(bound));
     let (trials, tolerated) = (STUCK_STALLED * bound.confirmations as f64, bound.tolerated());
@@ -335,7 +335,7 @@ fn only_stalls(seen: &[Seen], bound: &Bound) -> bool {
         && share_after(&kept, 1.0, trials).is_some_and(|[_, high]| high <= WITHOUT_STALLS * tolerated)
 }
 
-/// Whether the share of operations above the bound is at most so high, by its one-sided bound.
+/// Returns whether the one-sided upper bound on the share of operations above the bound is at most `most`.
 fn is_share_below(most: f64, seen: &[Seen]) -> bool {
     share(seen, 1.0).is_some_and(|[_, high]| high <= most)
 }
@@ -344,14 +344,14 @@ fn sums(seen: &[Seen]) -> [f64; 2] {
     [seen.iter().map(|seen| seen.operations).sum(), seen.iter().map(|seen| seen.above).sum()]
 }
 
-/// Both one-sided bounds on the share of operations above the bound, each with [`CONFIDENCE`]; none from fewer than three trials. The
-/// limits are taken on the logarithm, because shares of few are skewed; `more` operations are counted above, so that none seen is no
-/// proof of none.
+/// Returns both one-sided bounds on the share of operations above the bound, each with [`CONFIDENCE`]; `None` for fewer than three trials. The
+/// limits are computed on the logarithm, because the share of a few is skewed; `more` operations are added to those above, so that a
+/// count of zero does not prove a share of zero.
 fn share(seen: &[Seen], more: f64) -> Option<[f64; 2]> {
     share_after(seen, more, seen.len() as f64)
 }
 
-/// What [`share`] will be after so many trials, if the others are like these.
+/// Returns what [`share`] will be after `trials` trials, if the further ones are like these.
 fn share_after(seen: &[Seen], more: f64, trials: f64) -> Option<[f64; 2]> {
     let count = seen.len() as f64;
     if seen.len() < SPREAD_FROM {
@@ -361,15 +361,15 @@ fn share_after(seen: &[Seen], more: f64, trials: f64) -> Option<[f64; 2]> {
     let ratio = above / operations;
     let squares: f64 = seen.iter().map(|seen| (seen.above - ratio * seen.operations).powi(2)).sum();
     let between = count / (count - 1.0) * squares / operations.powi(2);
-    // What is added is added once, however many trials follow.
+    // `more` is added once in total, however many trials follow.
     let counted = (above + more * count / trials) / operations;
-    // Counts spread as Poisson counts at least, even where a few trials agree by chance.
+    // Counts spread at least as much as Poisson counts, even where a few trials agree by chance.
     let error = (between.max(counted / operations) * count / trials).sqrt() / counted;
     let reach = t_quantile(CONFIDENCE, trials - 1.0) * error;
     (counted > 0.0).then(|| [counted * (-reach).exp(), counted * reach.exp()])
 }
 
-/// Probability that a binomial count of so many trials is as wanted.
+/// Returns the probability that a binomial count of `trials` trials satisfies `wanted`.
 fn binomial(trials: usize, share: f64, wanted: impl Fn(usize) -> bool) -> f64 {
     let mut probability = (1.0 - share).powi(i32::try_from(trials).unwrap_or(i32::MAX));
     let mut sum = 0.0;
@@ -395,7 +395,7 @@ mod tests {
         assert!(refutes(2, 2) && refutes(5, 2) && !refutes(6, 2), "one or two stalls in many trials are none");
     }
 
-    /// Trials of 1,000 operations each, so many of them above the bound.
+    /// Trials of 1,000 operations each, with the given numbers of operations above the bound.
     fn trials(above: &[f64]) -> Vec<Seen> {
         let one = |above: &f64| Seen {
             seconds: 1.0,

@@ -1,8 +1,8 @@
 //! The search for the load line: the highest arrival rate whose quantile of response time stays below a bound.
 //!
-//! Main function: [`next`], a pure state machine: from the trials so far to the next arrival rate, or the answer. What is known of each rate
-//! is decided in `evidence`, where the next trial goes in `place`. Invariant: a line counts as verified only when its own trials say with
-//! 99 % that its quantile keeps the bound, and the upper end of its bracket is a rate that was refuted by trials which nothing disturbed.
+//! Main function: [`next`], a pure state machine: from the trials so far to the next arrival rate, or the answer. `evidence` decides what is known
+//! of each rate, `place` where the next trial goes. Invariant: a line counts as verified only when its own trials show with 99 %
+//! confidence that its quantile keeps the bound, and the upper end of its bracket is a rate that was refuted by undisturbed trials.
 
 mod evidence;
 mod place;
@@ -14,49 +14,49 @@ use place::{Curve, Length, rounded};
 pub use place::TrialLength;
 pub use probe::{Bound, Disturbance, Outcome, Probe};
 
-/// What to do next.
+/// The next step of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// A trial.
+    /// Make a trial.
     Measure {
         /// Arrivals per second.
         rate_per_s: f64,
-        /// Seconds of its measured phase, where that is longer than the study asks for.
+        /// Length of its measured phase in seconds, where that is longer than the study asks for.
         seconds: Option<f64>,
     },
     /// The search is over.
     Done(Answer),
 }
 
-/// How the search ended.
+/// The end of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// Why it ended.
+    /// Why the search ended.
     pub ending: Ending,
-    /// The line; none where there is none.
+    /// The line; `None` where there is none.
     pub line: Option<Line>,
 }
 
-/// A load line: the highest rate that was confirmed, and the lowest one above it that was refuted.
+/// A load line: the highest rate that was confirmed, and the lowest rate above it that was refuted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// The highest confirmed rate, in arrivals per second.
     pub rate_per_s: f64,
-    /// The lowest refuted rate above it; none where none was refuted.
+    /// The lowest refuted rate above the line; `None` where none was refuted.
     pub refuted: Option<Refuted>,
     /// Whether the bound was confirmed at that rate.
     pub is_verified: bool,
-    /// Trials at the line that confirm it: all that can be used, or where only these do, the undisturbed ones.
+    /// Trials that confirm the line: all usable ones, or only the undisturbed ones where all together do not confirm it.
     pub trials: usize,
-    /// Seconds that these measured together.
+    /// Measured seconds of these trials together.
     pub seconds: f64,
     /// Of these, trials in which the database fell behind.
     pub fallen_behind: usize,
     /// Of these, trials that lost the bound by themselves although the database did not fall behind: it stalls now and then.
     pub stalled: usize,
-    /// Of the trials at the line, those that were disturbed and speak for it all the same.
+    /// Of the trials at the line, those that were disturbed and confirm it nevertheless.
     pub disturbed: usize,
-    /// Disturbed trials above the line and below the refuted rate: where there are such, the line may be higher.
+    /// Disturbed trials above the line and below the refuted rate; with such trials the line may be higher.
     pub disturbed_above: usize,
     /// A lower rate that was refuted, where there is one: the server is slow when it is idle.
     pub slow_below_per_s: Option<f64>,
@@ -65,29 +65,29 @@ pub struct Line {
 }
 
 impl Line {
-    /// From the highest confirmed rate to the lowest refuted one.
+    /// Returns the interval from the highest confirmed rate to the lowest refuted one.
     pub fn bracket(&self) -> Option<[f64; 2]> {
         self.refuted.filter(|_| self.is_verified).map(|refuted| [self.rate_per_s, refuted.rate_per_s])
     }
 }
 
-/// A rate at which the bound was lost for certain.
+/// A rate at which the bound was certainly lost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Refuted {
     /// Arrivals per second.
     pub rate_per_s: f64,
-    /// Trials there.
+    /// Trials at this rate.
     pub trials: usize,
     /// Of these, trials in which the database fell behind.
     pub fallen_behind: usize,
 }
 
-/// Why a search ended.
+/// The reason why a search ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Ending {
     /// The line lies between a confirmed and a refuted rate.
     Found,
-    /// The quantile is above the bound even where nothing queues: at this arrival rate it has this value in seconds.
+    /// The quantile is above the bound even where nothing queues: the arrival rate, and the quantile there in seconds.
     NotReached(f64, f64),
     /// The quantile still kept the bound at this arrival rate, and the client's CPU was used up above it.
     AboveClient(f64),
@@ -96,52 +96,52 @@ pub enum Ending {
     NotDriven(f64, f64),
     /// The quantile still kept the bound at this arrival rate when the trials allowed were used up.
     Unbounded(f64),
-    /// So many trials were disturbed, and those that were not do not tell what is lost.
+    /// Many trials were disturbed, and the undisturbed ones do not decide whether the bound is lost. The number of trials disturbed …
     Disturbed {
-        /// By other work on the machine.
+        /// … by other work on the machine,
         by_others: usize,
-        /// By a hypervisor.
+        /// … by a hypervisor,
         by_hypervisor: usize,
-        /// By a client that sent late.
+        /// … by a client that sent late.
         by_client: usize,
     },
     /// Trials were invalid again and again.
     Unusable,
-    /// At this arrival rate a trial would have to last this long, in seconds, for the quantile to be known: longer than the limit.
+    /// At this arrival rate a trial would have to last this many seconds for the quantile to be known: longer than the limit.
     TooShort(f64, f64),
     /// The trials allowed were used up before the line was confirmed.
     Unsettled,
 }
 
-/// Trials that cannot be used until the search is given up.
+/// Number of invalid trials after which the search is given up.
 const INVALID_MOST: usize = 5;
-/// Trials that the client could not drive at one rate until it counts as its limit.
+/// Number of trials at one rate that the client could not drive, after which the rate counts as the client's limit.
 const NOT_DRIVEN_MOST: usize = 3;
-/// Trials that were not driven as they should be until the search is given up: at one rate without any that can be used, and in all.
+/// Number of undriven trials after which the search is given up: at one rate without a usable trial, and in all.
 const NOT_DRIVEN_HERE_MOST: usize = 2 * NOT_DRIVEN_MOST;
 const NOT_DRIVEN_IN_ALL_MOST: usize = 20;
-/// Disturbed trials from which on, where they are also this share of all, they are why a search did not settle.
+/// Disturbances are the reason why a search did not settle from this number of disturbed trials on, if they are also this share of all.
 const DISTURBED_LEAST: usize = 8;
 const DISTURBED_SHARE: f64 = 1.0 / 3.0;
-/// How far the search steps down at once from a rate that disturbances leave undecided, as a share of it.
+/// Share of a rate by which the search steps down at once where disturbances leave that rate undecided.
 const DISTURBED_STEP: f64 = 0.15;
-/// Trials that cannot be used because of a hypervisor until the search is given up, besides as many as could be used: other machines come
-/// and go, so that they are waited for.
+/// Number of stolen trials, beyond the number of usable ones, after which the search is given up: other machines come and go, so that
+/// the search waits for them.
 const STOLEN_MOST: usize = 24;
-/// Below this mean number of running operations nothing queues.
+/// Mean number of running operations below which nothing queues.
 const NO_QUEUE: f64 = 0.05;
-/// Times that a higher rate is tried where no rate has kept the bound, and by what factor it is higher.
+/// How often a higher rate is tried where no rate has kept the bound, and the factor from one rate to the next.
 const UPWARD_MOST: i32 = 4;
 const UPWARD: f64 = 4.0;
-/// Below this arrival rate nothing is tried.
+/// Lowest arrival rate that is tried.
 const RATE_LEAST: f64 = 0.01;
 
-/// Trials that a search may usually take at most, without those that cannot be used.
+/// Returns the largest number of usable trials that a search may take by default.
 pub fn trials_most(confirmations: usize) -> usize {
     20 + 10 * confirmations
 }
 
-/// From the trials so far to the next step.
+/// Returns the next step after the trials so far.
 pub fn next(bound: &Bound, probes: &[Probe]) -> Step {
     let count = |wanted: fn(&Outcome) -> bool| probes.iter().filter(|probe| wanted(&probe.outcome)).count();
     if count(|outcome| *outcome == Outcome::Invalid) >= INVALID_MOST {
@@ -156,7 +156,7 @@ pub fn next(bound: &Bound, probes: &[Probe]) -> Step {
     if is_stuck || count(|outcome| matches!(outcome, Outcome::NotDriven { .. })) >= NOT_DRIVEN_IN_ALL_MOST {
         return search.given_up(Ending::Unusable);
     }
-    // What could not be used is as if it had not been tried: the step is the same again.
+    // Unusable trials are treated as if they had not been made: the step is the same again.
     let is_known = |probe: &&Probe| !matches!(probe.outcome, Outcome::Invalid | Outcome::Stolen);
     let Some(last) = probes.iter().rfind(is_known) else { return search.measure(bound.start_per_s) };
     let not_driven = rates.iter().find(|rate| rate.rate_per_s == last.rate_per_s).map_or(0, |rate| rate.not_driven);
@@ -164,7 +164,7 @@ pub fn next(bound: &Bound, probes: &[Probe]) -> Step {
     if is_repeated { search.measure(last.rate_per_s) } else { search.step() }
 }
 
-/// The line as far as the trials have confirmed one, whether the search is over or not.
+/// Returns the line as far as the trials have confirmed one, whether the search is over or not.
 pub fn so_far(bound: &Bound, probes: &[Probe]) -> Option<Line> {
     match next(bound, probes) {
         Step::Done(answer) => answer.line,
@@ -178,7 +178,7 @@ pub fn so_far(bound: &Bound, probes: &[Probe]) -> Option<Line> {
     }
 }
 
-/// By what trials were disturbed, as the end of a search.
+/// Counts the disturbed trials by their disturbance, as an ending of the search.
 fn disturbances(probes: &[Probe]) -> Ending {
     let count = |wanted| probes.iter().filter(|probe| probe.disturbed == Some(wanted)).count();
     Ending::Disturbed {
@@ -192,15 +192,15 @@ fn done(ending: Ending, line: Option<Line>) -> Step {
     Step::Done(Answer { ending, line })
 }
 
-/// What is known, and the next step from it.
+/// The state of a search, from which the next step follows.
 struct Search<'s> {
     bound: &'s Bound,
     /// Every rate with a trial, the lowest first.
     rates: &'s [Rate],
     curve: Option<Curve>,
-    /// Trials that can be used.
+    /// Number of usable trials.
     usable: usize,
-    /// How the search ends where disturbances are why it does.
+    /// The ending of the search where disturbances are the reason.
     disturbed: Ending,
 }
 
@@ -210,7 +210,7 @@ impl<'s> Search<'s> {
         Search { bound, rates, curve: Curve::of(rates), usable, disturbed }
     }
 
-    /// Whether disturbances may be why the search does not settle.
+    /// Returns whether disturbances may be the reason why the search does not settle.
     fn is_disturbed(&self) -> bool {
         let disturbed: usize = self.rates.iter().map(Rate::disturbed).sum();
         disturbed >= DISTURBED_LEAST && disturbed as f64 >= DISTURBED_SHARE * self.usable as f64
@@ -220,7 +220,7 @@ impl<'s> Search<'s> {
         self.usable >= self.bound.trials_most
     }
 
-    /// How long trials at a rate must last.
+    /// Returns how long trials at a rate must last.
     fn length(&self, rate_per_s: f64) -> Length {
         let loses = |rate: &&Rate| rate.rate_per_s > rate_per_s && rate.mostly_loses(self.bound);
         let lost_per_s = self.rates.iter().find(loses).map_or(f64::INFINITY, |rate| rate.rate_per_s);
@@ -236,7 +236,7 @@ impl<'s> Search<'s> {
         Others { below: self.late_below(rate, of), lost_below, is_fickle: self.is_fickle_above(rate, of) }
     }
 
-    /// Operations at lower rates, and those of them above the bound, down to half of this rate.
+    /// Returns the number of operations at lower rates, down to half of this rate, and of those above the bound.
     fn late_below(&self, rate: &Rate, of: Of) -> [f64; 2] {
         let lower = self.rates.iter().filter(|lower| (0.5..1.0).contains(&(lower.rate_per_s / rate.rate_per_s)));
         let sums = lower.map(|lower| lower.sums_where_kept(self.bound, of));
@@ -247,23 +247,23 @@ impl<'s> Search<'s> {
         rate.lean(self.bound, self.decision(rate))
     }
 
-    /// Trials in which the database fell behind at lower rates that are not slow because they are idle: they speak against this rate too.
+    /// Returns the number of trials at lower rates in which the database fell behind: they are evidence against this rate too.
     fn lost_below(&self, rate: &Rate, of: Of) -> usize {
         self.rates.iter().filter(|lower| lower.rate_per_s < rate.rate_per_s).map(|lower| lower.lost(of)).sum()
     }
 
-    /// Whether some trials were lost and some not at one and the same higher rate: it may be so at this one too.
+    /// Returns whether some trials at this rate or at one and the same higher rate were lost and others were not: it may be so at this rate too.
     fn is_fickle_above(&self, rate: &Rate, of: Of) -> bool {
         self.rates.iter().any(|higher| higher.rate_per_s >= rate.rate_per_s && higher.is_fickle(of))
     }
 
-    /// A trial that shows where the search should go on.
+    /// Makes a trial that shows where the search should go on.
     fn measure(&self, rate_per_s: f64) -> Step {
         let rate_per_s = rounded(rate_per_s);
         Step::Measure { rate_per_s, seconds: Length::glance_s(self.bound, rate_per_s) }
     }
 
-    /// A trial that shall decide on its rate.
+    /// Makes a trial that is meant to decide about its rate.
     fn decide(&self, rate_per_s: f64) -> Step {
         let rate_per_s = rounded(rate_per_s);
         Step::Measure { rate_per_s, seconds: self.length(rate_per_s).longer_s() }
@@ -287,7 +287,7 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Nothing has exceeded the bound yet: twice as much; after the first rate at once half of what one server could do at most.
+    /// Goes up while nothing has exceeded the bound: to twice the rate; after the first rate at once to half of the most that one server could do.
     fn upward(&self, highest: &Rate) -> Step {
         let rate_per_s = highest.rate_per_s;
         let ceiling = self
@@ -308,8 +308,8 @@ impl<'s> Search<'s> {
         self.measure((2.0 * rate_per_s).max(half_per_s))
     }
 
-    /// No rate has kept the bound yet. A server may be slow when it is idle, so that higher rates are tried before it is said that the bound
-    /// is out of reach; where the database fell behind, lower ones are.
+    /// Goes on where no rate has kept the bound yet. A server may be slow when it is idle, so that higher rates are tried before the bound is called
+    /// out of reach; where the database fell behind, lower rates are tried.
     fn nothing_keeps(&self, leans: &[(&Rate, Lean)]) -> Step {
         let (Some((lowest, _)), Some((highest, _))) = (leans.first(), leans.last()) else {
             return done(Ending::Unusable, None);
@@ -326,7 +326,7 @@ impl<'s> Search<'s> {
             return self.decide(lowest.rate_per_s);
         }
         if is_idle || self.is_used_up() || lowest.rate_per_s < RATE_LEAST {
-            // That the bound is out of reach is never said from disturbed trials.
+            // Disturbed trials never lead to the result that the bound is out of reach.
             if lowest.disturbed() > 0 && self.decision(lowest) != Decision::Refuted {
                 return done(self.disturbed, None);
             }
@@ -335,8 +335,8 @@ impl<'s> Search<'s> {
         self.measure(lowest.rate_per_s / if queued.is_none() { 4.0 } else { 2.0 })
     }
 
-    /// The line lies between a rate that seems to keep the bound and the next one, which seems to lose it: closer first, then as many trials
-    /// at both as it takes to be certain.
+    /// Goes on between a rate that seems to keep the bound and the next one, which seems to lose it: first the two come closer, then both get as
+    /// many trials as certainty takes.
     fn between(&self, keeps: &Rate, loses: &Rate) -> Step {
         let within = self.bound.within;
         if self.is_used_up() {
@@ -344,7 +344,7 @@ impl<'s> Search<'s> {
         }
         let gap = loses.rate_per_s / keeps.rate_per_s;
         let confirmed = self.confirmed_below(loses.rate_per_s);
-        // What lies above a confirmed rate and could not be decided is not tried for ever.
+        // Rates above a confirmed one that could not be decided are not tried for ever.
         let is_closed = confirmed.is_some_and(|line| self.has_stuck(line.rate_per_s, loses.rate_per_s));
         if gap > 1.0 + 1.2 * within && !is_closed {
             return self.measure(place::inside(self.bound, self.curve, self.rates, [keeps, loses]));
@@ -356,7 +356,7 @@ impl<'s> Search<'s> {
         self.refute(line, loses)
     }
 
-    /// More trials at a rate that seems to keep the bound, or at a lower one where it cannot be decided.
+    /// Makes more trials at a rate that seems to keep the bound, or at a lower one where that rate cannot be decided.
     fn confirm(&self, keeps: &Rate, loses: &Rate) -> Step {
         let length = self.length(keeps.rate_per_s);
         if length.is_too_long() && length.is_for_count {
@@ -365,7 +365,7 @@ impl<'s> Search<'s> {
         if !keeps.is_stuck(self.bound) && !length.is_too_long() {
             return self.decide(keeps.rate_per_s);
         }
-        // Beside disturbances any line comes first, and higher ones as long as there are trials.
+        // With disturbances, any line comes first, and then higher ones as long as there are trials.
         let mut steps = if keeps.is_given_up() { DISTURBED_STEP } else { self.bound.within / 2.0 };
         let mut lower = rounded(keeps.rate_per_s * (1.0 - steps));
         while let Some(known) = self.near(lower) {
@@ -375,14 +375,14 @@ impl<'s> Search<'s> {
             if !known.is_stuck(self.bound) && !self.length(known.rate_per_s).is_too_long() {
                 return self.decide(known.rate_per_s);
             }
-            // The further away, the fewer trials decide.
+            // The further away the rate is, the fewer trials decide.
             steps *= 2.0;
             lower = rounded(known.rate_per_s.min(lower) * (1.0 - steps.min(0.5)));
         }
         self.decide(lower)
     }
 
-    /// More trials at a rate that seems to lose the bound, or at a higher one where it cannot be decided; the end where one is refuted.
+    /// Makes more trials at a rate that seems to lose the bound, or at a higher one where it cannot be decided; ends the search where one is refuted.
     fn refute(&self, line: &Rate, loses: &Rate) -> Step {
         let found = |refuted| done(Ending::Found, Some(self.line(line, Some(refuted))));
         if let Some(refuted) = self.refuted_above(line.rate_per_s).filter(|rate| rate.rate_per_s <= loses.rate_per_s) {
@@ -406,8 +406,8 @@ impl<'s> Search<'s> {
         }
     }
 
-    /// Disturbances may be why a rate lost the bound: the upper end is one that was refuted on the way up, or twice as high, where what the
-    /// disturbances took does not explain what is lost. Without one the line has no upper end.
+    /// Goes on where disturbances may be why a rate lost the bound: the upper end is a rate that was refuted on the way up, or one twice as high, where
+    /// the disturbances do not explain the loss. Without such a rate the line has no upper end.
     fn refute_far_above(&self, line: &Rate, loses: &Rate) -> Step {
         if let Some(refuted) = self.refuted_above(line.rate_per_s) {
             return done(Ending::Found, Some(self.line(line, Some(refuted))));
@@ -420,7 +420,7 @@ impl<'s> Search<'s> {
         self.decide(twice)
     }
 
-    /// A rate with trials so near that it is the same for this search.
+    /// Returns a rate with trials that is so near that it counts as the same in this search.
     fn near(&self, rate_per_s: f64) -> Option<&'s Rate> {
         let distance = |rate: &Rate| (rate.rate_per_s / rate_per_s - 1.0).abs();
         let near = self.rates.iter().filter(|rate| rate.trials() > 0 && distance(rate) < self.bound.within / 5.0);
@@ -448,12 +448,12 @@ impl<'s> Search<'s> {
         above.into_iter().find(|rate| self.decision(rate) == Decision::Refuted)
     }
 
-    /// The trials allowed are used up: what is certain by then.
+    /// Ends the search because the trials allowed are used up, with the result that is certain by then.
     fn used_up(&self) -> Step {
         self.given_up(if self.is_disturbed() { self.disturbed } else { Ending::Unsettled })
     }
 
-    /// The search is over, whatever is certain by then: a line between two rates, or how else it ends, with a line where one was confirmed.
+    /// Ends the search with the result that is certain by then: a line between two rates, or the given ending, with a line where one was confirmed.
     fn given_up(&self, ending: Ending) -> Step {
         let keeps = |rate: &&Rate| rate.trials() > 0 && self.lean(rate) == Lean::Keeps;
         let first_kept = self.rates.iter().find(keeps).map_or(0.0, |rate| rate.rate_per_s);

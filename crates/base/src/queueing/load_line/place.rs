@@ -1,31 +1,31 @@
-//! Where the next trial goes and how long it lasts, from a curve fitted to the trials so far.
+//! Chooses the rate and the length of the next trial, by a curve fitted to the trials so far.
 //!
-//! Invariant: the curve decides where is measured and for how long, never what is concluded.
+//! Invariant: the curve decides where and for how long trials are made, never the conclusion.
 
 use super::Bound;
 use super::evidence::Rate;
 
-/// Capacities that are tried for a curve, from the highest rate answered to so many times it.
+/// Number of capacities tried for a curve, and the largest of them as a multiple of the highest rate answered.
 const CAPACITIES: i32 = 60;
 const CAPACITY_MOST: f64 = 30.0;
-/// Operations above the bound that a trial should show where the bound is just kept: where it decides, and where it only shows the way.
+/// Operations above the bound that a trial should show where the bound is barely kept: in a deciding trial, and in one that only shows the way.
 const ABOVE_LEAST: f64 = 10.0;
 const ABOVE_GLANCE: f64 = 2.0;
-/// Relaxation times of the queue that a deciding trial lasts at least: a shorter one begins with an empty queue and never sees a full one.
+/// Shortest length of a deciding trial in relaxation times of the queue: a shorter one begins with an empty queue and never sees a full one.
 const RELAXATIONS: f64 = 30.0;
-/// The capacity is taken to be at most so many times the lowest rate that lost the bound: short trials make it look higher.
+/// Largest capacity that is assumed, as a multiple of the lowest rate that lost the bound: short trials make the capacity look higher.
 const CAPACITY_ABOVE_LOST: f64 = 1.1;
-/// Times that a trial may be made longer than the study asks for.
+/// Factor by which a trial may be longer than the study asks for.
 const LONGER_MOST: f64 = 10.0;
-/// Share of the gap between two rates that a trial between them keeps from either.
+/// Share of the gap between two rates by which a trial between them stays away from either.
 const MARGIN: f64 = 0.15;
 
-/// How long the study's own trials last.
+/// The length of the study's own trials.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum TrialLength {
-    /// So many seconds.
+    /// A number of seconds.
     Seconds(f64),
-    /// As long as so many operations take to arrive.
+    /// The time in which this many operations arrive.
     Operations(f64),
 }
 
@@ -38,11 +38,11 @@ impl TrialLength {
     }
 }
 
-/// How long trials at a rate must last to decide on it.
+/// The length that trials at a rate must have to decide on it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Length {
     pub least_s: f64,
-    /// Whether it is the number of operations that asks for it, and not the queue.
+    /// Whether the number of operations alone requires a trial that is too long, whatever the queue requires.
     pub is_for_count: bool,
     own_s: f64,
 }
@@ -61,12 +61,12 @@ impl Length {
         self.least_s > LONGER_MOST * self.own_s
     }
 
-    /// Seconds of a deciding trial, where they are more than the study asks for.
+    /// Returns the length of a deciding trial in seconds, where it is more than the study asks for.
     pub fn longer_s(&self) -> Option<f64> {
         longer(self.least_s, self.own_s)
     }
 
-    /// Seconds of a trial that only shows the way, where they are more than the study asks for.
+    /// Returns the length in seconds of a trial that only shows the way, where it is more than the study asks for.
     pub fn glance_s(bound: &Bound, rate_per_s: f64) -> Option<f64> {
         longer(ABOVE_GLANCE / (bound.tolerated() * rate_per_s), bound.length.seconds(rate_per_s))
     }
@@ -77,7 +77,7 @@ fn longer(wanted_s: f64, own_s: f64) -> Option<f64> {
     (wanted_s > own_s).then(|| (10.0 * wanted_s.min(LONGER_MOST * own_s)).ceil() / 10.0)
 }
 
-/// Relaxation time of an M/M/1 queue of this capacity (Cohen 1982): 1 / (µ (1 - √ρ)²). None at or above capacity, where none is reached.
+/// Returns the relaxation time of an M/M/1 queue of this capacity (Cohen 1982): 1 / (µ (1 - √ρ)²). 0 at or above capacity, where there is no steady state.
 fn relaxation_s(capacity_per_s: f64, rate_per_s: f64) -> f64 {
     let used = rate_per_s / capacity_per_s;
     if used >= 1.0 || !capacity_per_s.is_finite() {
@@ -86,7 +86,7 @@ fn relaxation_s(capacity_per_s: f64, rate_per_s: f64) -> f64 {
     1.0 / (capacity_per_s * (1.0 - used.sqrt()).powi(2))
 }
 
-/// Three significant digits, so that rates are repeated exactly and read well.
+/// Rounds to three significant digits, so that rates are repeated exactly and read well.
 pub(super) fn rounded(rate_per_s: f64) -> f64 {
     let unit = 10_f64.powf(rate_per_s.log10().floor() - 2.0);
     if unit >= 1.0 {
@@ -97,12 +97,12 @@ pub(super) fn rounded(rate_per_s: f64) -> f64 {
     }
 }
 
-/// A rate between one that seems to keep the bound and one that seems to lose it: near where the curve puts the line, or in the middle.
+/// Returns a rate between one that seems to keep the bound and one that seems to lose it: near where the curve puts the line, or in the middle.
 pub(super) fn inside(bound: &Bound, curve: Option<Curve>, rates: &[Rate], [keeps, loses]: [&Rate; 2]) -> f64 {
     let (low, high) = (keeps.rate_per_s, loses.rate_per_s);
     let width = high - low;
     let middle = (low * high).sqrt();
-    // A curve may be wrong at a cliff; every second time the gap is halved whatever it says.
+    // A curve may be wrong at a cliff; every second time the gap is halved regardless of the curve.
     let fitted = curve.filter(|_| rates.len().is_multiple_of(2)).and_then(|curve| curve.limit_per_s(bound.below_s));
     let wanted = fitted.map_or(middle, |limit| {
         let (below, above) = (limit * (1.0 - bound.within / 2.0), limit * (1.0 + bound.within / 2.0));
@@ -120,7 +120,7 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// The curve that fits the quantiles of all rates best, by their relative errors; none from fewer than two rates.
+    /// Returns the curve that fits the quantiles of all rates best, by their relative errors; `None` for fewer than two rates.
     pub fn of(rates: &[Rate]) -> Option<Curve> {
         let points: Vec<(f64, f64)> = rates
             .iter()
@@ -133,14 +133,14 @@ impl Curve {
         }
         let capacities = (1..=CAPACITIES).map(|step| {
             let share = f64::from(step) / f64::from(CAPACITIES);
-            // Close to the highest rate at first, where it matters most.
+            // Capacities are dense close to the highest rate, where they matter most.
             highest * (1.0 + CAPACITY_MOST * share.powi(4))
         });
         let fits = capacities.filter_map(|capacity| Curve::with(capacity, &points));
         fits.min_by(|(_, a), (_, b)| a.total_cmp(b)).map(|(curve, _)| curve)
     }
 
-    /// The curve of a capacity, by linear least squares of relative errors, and their sum of squares.
+    /// Returns the curve with a capacity, by linear least squares of relative errors, and its sum of squares.
     fn with(capacity_per_s: f64, points: &[(f64, f64)]) -> Option<(Curve, f64)> {
         let mut sums = [0.0; 5];
         for (rate, quantile_s) in points {
@@ -153,7 +153,7 @@ impl Curve {
         let [aa, ab, bb, a, b] = sums;
         let determinant = aa * bb - ab * ab;
         let (delay_s, scale) = ((a * bb - b * ab) / determinant, (b * aa - a * ab) / determinant);
-        // Neither can be below zero: without a delay the scale alone is left.
+        // Neither can be below zero: without a delay only the scale is fitted.
         let (delay_s, scale) = if delay_s < 0.0 { (0.0, b / bb) } else { (delay_s, scale) };
         let curve = Curve { capacity_per_s, delay_s, scale };
         let misfit = points.iter().map(|(rate, seen)| (curve.quantile_s(*rate) / seen - 1.0).powi(2)).sum::<f64>();
@@ -164,7 +164,7 @@ impl Curve {
         self.delay_s + self.scale / (self.capacity_per_s - rate_per_s)
     }
 
-    /// The arrival rate at which the quantile reaches the bound; none where it is above everywhere.
+    /// Returns the arrival rate at which the quantile reaches the bound; `None` where it is above the bound everywhere.
     fn limit_per_s(&self, below_s: f64) -> Option<f64> {
         let limit = self.capacity_per_s - self.scale / (below_s - self.delay_s);
         (below_s > self.delay_s && limit > 0.0).then_some(limit)

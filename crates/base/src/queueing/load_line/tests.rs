@@ -1,4 +1,4 @@
-//! Searches against simulated servers whose line is known from theory. `SEEDS=300` in the environment makes them longer.
+//! Searches against simulated servers whose line is known from theory. `SEEDS=300` in the environment makes the tests longer.
 
 use super::*;
 use crate::statistics::random::Random;
@@ -15,7 +15,7 @@ const BOUND: Bound = Bound {
     length: TrialLength::Seconds(2.0),
 };
 
-/// A server: what differs between the targets.
+/// A simulated server.
 #[derive(Clone, Copy)]
 struct Server {
     servers: usize,
@@ -26,9 +26,9 @@ struct Server {
     delay_s: fn(f64) -> f64,
     /// Share of the trials in which service takes ten times as long, by arrival rate.
     fails: fn(f64) -> f64,
-    /// Seconds of each tenth of a second in which the client sends nothing.
+    /// Seconds of each tenth of a second for which the client sends nothing.
     pause_s: f64,
-    /// Seconds between stalls on average, which come at random, and seconds of each, in which nothing is served.
+    /// Mean seconds between stalls, which come at random, and duration of each in seconds, in which nothing is served.
     stalls_s: [f64; 2],
 }
 
@@ -46,7 +46,7 @@ fn exponential(mean: f64, random: &mut Random) -> f64 {
     -(1.0 - random.unit()).ln() * mean
 }
 
-/// A trial: arrivals in the order in which servers get free (Kiefer and Wolfowitz 1955), after a warm-up of a tenth of it.
+/// Simulates a trial: arrivals are served in the order in which servers become free (Kiefer and Wolfowitz 1955), after a warm-up of a tenth of it.
 fn trial(bound: &Bound, server: &Server, rate_per_s: f64, seconds: f64, random: &mut Random) -> Probe {
     let slow = if random.unit() < (server.fails)(rate_per_s) { 10.0 } else { 1.0 };
     let delay_s = (server.delay_s)(rate_per_s);
@@ -91,7 +91,7 @@ fn trial(bound: &Bound, server: &Server, rate_per_s: f64, seconds: f64, random: 
     Probe { rate_per_s, seconds, outcome, disturbed: None }
 }
 
-/// The answer, and the trials that it took.
+/// Runs a search. Returns the answer, and the trials that it took.
 fn search(bound: &Bound, mut measure: impl FnMut(f64, f64) -> Probe) -> (Answer, Vec<Probe>) {
     let mut probes = Vec::new();
     let TrialLength::Seconds(own_s) = bound.length else { panic!("these tests have trials of some seconds") };
@@ -109,16 +109,16 @@ fn seeds(least: u64) -> u64 {
     std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(least)
 }
 
-/// What many searches came to.
+/// The results of many searches.
 #[derive(Debug, Default)]
 struct Tally {
     seeds: u64,
     verified: u64,
     holds: u64,
-    /// Brackets that lie below and above the line, and lines without an upper end.
+    /// Number of brackets below the line, of brackets above it, and of lines without an upper end.
     misses: [u64; 3],
     too_high: u64,
-    /// Lines that lie more than a tenth below the true one.
+    /// Number of lines that are more than a tenth below the true one.
     too_low: u64,
     width: f64,
     distance: f64,
@@ -127,7 +127,7 @@ struct Tally {
     others: std::collections::BTreeMap<String, u64>,
 }
 
-/// Searches with many seeds; `lines` are the rates at which the server's curve crosses the bound.
+/// Runs searches with many seeds; `lines` are the rates at which the server's curve crosses the bound.
 fn tally(bound: &Bound, server: &Server, lines: &[f64], least: u64) -> Tally {
     let mut tally = Tally { seeds: seeds(least), ..Tally::default() };
     for seed in 0..tally.seeds {
@@ -165,14 +165,14 @@ fn tally(bound: &Bound, server: &Server, lines: &[f64], least: u64) -> Tally {
     tally
 }
 
-/// At most one bracket of ten misses the line, as the long runs have it, and no line is verified that is too high.
+/// Asserts that at most one bracket of ten misses the line, as in the long runs, and that no verified line is too high.
 fn assert_right(bound: &Bound, server: &Server, lines: &[f64]) {
     let tally = tally(bound, server, lines, 10);
     assert!(tally.holds * 100 >= 89 * tally.seeds, "{tally:?}");
     assert!(tally.too_high * 100 <= 10 * tally.seeds, "{tally:?}");
 }
 
-/// The rate at which a share of operations above the bound, which grows with the rate, reaches the tolerated one.
+/// Returns the rate at which a share of operations above the bound, which grows with the rate, reaches the tolerated share.
 fn crossing(bound: &Bound, capacity_per_s: f64, share: impl Fn(f64) -> f64) -> f64 {
     crate::queueing::search::last_that_holds(0.0, capacity_per_s, |rate| share(rate) <= bound.tolerated())
 }
@@ -195,7 +195,7 @@ fn so_does_that_of_a_quantile_of_few_operations() {
 fn so_does_that_of_four_servers() {
     let (bound, mu) = (Bound { below_s: 0.020, ..BOUND }, 250.0);
     let server = Server { servers: 4, service_s: 1.0 / mu, ..MM1 };
-    // Gross and Harris 1998, section 2.3: the wait is exponential with probability C, and 0 else.
+    // Gross and Harris 1998, section 2.3: the wait is exponential with probability C, and 0 otherwise.
     let share = |rate: f64| {
         let load = rate / mu;
         let terms: Vec<f64> = (0..4)
@@ -373,7 +373,7 @@ fn a_client_that_is_never_in_time_below_what_the_database_loses_ends_the_search(
     assert!(probes.len() <= 2 * NOT_DRIVEN_IN_ALL_MOST, "{} trials", probes.len());
 }
 
-/// A server of which something else takes up to a third of the time in a share of the trials.
+/// Simulates a server of whose time something else takes up to a third in a share of the trials.
 fn beside_others(server: &Server, share: f64, rate: f64, seconds: f64, random: &mut Random) -> Probe {
     let is_disturbed = random.unit() < share;
     let taken = if is_disturbed { random.unit() / 3.0 } else { 0.0 };
@@ -382,7 +382,7 @@ fn beside_others(server: &Server, share: f64, rate: f64, seconds: f64, random: &
     Probe { disturbed, ..trial(&BOUND, &server, rate, seconds, random) }
 }
 
-/// A server whose client sends nothing for up to a twentieth of the time in a share of the trials.
+/// Simulates a server whose client sends nothing for up to a twentieth of the time in a share of the trials.
 fn with_late_client(server: &Server, share: f64, rate: f64, seconds: f64, random: &mut Random) -> Probe {
     let is_late = random.unit() < share;
     let server = Server { pause_s: if is_late { 0.005 * random.unit() } else { 0.0 }, ..*server };
@@ -390,10 +390,10 @@ fn with_late_client(server: &Server, share: f64, rate: f64, seconds: f64, random
     Probe { disturbed, ..trial(&BOUND, &server, rate, seconds, random) }
 }
 
-/// A server in a share of whose trials something is not as it should be.
+/// A function that simulates a trial of a server that is disturbed in a share of its trials.
 type Disturbing = fn(&Server, f64, f64, f64, &mut Random) -> Probe;
 
-/// Lines of [`MM1`] in units of the true one, and upper ends of brackets, with many seeds; and the trials of a search on average.
+/// Returns lines of [`MM1`] in units of the true one, and upper ends of brackets, for many seeds; and the mean number of trials of a search.
 fn disturbed_lines(disturbing: Disturbing, share: f64, least: u64) -> (Vec<f64>, Vec<f64>, usize) {
     let truth = 1000.0 - 10_f64.ln() / BOUND.below_s;
     let (mut lines, mut ends, mut trials) = (Vec::new(), Vec::new(), 0);
@@ -417,11 +417,11 @@ fn disturbed_lines(disturbing: Disturbing, share: f64, least: u64) -> (Vec<f64>,
     (lines, ends, trials)
 }
 
-/// Holds lines and upper ends against the true line. Returns the lowest line, and the number of upper ends.
+/// Checks lines and upper ends against the true line. Returns the lowest line, and the number of upper ends.
 fn assert_disturbed_lines_hold(disturbing: Disturbing, share: f64) -> (f64, usize) {
     let (lines, ends, trials) = disturbed_lines(disturbing, share, 10);
     assert!(lines.len() as u64 >= seeds(10) * 9 / 10, "{share}: {} lines", lines.len());
-    // Both of them: lines above the true one, and upper ends below it.
+    // Both errors: lines above the true one, and upper ends below it.
     let wrong = lines.iter().filter(|line| **line > 1.0).count() + ends.iter().filter(|end| **end < 1.0).count();
     println!("{share}: {wrong} wrong ends");
     assert!(wrong as u64 * 10 <= seeds(10), "{share}: {wrong} wrong ends, {lines:?} {ends:?}");
@@ -467,7 +467,7 @@ fn a_line_that_was_confirmed_stays_where_higher_rates_cannot_be_driven() {
     let mut random = Random::new(3);
     let (mut lost, mut given) = (false, 0);
     let (answer, _) = search(&BOUND, |rate, seconds| {
-        // From the first loss on whatever is not the line is not driven.
+        // From the first loss on, no rate but the line is driven.
         lost |= rate > 800.0;
         given += 1;
         let outcome = Outcome::NotDriven { is_saturated: false };

@@ -1,7 +1,7 @@
 //! The aggregated log (`-l --aggregate-interval`): counts, sums and extremes of each interval.
 //!
-//! Main type: [`Aggregated`]. Invariant: sums are added and extremes kept; there is no percentile in it and none is made. pgbench
-//! does not write the interval in which a run ends.
+//! Main type: [`Aggregated`]. Invariant: sums are added and extremes kept; there is no percentile in the log and none
+//! is made up. pgbench does not write the interval in which a run ends.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +14,24 @@ use crate::measurement::{IntervalMeasurement, OperationMeasurement};
 use crate::trial::Arrivals;
 use crate::units::show_utc;
 
-/// The first number of a line is a time since 1970 from here on, and a client below.
+/// The first number of a line is a time in seconds since 1970 if it is at least this, and else the number of a client.
 const EPOCH_LEAST: f64 = 1e8;
 
-/// More than any interval has: with as many lines as a file may have, no sum comes near what a number holds.
+/// Upper limit for a count of an interval: with as many lines as a file can have, no sum overflows.
 const COUNT_MAX: f64 = 1e12;
 
 /// Sums of an interval over all threads, or of several intervals.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Sums {
-    /// Transactions that ended well.
+    /// Number of transactions that succeeded.
     pub completed: u64,
     failed: u64,
     skipped: u64,
     sum_us: f64,
     lag_sum_us: f64,
-    /// Smallest time, in seconds; none without transactions.
+    /// Smallest time, in seconds; `None` without transactions.
     pub min_s: Option<f64>,
-    /// Largest time, in seconds; none without transactions.
+    /// Largest time, in seconds; `None` without transactions.
     pub max_s: Option<f64>,
 }
 
@@ -50,19 +50,19 @@ impl Sums {
 /// All intervals of a run.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Aggregated {
-    /// By their starts, in seconds since 1970.
+    /// Sums by the start of the interval, in seconds since 1970.
     intervals: BTreeMap<u64, Sums>,
     /// Whether transactions were scheduled (`-R`).
     pub scheduled: bool,
 }
 
-/// Whether a log of pgbench is aggregated.
+/// Returns whether a log of pgbench is aggregated.
 pub fn is_aggregated(file: &SourceFile) -> bool {
     let first = file.text.split_whitespace().next().and_then(figure);
     first.is_some_and(|first| first >= EPOCH_LEAST)
 }
 
-/// The numbers of a line that count something, and the second in which it begins.
+/// Returns the counts among the numbers of a line, and the second in which its interval begins.
 fn counts_of(values: &[f64]) -> impl Iterator<Item = f64> {
     [0, 1, 10, 13, 14].into_iter().filter_map(|place| values.get(place).copied())
 }
@@ -71,7 +71,7 @@ impl Aggregated {
     /// Reads the files of a run.
     ///
     /// # Errors
-    /// The first line that is not of the form.
+    /// The first line that does not have the right form.
     pub fn read(files: &[&SourceFile]) -> Result<Self, ImportError> {
         let mut all = Aggregated::default();
         for file in files {
@@ -100,7 +100,7 @@ impl Aggregated {
         Ok(all)
     }
 
-    /// `start n sum sum2 min max [lag: sum sum2 min max] [skipped] [retried retries serialization deadlock]`
+    /// Adds a line: `start n sum sum2 min max [lag: sum sum2 min max] [skipped] [retried retries serialization deadlock]`
     fn add(&mut self, values: &[f64]) {
         let value = |place: usize| values.get(place).copied().unwrap_or(0.0);
         let completed = value(1) as u64;
@@ -118,25 +118,25 @@ impl Aggregated {
         self.scheduled |= value(6) > 0.0 || value(9) > 0.0;
     }
 
-    /// Sums over all intervals.
+    /// Returns the sums over all intervals.
     pub fn total(&self) -> Sums {
         let mut total = Sums::default();
         self.intervals.values().for_each(|interval| total.add(interval));
         total
     }
 
-    /// Seconds from the start of one interval to that of the next; 1 for a single one.
+    /// Returns the seconds from the start of one interval to that of the next; 1 for a single interval.
     fn step_s(&self) -> u64 {
         let starts: Vec<u64> = self.intervals.keys().copied().collect();
         starts.windows(2).map(|pair| pair[1] - pair[0]).min().unwrap_or(1).max(1)
     }
 
-    /// When the first interval began.
+    /// Returns the start of the first interval.
     pub fn started(&self) -> String {
         self.intervals.keys().next().map(|start| show_utc(*start)).unwrap_or_default()
     }
 
-    /// The intervals; their response times are known where transactions were scheduled.
+    /// Returns the intervals; their response times are known if transactions were scheduled.
     pub fn series(&self) -> Vec<IntervalMeasurement> {
         let (first, step_s) = (self.intervals.keys().next().copied().unwrap_or(0), self.step_s());
         let interval = |(start, each): (&u64, &Sums)| {
@@ -156,7 +156,7 @@ impl Aggregated {
         self.intervals.iter().map(interval).collect()
     }
 
-    /// All that the log tells alone: the first interval, which the run began within, has no known length and is left out.
+    /// Fills in what the log alone says. The first interval is left out: the run began within it, so that its length is not known.
     pub fn fill(&self, repetition: &mut Repetition) {
         let mut rest = self.clone();
         rest.intervals.pop_first();

@@ -1,6 +1,6 @@
 //! The log of transactions (`-l`): `client transaction time script epoch microseconds [lag] [retries]` for each.
 //!
-//! Main type: [`Log`]. Invariant: every line is one transaction that ended, failed, or was skipped; times are exact.
+//! Main type: [`Log`]. Invariant: every line is one transaction that succeeded, failed or was skipped; times are exact.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use crate::units::show_utc;
 
 const TORN: &str = "the log is torn, or was changed; copy it again, or leave it out";
 
-/// One line.
+/// A line of the log.
 #[derive(Debug, Clone, PartialEq)]
 struct Transaction {
     client: u64,
     script: usize,
-    /// Since 1970, in microseconds.
+    /// End of the transaction since 1970, in microseconds.
     done_us: u64,
-    /// Time in microseconds, or why there is none.
+    /// Time in microseconds, or the reason why there is none.
     outcome: Result<u64, &'static str>,
     lag_us: Option<u64>,
 }
@@ -31,7 +31,7 @@ pub struct Log {
     transactions: Vec<Transaction>,
 }
 
-/// Whether a file is a log of pgbench: its first line is numbers, or numbers around the word for a transaction that failed.
+/// Returns whether a file is a log of pgbench: its first line is numbers, possibly with the word for a failed transaction among them.
 pub fn is_log(file: &SourceFile) -> bool {
     let Some(first) = file.text.lines().next() else { return false };
     let words: Vec<&str> = first.split_whitespace().collect();
@@ -43,7 +43,7 @@ impl Log {
     /// Reads the files of a run.
     ///
     /// # Errors
-    /// The first line that is not of the form.
+    /// The first line that does not have the right form.
     pub fn read(files: &[&SourceFile], summary: Option<&Summary>) -> Result<Self, ImportError> {
         let mut transactions = Vec::new();
         for file in files {
@@ -60,23 +60,23 @@ impl Log {
         Ok(Log { transactions })
     }
 
-    /// Transactions that ended well.
+    /// Returns the number of transactions that succeeded.
     pub fn completed(&self) -> u64 {
         self.transactions.iter().filter(|transaction| transaction.outcome.is_ok()).count() as u64
     }
 
-    /// Transactions that failed or were skipped.
+    /// Returns the number of transactions that failed or were skipped.
     pub fn failed(&self) -> u64 {
         self.transactions.len() as u64 - self.completed()
     }
 
-    /// When the first transaction began, since 1970 in microseconds.
+    /// Returns the start of the first transaction since 1970, in microseconds.
     fn start_us(&self) -> u64 {
         let begin = |each: &Transaction| each.done_us.saturating_sub(each.outcome.unwrap_or(0));
         self.transactions.iter().map(begin).min().unwrap_or(0)
     }
 
-    /// All that a log tells; the length of the run is the summary's, if there is one.
+    /// Fills in all that a log says; the length of the run comes from the summary, if there is one.
     pub fn fill(&self, repetition: &mut Repetition, summary: Option<&Summary>) {
         let is_scheduled = self.transactions.iter().any(|transaction| transaction.lag_us.is_some());
         if is_scheduled {
@@ -112,7 +112,7 @@ impl Log {
         measurement.series = self.series(start_us, is_scheduled);
     }
 
-    /// What each client did.
+    /// Returns the measurement of each client.
     fn clients(&self, start_us: u64) -> Vec<ClientMeasurement> {
         let mut clients: BTreeMap<u64, ClientMeasurement> = BTreeMap::new();
         for transaction in &self.transactions {
@@ -126,7 +126,7 @@ impl Log {
         clients.into_values().collect()
     }
 
-    /// Seconds of the run; their response times are known where transactions were scheduled.
+    /// Returns the seconds of the run; their response times are known if transactions were scheduled.
     fn series(&self, start_us: u64, is_scheduled: bool) -> Vec<IntervalMeasurement> {
         let mut seconds: Vec<(IntervalMeasurement, u128)> = Vec::new();
         for transaction in &self.transactions {
@@ -160,7 +160,7 @@ impl Log {
     }
 }
 
-/// Whether the seventh number is the schedule lag: with eight it is; of seven, the summary tells whether it is that or the retries.
+/// Returns whether the seventh number is the schedule lag: of eight numbers it is; of seven, the summary decides whether it is the lag or the retries.
 fn has_lag(file: &SourceFile, number: usize, line: &str, summary: Option<&Summary>) -> Result<bool, ImportError> {
     match (line.split_whitespace().count(), summary) {
         (8, _) => Ok(true),

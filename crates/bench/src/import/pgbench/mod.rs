@@ -1,7 +1,7 @@
 //! pgbench: its summary, and the logs of `-l` and `--aggregate-interval`, as repetitions.
 //!
-//! Main function: [`read`]. With `-R` a transaction's time begins when it was scheduled: a response time, with its schedule lag
-//! beside it. Without, it begins at sending. Invariant: a log and a summary are of one run only where their counts agree.
+//! Main function: [`read`]. With `-R` a transaction's time begins when it was scheduled: a response time, with its schedule lag reported separately.
+//! Without `-R`, it begins at sending. Invariant: a log and a summary belong to one run only if their counts agree.
 
 mod aggregated;
 mod log;
@@ -18,7 +18,7 @@ use aggregated::Aggregated;
 use log::Log;
 use summary::Summary;
 
-/// A log as it was read.
+/// A log of either kind that was read.
 enum Logged {
     Each(Log),
     Aggregated(Aggregated),
@@ -32,7 +32,7 @@ struct LogRun<'a> {
 }
 
 impl LogRun<'_> {
-    /// Name of the first log that threads before those given have written.
+    /// Returns the name of the first missing log, if a thread numbered before the given ones must have written one.
     fn missing_thread(&self) -> Option<String> {
         let first = format!("{}.{}", self.prefix, self.pid);
         let names = (1..).map(|thread| format!("{first}.{thread}"));
@@ -75,7 +75,7 @@ pub fn read(files: &[SourceFile]) -> Result<Vec<Repetition>, ImportError> {
     Ok(repetitions)
 }
 
-/// Directory with prefix, and process, of `PREFIX.PID[.THREAD]`; a log of another name is a run of its own.
+/// Returns the directory with the prefix, and the process, of `PREFIX.PID[.THREAD]`; a log of another name is a run of its own.
 fn run_of(file: &SourceFile) -> (String, String) {
     let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
     let parts: Vec<&str> = file.name.split('.').collect();
@@ -88,7 +88,7 @@ fn run_of(file: &SourceFile) -> (String, String) {
     }
 }
 
-/// The log of a summary's run: of those with the summary's name, else of all, the one that has as many transactions.
+/// Removes and returns the log of a summary's run: of those with the summary's name, or else of all, the one that has as many transactions.
 fn take_run<'a>(
     runs: &mut Vec<LogRun<'a>>,
     file: &SourceFile,
@@ -130,7 +130,7 @@ impl Logged {
     fn fits(&self, summary: &Summary) -> bool {
         match self {
             Logged::Each(log) => log.completed() == summary.processed && log.failed() == summary.failed(),
-            // The last interval is not written when a run ends within it.
+            // The last interval is not written if a run ends within it.
             Logged::Aggregated(log) => {
                 log.total().completed <= summary.processed && log.scheduled == summary.is_scheduled()
             }
@@ -179,7 +179,7 @@ fn repetition(
     Ok(repetition)
 }
 
-/// Counts and stated times of a summary, with the course of an aggregated log.
+/// Fills in the counts and stated times of a summary, with the series of an aggregated log.
 fn fill_summary(repetition: &mut Repetition, summary: &Summary, aggregated: Option<&Aggregated>) {
     let kind = if summary.is_scheduled() { TimeKind::ResponseTime } else { TimeKind::ResidenceTime };
     if summary.is_scheduled() {

@@ -1,4 +1,4 @@
-//! What pgbench prints at the end of a run, and its progress lines (`-P`).
+//! The summary that pgbench prints at the end of a run, and its progress lines (`-P`).
 //!
 //! Main type: [`Summary`]. Invariant: transactions that failed or were skipped are counted as failed.
 
@@ -13,44 +13,44 @@ use crate::reason::Reason;
 const ROWS_PER_SCALE: u64 = 100_000;
 const TORN: &str = "give all that pgbench prints, of a run that ended; leave this file out if it did not";
 
-/// A summary.
+/// A summary of pgbench.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
-    /// Version of pgbench.
+    /// Version of pgbench; `None` if it is not printed.
     pub version: Option<String>,
-    /// As in `<builtin: select only>`; `multiple scripts` where there are several.
+    /// Transaction type, as in `<builtin: select only>`; `multiple scripts` if there are several.
     pub transaction_type: String,
-    /// Names of several scripts.
+    /// Names of the scripts, if there are several.
     pub scripts: Vec<String>,
     scale: Option<u64>,
     clients: Option<u64>,
     threads: Option<u64>,
-    /// `--max-tries`.
+    /// The value of `--max-tries`.
     pub tries: u64,
-    /// Transactions that ended well.
+    /// Number of transactions that succeeded.
     pub processed: u64,
     failures: u64,
     by_reason: BTreeMap<String, u64>,
     skipped: u64,
-    /// `latency average`, in seconds.
+    /// The printed `latency average`, in seconds.
     pub mean_s: Option<f64>,
-    /// Mean and largest schedule lag, in seconds; none without `-R`.
+    /// Mean and largest schedule lag, in seconds; `None` without `-R`.
     pub lag_s: Option<(f64, f64)>,
     tps: Option<f64>,
-    /// From progress lines.
+    /// The intervals of the progress lines.
     pub series: Vec<IntervalMeasurement>,
-    /// Why the run is not to be trusted, by its own words.
+    /// The run's own messages that say why it is not to be trusted.
     complaints: Vec<String>,
 }
 
-/// Whether a file is what pgbench prints.
+/// Returns whether a file is printed by pgbench.
 pub fn is_summary(file: &SourceFile) -> bool {
     let begins = ["pgbench (", "transaction type:", "starting vacuum...", "pgbench: ", "progress: "];
     file.text.lines().take(40).any(|line| begins.iter().any(|begin| line.starts_with(begin)))
 }
 
 impl Summary {
-    /// Reads a summary.
+    /// Parses a summary.
     ///
     /// # Errors
     /// When the run did not end, or the file is torn.
@@ -73,7 +73,7 @@ impl Summary {
             } else if line.starts_with("SQL script ") {
                 summary.scripts.extend(line.split_once(": ").map(|(_, name)| name.trim().to_owned()));
             } else if summary.scripts.is_empty() {
-                // What follows the name of a script is about that script alone.
+                // Lines after the name of a script are about that script alone.
                 summary.take(line);
             }
         }
@@ -105,7 +105,7 @@ impl Summary {
             let largest = lag.split_once("(max").and_then(|(_, largest)| leading_figure(largest));
             self.lag_s = leading_figure(lag).zip(largest).map(|(mean, max)| (mean / 1e3, max / 1e3));
         } else if let Some(tps) = after(line, "tps =") {
-            // Up to version 13 there are two; the second one leaves connecting out.
+            // Up to version 13 there are two such lines; the second one excludes connecting.
             if !line.contains("including connections establishing") || self.tps.is_none() {
                 self.tps = leading_figure(tps);
             }
@@ -126,22 +126,22 @@ impl Summary {
         }
     }
 
-    /// Whether transactions were scheduled (`-R`).
+    /// Returns whether transactions were scheduled (`-R`).
     pub fn is_scheduled(&self) -> bool {
         self.lag_s.is_some()
     }
 
-    /// Transactions that failed or were skipped.
+    /// Returns the number of transactions that failed or were skipped.
     pub fn failed(&self) -> u64 {
         self.failures.saturating_add(self.skipped)
     }
 
-    /// Length of the run without connecting, in seconds; 0 when nothing was processed.
+    /// Returns the length of the run without connecting, in seconds; 0 if nothing was processed.
     pub fn measured_s(&self) -> f64 {
         self.tps.filter(|tps| *tps > 0.0).map_or(0.0, |tps| self.processed as f64 / tps)
     }
 
-    /// Failures by reason.
+    /// Returns the number of failures by reason.
     pub fn errors(&self) -> BTreeMap<String, u64> {
         let mut errors = self.by_reason.clone();
         let unnamed = self.failures.saturating_sub(errors.values().sum());
@@ -151,7 +151,7 @@ impl Summary {
         errors
     }
 
-    /// Name of a script by its number, as in `select-only`.
+    /// Returns the name of a script by its number, as in `select-only`.
     pub fn script(&self, number: usize) -> String {
         let name = self.scripts.get(number).unwrap_or(&self.transaction_type);
         match name.as_str() {
@@ -163,7 +163,7 @@ impl Summary {
         }
     }
 
-    /// Settings and complaints.
+    /// Passes the settings and complaints to the repetition.
     pub fn tell(&self, repetition: &mut Repetition) {
         repetition.from().version.clone_from(&self.version);
         if let Some(clients) = self.clients {
@@ -185,13 +185,13 @@ impl Summary {
     }
 }
 
-/// Whether pgbench says that something went wrong.
+/// Returns whether a line of pgbench reports that something went wrong.
 fn is_complaint(line: &str) -> bool {
     let is_error = line.starts_with("pgbench:") && !line.contains("detail:") && !line.contains("hint:");
     is_error || line.starts_with("Run was aborted") || line.contains(" aborted in ")
 }
 
-/// Whether a line has words that others chose: names of files, and messages of servers.
+/// Returns whether a line contains free text: names of files, and messages of servers.
 fn is_free_text(line: &str) -> bool {
     is_complaint(line) || ["SQL script ", "transaction type:", "pgbench"].iter().any(|begin| line.starts_with(begin))
 }
@@ -199,7 +199,7 @@ fn is_free_text(line: &str) -> bool {
 /// The reason of a skipped transaction.
 pub const SKIPPED: &str = "skipped, because it could not have ended within --latency-limit";
 
-/// `progress: 1.0 s, 8586.3 tps, lat 0.229 ms stddev 0.090, 0 failed`; times in it are not taken over.
+/// Parses `progress: 1.0 s, 8586.3 tps, lat 0.229 ms stddev 0.090, 0 failed`; the times in it are not used.
 fn progress(line: &str, before_s: f64) -> Option<IntervalMeasurement> {
     let mut parts = line.strip_prefix("progress:")?.split(',');
     let end_s = figure(parts.next()?.trim().strip_suffix('s')?)?;

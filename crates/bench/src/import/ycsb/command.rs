@@ -1,22 +1,22 @@
 //! YCSB's command line, which it prints to stderr: clients, target, workload.
 //!
-//! Main type: [`Command`]. Invariant: only what stands there is taken over, besides YCSB's own default of one client.
+//! Main type: [`Command`]. Invariant: only values on the command line are used, except YCSB's own default of one client.
 
-/// What the command line tells.
+/// The settings on the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Command {
-    /// `-threads`, or 1, YCSB's default.
+    /// The value of `-threads`, or 1, YCSB's default.
     pub threads: u64,
-    /// `-target`, operations per second; none where operations follow one another at once.
+    /// The value of `-target`, operations per second; `None` if operations follow each other at once.
     pub target_per_s: Option<f64>,
-    /// `ycsb-a` for `workloads/workloada`, `ycsb-load` for the load phase.
+    /// The workload: `ycsb-a` for `workloads/workloada`, `ycsb-load` for the load phase.
     pub workload: Option<String>,
-    /// `recordcount`.
+    /// The value of `recordcount`.
     pub records: Option<u64>,
 }
 
 impl Command {
-    /// The arguments of a line such as `Command line: -db ... -P workloads/workloada -threads 8 -t`; none for another line.
+    /// Parses a line such as `Command line: -db ... -P workloads/workloada -threads 8 -t`; `None` for another line.
     pub fn of_line(line: &str) -> Option<Self> {
         let arguments = match line.split_once("Command line:") {
             Some((_, arguments)) => arguments,
@@ -56,7 +56,7 @@ impl Command {
     }
 }
 
-/// `ycsb-a` for YCSB's own workloads, else the file's name.
+/// Returns `ycsb-a` and so on for YCSB's own workloads, else the file's name.
 fn workload_of(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.strip_prefix("workload") {

@@ -1,7 +1,7 @@
 //! The lines of YCSB's output: `[READ], Operations, 500` or the same as JSON, raw times, status lines, and the command line.
 //!
-//! Main type: [`Output`]. Invariant: a line that begins as one of YCSB's and does not go on as one is an error, never skipped;
-//! what drivers print beside it is.
+//! Main type: [`Output`]. Invariant: a line that begins like one of YCSB's and does not continue like one is an error
+//! and never skipped; other lines, which drivers print, are skipped.
 
 use std::collections::BTreeMap;
 
@@ -12,24 +12,24 @@ use super::section::Section;
 use super::status::Status;
 use crate::import::source::{ImportError, SourceFile, shortened};
 
-/// Everything that a file tells.
+/// The content of an output file.
 #[derive(Debug, Default)]
 pub struct Output {
     /// Sections in the order of the file.
     pub sections: Vec<(String, Section)>,
     /// Raw times in microseconds, by section.
     pub raw: BTreeMap<String, Vec<u64>>,
-    /// Version of YCSB.
+    /// Version of YCSB; `None` if it is not printed.
     pub version: Option<String>,
-    /// The command line.
+    /// The command line; `None` if it is not in the file.
     pub command: Option<Command>,
-    /// Status lines.
+    /// The status lines.
     pub status: Vec<Status>,
 }
 
 const REMEDY: &str = "the file is torn, or was changed; copy it again, or leave it out";
 
-/// Reads a file.
+/// Parses a file.
 pub fn read(file: &SourceFile) -> Result<Output, ImportError> {
     let mut output = Output::default();
     let mut raw_section: Option<String> = None;
@@ -67,12 +67,12 @@ pub fn read(file: &SourceFile) -> Result<Output, ImportError> {
     Ok(output)
 }
 
-/// `READ latency raw data: op, timestamp(ms), latency(us)`.
+/// Returns the section of `READ latency raw data: op, timestamp(ms), latency(us)`.
 fn raw_heading(line: &str) -> Option<&str> {
     line.strip_suffix(" latency raw data: op, timestamp(ms), latency(us)")
 }
 
-/// `[READ], ...` as section and rest.
+/// Splits `[READ], ...` into section and rest.
 fn heading(line: &str) -> Option<(&str, &str)> {
     let inside = line.strip_prefix('[')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_% .".contains(c);
@@ -86,11 +86,11 @@ fn push(output: &mut Output, section: &str, name: &str, value: &str) -> bool {
         output.sections.push((section.to_owned(), Section::default()));
         output.sections.len() - 1
     });
-    // The heading of the summary of raw times has -1 as its value.
+    // The heading of the summary of raw times has the value -1.
     name.starts_with("Below is a summary") || output.sections[place].1.push(name, value)
 }
 
-/// What goes to stderr, if it was kept with the output.
+/// Processes a line of stderr, which may have been kept with the output.
 fn other_line(line: &str, output: &mut Output) {
     if let Some(version) = line.strip_prefix("YCSB Client ") {
         output.version = Some(version.trim().to_owned());
@@ -101,7 +101,7 @@ fn other_line(line: &str, output: &mut Output) {
     }
 }
 
-/// The JSON form: an array of objects, or objects one after the other, from this line on.
+/// Parses the JSON form: an array of objects, or objects one after the other, from this line on.
 fn json(file: &SourceFile, first_line: usize, from: usize, mut output: Output) -> Result<Output, ImportError> {
     let values = serde_json::Deserializer::from_str(&file.text[from..]).into_iter::<Value>();
     let mut entries: Vec<Value> = Vec::new();
@@ -113,7 +113,7 @@ fn json(file: &SourceFile, first_line: usize, from: usize, mut output: Output) -
                 let line = first_line + error.line().saturating_sub(1);
                 return Err(file.error(line, format!("the JSON is not whole: {error}"), REMEDY));
             }
-            // Whatever is printed behind the measurements.
+            // Text printed after the measurements.
             Err(_) => break,
         }
     }

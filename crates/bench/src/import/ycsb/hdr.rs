@@ -10,14 +10,14 @@ use hdrhistogram::serialization::Deserializer;
 use crate::import::source::{ImportError, SourceFile, shortened};
 use crate::import::times::{Counted, us};
 
-/// The section that a log is of, by its name: `x-Intended-READ.hdr`.
+/// Returns the section of a log by its name, such as `x-Intended-READ.hdr`.
 fn section_of(log: &SourceFile) -> Option<(&str, &str)> {
     let stem = log.stem();
     let names = super::OPERATIONS
         .iter()
         .map(|name| ("Intended-", *name))
         .chain(super::OPERATIONS.iter().map(|name| ("", *name)));
-    // The longest name is the right one: READ-MODIFY-WRITE ends as WRITE does.
+    // The longest matching name is the right one: READ-MODIFY-WRITE also ends like WRITE.
     names
         .filter_map(|(lead, name)| {
             let prefix = stem.strip_suffix(name)?.strip_suffix(lead)?;
@@ -26,8 +26,8 @@ fn section_of(log: &SourceFile) -> Option<(&str, &str)> {
         .max_by_key(|(_, section)| section.len())
 }
 
-/// Whether a log is of the run of this output: in the same directory, with the output's name before the section, or beside the
-/// only output there.
+/// Returns whether a log belongs to the run of this output: it is in the same directory, and has the output's name
+/// before the section or is beside the only output there.
 pub fn belongs(log: &SourceFile, output: &SourceFile, outputs: &[&SourceFile]) -> bool {
     if log.directory() != output.directory() {
         return false;
@@ -37,7 +37,7 @@ pub fn belongs(log: &SourceFile, output: &SourceFile, outputs: &[&SourceFile]) -
     alone || (!prefix.is_empty() && output.stem() == prefix)
 }
 
-/// The section of a log and its times.
+/// Reads the section of a log and its times.
 pub fn read(log: &SourceFile) -> Result<(String, Counted), ImportError> {
     let Some((_, section)) = section_of(log) else {
         let remedy = "YCSB names its logs after sections, as in READ.hdr; leave this one out";

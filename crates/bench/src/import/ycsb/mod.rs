@@ -1,4 +1,4 @@
-//! YCSB: its text or JSON output becomes repetitions; a `.hdr` log beside it gives the times that the output only summarises.
+//! YCSB: turns its text or JSON output into repetitions; a `.hdr` log beside it gives the times that the output only summarises.
 //!
 //! Main function: [`read`]. YCSB's `READ` begins when an operation is sent: a residence time. Only `Intended-READ`, under a
 //! `-target`, is a response time. Invariant: operations that returned anything but OK are failed, whatever YCSB's exit status.
@@ -21,20 +21,20 @@ use command::Command;
 use entries::Output;
 use section::{Section, Told};
 
-/// Operations of YCSB's clients, as it names them; what else has a section is the state of its own process.
+/// Operations of YCSB's clients by their names; any other section describes the state of YCSB's process.
 const OPERATIONS: [&str; 6] = ["READ", "UPDATE", "INSERT", "SCAN", "DELETE", "READ-MODIFY-WRITE"];
-/// The section of what clients do once at their end.
+/// The section of the cleanup that clients do once at their end.
 const CLEANUP: &str = "CLEANUP";
-/// Made of a read and an update, which have sections of their own.
+/// The operation that consists of a read and an update, which have sections of their own.
 const COMPOSITE: &str = "READ-MODIFY-WRITE";
-/// Share of the operations that the sections may fall short of the total.
+/// Share of the total operations that the sections may lack.
 const MISSING_SHARE: f64 = 0.001;
 
 /// Reads outputs, one repetition each, and the `.hdr` logs beside them.
 pub fn read(files: &[SourceFile]) -> Result<Vec<Repetition>, ImportError> {
     let (mut logs, outputs): (Vec<&SourceFile>, Vec<&SourceFile>) =
         files.iter().partition(|file| file.base_name().ends_with(".hdr"));
-    // YCSB writes one for the end of its own clients too, which is no operation of the database.
+    // YCSB writes a log for its clients' cleanup too, which is not an operation of the database.
     logs.retain(|log| !log.stem().ends_with(CLEANUP));
     let mut repetitions = Vec::new();
     let mut used = vec![false; logs.len()];
@@ -114,7 +114,7 @@ fn repetition(file: &SourceFile, mut logs: Logs) -> Result<Repetition, ImportErr
     Ok(repetition)
 }
 
-/// What the repetition says besides its operations.
+/// Fills in the figures of the repetition besides its operations.
 fn finish(
     repetition: &mut Repetition,
     file: &SourceFile,
@@ -154,7 +154,7 @@ fn finish(
 
 const TORN: &str = "the file is torn; copy it again, or leave it out";
 
-/// Takes over the times of one kind.
+/// Adds the times of one kind.
 fn keep(repetition: &mut Repetition, measured: &mut OperationMeasurement, kind: crate::imported::TimeKind, told: Told) {
     let (histogram, stated) = match told {
         Told::Counted(counted) => (Some(counted.histogram()), None),
@@ -186,7 +186,7 @@ fn find<'s>(sections: &'s [(String, Section)], name: &str) -> Option<&'s Section
     sections.iter().find(|(known, _)| known == name).map(|(_, section)| section)
 }
 
-/// What `[OVERALL]` tells.
+/// The content of `[OVERALL]`.
 struct Overall {
     runtime_s: f64,
     operations: u64,
@@ -209,15 +209,15 @@ fn overall(file: &SourceFile, sections: &[(String, Section)]) -> Result<Overall,
     Ok(Overall { runtime_s, operations: (throughput * runtime_s).round() as u64 })
 }
 
-/// How operations of a kind ended.
+/// Counts of how the operations of a kind ended.
 struct Counts {
     completed: u64,
-    /// Statuses besides OK.
+    /// Counts of statuses other than OK.
     returned: BTreeMap<String, u64>,
 }
 
 impl Counts {
-    /// From `Return=` lines, else from the sections of failed operations.
+    /// Counts by the `Return=` lines, or else by the sections of failed operations.
     fn of(operation: &str, sections: &[(String, Section)], raw: Option<usize>) -> Self {
         let section = find(sections, operation);
         let counted = section.and_then(Section::operations).or(raw.map(|count| count as u64)).unwrap_or(0);
@@ -232,7 +232,7 @@ impl Counts {
         if returned.is_empty() {
             let prefix = format!("{operation}-");
             let failed = sections.iter().filter(|(name, _)| {
-                // READ-MODIFY-WRITE is no status of READ.
+                // READ-MODIFY-WRITE is not a status of READ.
                 name.starts_with(&prefix)
                     && !OPERATIONS.iter().any(|other| name.starts_with(other) && other.len() > operation.len())
             });
@@ -240,7 +240,7 @@ impl Counts {
                 failed.filter_map(|(name, section)| Some((name[prefix.len()..].to_owned(), section.operations()?)));
             returned = counts.filter(|(_, count)| *count > 0).collect();
         }
-        // Before 0.2 the times of failed operations were counted with the others.
+        // Before version 0.2, the times of failed operations were counted with the others.
         let completed = if statuses.is_empty() { counted } else { counted.min(good) };
         Counts { completed, returned }
     }
@@ -250,7 +250,7 @@ impl Counts {
     }
 }
 
-/// What the command line tells; without one only the user can.
+/// Adds the settings of the command line; without one, only the user can give them.
 fn tell(repetition: &mut Repetition, command: Option<&Command>) {
     let Some(command) = command else {
         repetition.note("its command line is not in the output (it goes to stderr): tell clients and workload with --level or --pattern");
@@ -268,7 +268,7 @@ fn tell(repetition: &mut Repetition, command: Option<&Command>) {
     }
 }
 
-/// Whole numbers as such.
+/// Returns whole numbers as integers.
 fn number(value: f64) -> serde_json::Value {
     if value.fract() == 0.0 { (value as u64).into() } else { value.into() }
 }

@@ -1,4 +1,4 @@
-//! A section of YCSB's output, such as all lines of `[READ]`, and the times that it gives.
+//! A section of YCSB's output, such as all lines of `[READ]`, and the times that it contains.
 //!
 //! Main type: [`Section`]. Invariant: counts by microseconds become a histogram; counts by whole milliseconds do not, because the
 //! operations of most databases would all be in its first bucket.
@@ -9,35 +9,35 @@ use crate::import::source::figure;
 use crate::import::times::{Counted, stated, us};
 use crate::imported::StatedTimes;
 
-/// Percentiles by whole milliseconds are kept from here on: rounding is then 5 % at most.
+/// Percentiles in whole milliseconds are kept from this value on, in seconds: rounding is then 5 % at most.
 const COARSE_FROM_S: f64 = 0.020;
 
 /// All lines of a section.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Section {
-    /// Figures by name.
+    /// Figures by their names.
     figures: BTreeMap<String, String>,
-    /// `Return=` lines: operations by status.
+    /// Counts of the `Return=` lines: operations by status.
     pub returned: BTreeMap<String, u64>,
     /// Lines whose name is a number: value and count.
     buckets: Vec<(u64, f64)>,
-    /// Whether there is a bucket for all that is larger: buckets are milliseconds then.
+    /// Whether there is a bucket for all larger values: buckets are then milliseconds.
     has_overflow: bool,
 }
 
-/// The times of a section.
+/// The times of a section, by the form in which they are given.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Told {
-    /// As counts.
+    /// Times given as counts.
     Counted(Counted),
-    /// As figures.
+    /// Times given as figures.
     Stated(StatedTimes),
-    /// As figures, of which percentiles were rounded to whole milliseconds.
+    /// Times given as figures, with percentiles rounded to whole milliseconds.
     Coarse(StatedTimes),
 }
 
 impl Section {
-    /// Takes a line in; false when its value is not of the form that its name asks for.
+    /// Adds a line. Returns false if its value does not have the form that its name requires.
     pub fn push(&mut self, name: &str, value: &str) -> bool {
         if let Some(status) = name.strip_prefix("Return=") {
             let count = figure(value);
@@ -51,7 +51,7 @@ impl Section {
             return figure(value).is_some();
         }
         if let Ok(label) = name.parse::<u64>() {
-            // A time series has an average here, which is no number while nothing was done.
+            // A time series has an average here, which is not a number for a time without operations.
             let count = figure(value).or((value == "NaN").then_some(f64::NAN));
             self.buckets.extend(count.map(|count| (label, count)));
             return count.is_some();
@@ -60,22 +60,22 @@ impl Section {
         value.parse::<f64>().is_ok()
     }
 
-    /// A figure that is finite and not negative.
+    /// Returns a figure if it is finite and not negative.
     pub fn figure(&self, name: &str) -> Option<f64> {
         self.figures.get(name).and_then(|value| figure(value))
     }
 
-    /// Number of operations.
+    /// Returns the number of operations.
     pub fn operations(&self) -> Option<u64> {
         self.figure("Operations").or(self.figure("Total Operations")).map(|count| count as u64)
     }
 
-    /// A time in microseconds under one of these names, in seconds.
+    /// Returns a time given in microseconds under one of these names, in seconds.
     fn time_s(&self, names: [&str; 2]) -> Option<f64> {
         names.into_iter().find_map(|name| self.figure(name)).map(|us| us / 1e6)
     }
 
-    /// The times.
+    /// Returns the times of the section.
     pub fn told(&self) -> Told {
         let mean_s = self.time_s(["AverageLatency(us)", "Average"]);
         let min_s = self.time_s(["MinLatency(us)", "Min"]);
@@ -101,12 +101,12 @@ impl Section {
     }
 }
 
-/// Times in microseconds, one for each operation.
+/// Counts raw times in microseconds, one for each operation.
 pub fn of_raw(values_us: &[u64]) -> Counted {
     Counted { values: values_us.iter().map(|value| (us(*value as f64), 1)).collect(), ..Counted::default() }
 }
 
-/// `95thPercentileLatency(us)`, `99.9PercentileLatency(us)` and `p99.9` as a percentage, and how many of its units a second has.
+/// Parses `95thPercentileLatency(us)`, `99.9PercentileLatency(us)` and `p99.9` to a percentage and the number of the figure's units in a second.
 fn percentile_of(name: &str) -> Option<(f64, f64)> {
     if let Some(percent) = name.strip_prefix('p') {
         return Some((figure(percent)?, 1e6));

@@ -1,20 +1,20 @@
-//! YCSB's status lines (`-s`): how many operations were done after how many seconds.
+//! YCSB's status lines (`-s`): the number of operations after a number of seconds.
 //!
-//! Main type: [`Status`]. Invariant: intervals end one after the other, and their operations add up to the last line's.
+//! Main type: [`Status`]. Invariant: intervals end one after the other, and their operations add up to those of the last line.
 
 use crate::measurement::IntervalMeasurement;
 
 /// A status line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Status {
-    /// Seconds since the start, whole ones.
+    /// Whole seconds since the start.
     pub at_s: f64,
-    /// Operations since the start.
+    /// Number of operations since the start.
     pub operations: u64,
 }
 
 impl Status {
-    /// A line such as `2026-11-21 08:00:10:123 10 sec: 5000 operations; 500 current ops/sec; [READ: Count=...]`; none for another.
+    /// Parses a line such as `2026-11-21 08:00:10:123 10 sec: 5000 operations; 500 current ops/sec; [READ: Count=...]`; `None` for another line.
     pub fn of_line(line: &str) -> Option<Self> {
         let (before, after) = line.split_once(" sec: ")?;
         let at_s = before.rsplit(' ').next()?.parse::<u64>().ok()?;
@@ -23,7 +23,7 @@ impl Status {
     }
 }
 
-/// The intervals between status lines. Response times stay 0: the lines tell times from sending.
+/// Returns the intervals between status lines. Response times stay 0: the times in the lines begin at sending.
 pub fn series(lines: &[Status]) -> Vec<IntervalMeasurement> {
     let mut series: Vec<IntervalMeasurement> = Vec::new();
     let (mut operations, mut at_s) = (0, 0.0);

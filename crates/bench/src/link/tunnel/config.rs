@@ -5,7 +5,7 @@ use std::io::{self, Read};
 
 use crate::link::Host;
 
-/// Plugins that the daemon is to load: nothing that touches the machine, and the ciphers.
+/// Plugins that the daemon loads: the ciphers, and nothing that changes the machine.
 pub const PLUGINS: [&str; 13] = [
     "random",
     "nonce",
@@ -21,15 +21,15 @@ pub const PLUGINS: [&str; 13] = [
     "kernel-netlink",
     "vici",
 ];
-/// A plugin that is part of the same packages and has to be the last one.
+/// A plugin of the same packages that must come last.
 const SOCKET: &str = "socket-default";
 
-/// How packets are encrypted and authenticated.
+/// A choice of encryption and authentication of packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suite {
     /// Value of `link.tunnel`.
     pub name: &'static str,
-    /// strongSwan's word for it.
+    /// strongSwan's name for the suite.
     pub esp: &'static str,
     /// One line for people.
     pub summary: &'static str,
@@ -46,7 +46,7 @@ pub const SUITES: [Suite; 4] = [
 /// Key exchange: the same for all suites, because it happens once.
 const KEY_EXCHANGE: &str = "aes256-sha256-modp2048";
 
-/// `strongswan.conf`.
+/// Returns the content of `strongswan.conf`.
 pub fn configuration() -> String {
     let plugins = PLUGINS.join(" ");
     format!(
@@ -57,14 +57,14 @@ pub fn configuration() -> String {
     )
 }
 
-/// `swanctl.conf` of the server's host: lets every client in that knows the secret.
+/// Returns `swanctl.conf` of the server's host, which accepts every client that knows the secret.
 pub fn server_connection(suite: &Suite, server: &Host, secret: &str) -> String {
     let [a, b, c, _] = server.address.octets();
     let remote = format!("{a}.{b}.{c}.0/24");
     connection(suite, server, "%any", &remote, "server", secret)
 }
 
-/// `swanctl.conf` of a client's host.
+/// Returns `swanctl.conf` of a client's host.
 pub fn client_connection(suite: &Suite, client: &Host, server: &Host, number: usize, secret: &str) -> String {
     let remote = format!("{}/32", server.address);
     connection(suite, client, &server.wire_address.to_string(), &remote, &format!("client{number}"), secret)
@@ -82,7 +82,7 @@ fn connection(suite: &Suite, own: &Host, peer: &str, remote: &str, name: &str, s
     )
 }
 
-/// A secret that nobody knows, in hexadecimal digits.
+/// Returns a random secret, in hexadecimal digits.
 pub fn secret(bytes: usize) -> io::Result<String> {
     let mut buffer = vec![0; bytes];
     File::open("/dev/urandom")?.read_exact(&mut buffer)?;

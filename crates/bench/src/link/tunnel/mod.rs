@@ -1,8 +1,8 @@
-//! Tunnels: IPsec ESP between the server's host and the others, by strongSwan with ESP in user space (kernel-libipsec), which
-//! works on kernels without ESP too. Packets travel as ESP in UDP, port 4500.
+//! Tunnels: IPsec ESP between the server's host and the others, by strongSwan with ESP in user space (kernel-libipsec),
+//! which also works on kernels without ESP. Packets travel as ESP in UDP, port 4500.
 //!
-//! Main type: [`Tunnels`]. Invariant: the machine's own strongSwan is neither used nor changed: each host has a daemon of its
-//! own, in the host's network and with files of its own in the places of `/etc/strongswan.conf`, `/etc/swanctl` and `/run`.
+//! Main type: [`Tunnels`]. Invariant: the machine's own strongSwan is neither used nor changed: each host has a daemon of its own, in the host's
+//! network namespace and with private files in place of `/etc/strongswan.conf`, `/etc/swanctl` and `/run`.
 
 mod config;
 
@@ -18,7 +18,7 @@ pub use config::{PLUGINS, SUITES};
 
 /// strongSwan's daemon, as Debian installs it.
 pub const CHARON: &str = "/usr/lib/ipsec/charon";
-/// What unshare is told for a view of the file system that nothing outside sees.
+/// Arguments of unshare for a private view of the file system.
 pub const PRIVATE_VIEW: [&str; 3] = ["--mount", "--propagation", "private"];
 
 const READY_WITHIN: Duration = Duration::from_secs(15);
@@ -64,17 +64,17 @@ impl Tunnels {
         Ok(Tunnels { daemons, negotiated })
     }
 
-    /// The daemons' processes.
+    /// Returns the pids of the daemons.
     pub fn pids(&self) -> Vec<u32> {
         self.daemons.iter().flat_map(|daemon| daemon.0.pids()).collect()
     }
 
-    /// Whether all daemons run.
+    /// Returns whether all daemons are running.
     pub fn is_running(&self) -> bool {
         self.daemons.iter().all(|daemon| daemon.0.is_running())
     }
 
-    /// What both sides agreed on, in strongSwan's words: `AES_CBC_128/HMAC_SHA1_96`.
+    /// Returns the suite that both sides agreed on, in strongSwan's words: `AES_CBC_128/HMAC_SHA1_96`.
     pub fn negotiated(&self) -> &str {
         &self.negotiated
     }
@@ -98,7 +98,7 @@ impl Daemon {
         self.0.directory().join(name).display().to_string()
     }
 
-    /// Waits until the daemon takes orders.
+    /// Waits until the daemon accepts commands.
     fn await_ready(&self) -> Result<(), String> {
         let socket = PathBuf::from(self.path("run/charon.vici"));
         let end = Instant::now() + READY_WITHIN;
@@ -121,12 +121,12 @@ impl Daemon {
         Ok(())
     }
 
-    /// Gives an order, and what was said about it.
+    /// Sends a command to the daemon and returns the output.
     fn control(&self, arguments: &[&str]) -> Result<String, String> {
         let program = super::device::find("swanctl").unwrap_or_else(|| PathBuf::from("swanctl"));
         let mut command = Command::new(program);
         command.args(arguments).args(["--uri", &format!("unix://{}", self.path("run/charon.vici"))]);
-        // Its own settings, and not the machine's.
+        // The command reads the daemon's settings, not the machine's.
         command.env("STRONGSWAN_CONF", self.path(CONFIGURATION)).stdin(Stdio::null());
         let output = command.output().map_err(|error| format!("swanctl cannot be executed: {error}"))?;
         let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -138,12 +138,12 @@ impl Daemon {
     }
 }
 
-/// The daemon in a view of the file system of its own, where its files are in the places that it looks at: two daemons of one
-/// machine would else share a pid file.
+/// Returns the command that runs the daemon with a private view of the file system, where its files are at the places
+/// that it expects: otherwise two daemons on one machine would share a pid file.
 fn command(directory: &Path) -> CommandLine {
     let place = directory.display();
-    // The directory's name is of loadline's making and has no character that a shell takes for something else, but that of the
-    // temporary files' directory above it may: it is an argument, not a part of the script.
+    // loadline chooses the directory's name, which has no character special to a shell, but the path of the directory
+    // for temporary files above it may have one: it is therefore an argument, not a part of the script.
     let script = format!(
         "mount --bind \"$1/{CONFIGURATION}\" /etc/strongswan.conf && mount --bind \"$1/run\" /run && exec {CHARON}"
     );

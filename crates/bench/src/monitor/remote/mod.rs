@@ -1,8 +1,8 @@
-//! The counters of another machine: `loadline watch` tells them there, and a run whose server is there reads them.
+//! The counters of another machine: `loadline watch` sends them there, and a run whose server is on that machine reads them.
 //!
-//! Main functions: [`serve`] and [`Remote::connect`]. Both sides speak lines of JSON: the watcher greets with a random text; who asks proves with it that
-//! they know the token, which itself is never sent, and names the server's processes; then a line of counters comes at each interval, until one of them
-//! goes. Invariant: what the other side sends is bounded before it is read, and never decides how much memory is taken.
+//! Main functions: [`serve`] and [`Remote::connect`]. Both sides exchange lines of JSON. The watcher greets with a random text; the reader uses it to
+//! prove that it knows the token, which itself is never sent, and names the server's processes. Then a line of counters comes at each interval until
+//! one side ends. Invariant: input from the other side is bounded before it is read, and never decides how much memory is taken.
 
 mod reading;
 mod serve;
@@ -14,29 +14,29 @@ use super::counters::{Counters, MachineCpu, ProcessCounters};
 pub use reading::{Remote, RemoteHost, read_address};
 pub use serve::serve;
 
-/// The version of the lines.
+/// Version of the protocol.
 const VERSION: u32 = 1;
-/// The port where nothing else is said.
+/// Default port.
 pub const PORT: u16 = 7481;
-/// Bytes of a line, at most.
+/// Maximum bytes of a line.
 const LINE_BYTES_MOST: usize = 4 << 10;
-/// Names of processes, at most, and bytes of each.
+/// Maximum number of process names, and maximum bytes of each.
 const NAMES_MOST: usize = 16;
 const NAME_BYTES_MOST: usize = 64;
-/// Milliseconds between two lines, at least and at most.
+/// Minimum and maximum milliseconds between two lines.
 const INTERVAL_MS: std::ops::RangeInclusive<u64> = 50..=60_000;
 
 /// The watcher's greeting.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Hello {
     loadline_watch: u32,
-    /// What the proof is made of.
+    /// The random text that the proof is made from.
     nonce: String,
-    /// Whether it wants one.
+    /// Whether the watcher asks for a proof.
     asks_token: bool,
 }
 
-/// What is asked for.
+/// The reader's request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Ask {
     /// HMAC-SHA-256 of the nonce with the token, in hexadecimal digits; empty without a token.
@@ -46,35 +46,35 @@ struct Ask {
     interval_ms: u64,
 }
 
-/// The answer to it.
+/// The watcher's answer to the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Answer {
-    /// Why there will be no counters.
+    /// The watcher sends no counters.
     Refused {
         /// The reason.
         refused: String,
     },
-    /// The machine that is watched.
+    /// The watched machine.
     Host(RemoteHost),
 }
 
 /// A line of counters.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 struct Line {
-    /// By the watcher's clock, in nanoseconds.
+    /// Time by the watcher's clock, in nanoseconds.
     at_ns: u64,
-    /// user, system, iowait, idle, stolen, total; in ticks.
+    /// CPU time of the machine in ticks: user, system, iowait, idle, stolen, total.
     cpu: [u64; 6],
-    /// Context switches, write requests, written, received and sent bytes, memory in use.
+    /// The machine: context switches, write requests, bytes written, received and sent, memory in use.
     machine: [u64; 6],
-    /// CPU time of the server's processes in nanoseconds, bytes written, memory.
+    /// The server's processes: CPU time in nanoseconds, bytes written, memory.
     server: [u64; 3],
-    /// CPU time in nanoseconds that others have used since the first line; none where that is not seen.
+    /// CPU time in nanoseconds that others have used since the first line; `None` if it cannot be seen.
     others_cpu_ns: Option<u64>,
-    /// The server's processes that were found.
+    /// Number of the server's processes found.
     processes: u32,
-    /// CPU time of watching itself, in nanoseconds.
+    /// CPU time of the watching itself, in nanoseconds.
     monitor_cpu_ns: u64,
 }
 
@@ -115,13 +115,13 @@ impl Line {
     }
 }
 
-/// The proof that one knows a token.
+/// Returns the proof of knowing a token.
 fn proof(token: &str, nonce: &str) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, token.as_bytes());
     ring::hmac::sign(&key, nonce.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether it is one, in a time that says nothing of how much of it is right.
+/// Returns whether a proof is right, in a time that does not depend on how much of it is right.
 fn is_proof(token: &str, nonce: &str, given: &str) -> bool {
     let right = proof(token, nonce);
     let differs = right.bytes().zip(given.bytes()).fold(0, |differs, (a, b)| differs | (a ^ b));

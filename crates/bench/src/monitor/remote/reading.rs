@@ -1,4 +1,4 @@
-//! The side of a connection that reads the counters of another machine.
+//! The reading side of a connection to a watcher on another machine.
 //!
 //! Main type: [`Remote`].
 
@@ -19,24 +19,24 @@ use crate::monitor::counters::Counters;
 use crate::monitor::thin;
 use crate::units::show_bytes;
 
-/// How long the watcher may take to answer, and the time between looks whether reading is to end.
+/// How long the watcher may take to answer, and the time between checks whether reading must end.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How much later than it is due a line may come.
+/// How late a line may come.
 const ANSWER_SOON: Duration = Duration::from_secs(1);
 
-/// A machine that is watched.
+/// The machine that is watched.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RemoteHost {
-    /// Its name.
+    /// Name of the machine.
     pub machine: String,
-    /// The model of its CPU.
+    /// Model of its CPU.
     pub cpu: String,
-    /// How many CPUs it has.
+    /// Number of its CPUs.
     pub cpus: u32,
-    /// Bytes of memory.
+    /// Size of its memory, in bytes.
     pub memory_bytes: u64,
-    /// System and kernel.
+    /// Its system and kernel.
     pub kernel: String,
 }
 
@@ -47,10 +47,10 @@ impl std::fmt::Display for RemoteHost {
     }
 }
 
-/// Reads an address, `watch://db.example:7481?sslmode=verify-full&sslrootcert=ca.pem`.
+/// Parses an address, `watch://db.example:7481?sslmode=verify-full&sslrootcert=ca.pem`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A fault that says what is wrong with the address.
 pub fn read_address(address: &str) -> Result<Endpoint, Fault> {
     let form = "write watch://HOST:PORT, and behind it ?sslmode=verify-full&sslrootcert=FILE where it has TLS";
     let rest = address
@@ -78,24 +78,24 @@ pub fn read_address(address: &str) -> Result<Endpoint, Fault> {
     Ok(Endpoint { tcp: Some((host.to_owned(), port)), tls, ..Endpoint::default() })
 }
 
-/// What was read of another machine.
+/// The readings of another machine.
 #[derive(Debug, Default)]
 pub(in crate::monitor) struct Read {
-    /// Counters, by this machine's clock.
+    /// Counters, with times of this machine's clock.
     pub counters: Vec<Counters>,
-    /// CPU time that others used until each of them, where that was seen.
+    /// CPU time that others had used at each of them; `None` if it could not be seen.
     pub others_cpu_ns: Vec<Option<u64>>,
     /// Whether processes of the server were found.
     pub has_server: bool,
 }
 
 impl Read {
-    /// CPUs that others kept busy between these times, as far as that was seen.
+    /// Returns how many CPUs others kept busy between these times, as far as that was seen.
     pub fn others_cpu(&self, from: Instant, to: Instant) -> Option<f64> {
         let seen =
             self.counters.iter().zip(&self.others_cpu_ns).filter_map(|(counters, ns)| Some((counters.at, (*ns)?)));
         let seen: Vec<(Instant, u64)> = seen.collect();
-        // The readings around both ends, or the nearest ones.
+        // These are the readings around both ends, or the nearest ones.
         let first = seen.iter().rev().find(|(at, _)| *at <= from).or(seen.first())?;
         let last = seen.iter().find(|(at, _)| *at >= to).or(seen.last())?;
         let seconds = last.0.checked_duration_since(first.0)?.as_secs_f64();
@@ -106,14 +106,14 @@ impl Read {
 /// A thread that reads the counters of another machine until it is stopped. Dropping it stops it.
 #[derive(Debug)]
 pub struct Remote {
-    /// The machine.
+    /// The machine that is watched.
     pub host: RemoteHost,
     thread: Option<JoinHandle<Read>>,
     end: Arc<OnceLock<End>>,
     interval: Duration,
 }
 
-/// When reading ends: with the first counters that are of this time or later, and in any case then.
+/// The end of reading: the first counters of this time or later, or a time limit.
 #[derive(Debug, Clone, Copy)]
 struct End {
     covered: Instant,
@@ -121,7 +121,7 @@ struct End {
 }
 
 impl Remote {
-    /// Connects, and begins to read; the first counters have come when this returns.
+    /// Connects and begins to read; the first counters have arrived on return.
     ///
     /// # Errors
     /// A sentence with what to do, without the address.
@@ -170,12 +170,12 @@ impl Remote {
             }
         };
         let first: Line = parsed(&mut channel).map_err(not_reached)?;
-        // The first counters are those of a time between asking and now; its middle is at most half of that away.
+        // The first counters belong to a time between the request and now; its middle is off by at most half of that.
         let middle = asked + asked.elapsed() / 2;
         let end = Arc::new(OnceLock::new());
         let seen = Arc::clone(&end);
         let reading = move || {
-            // The socket is open as long as the channel uses it.
+            // The socket stays open as long as the channel uses it.
             let _socket = socket;
             read(channel, (first, middle), &seen)
         };
@@ -185,7 +185,7 @@ impl Remote {
         Ok(Remote { host, thread: Some(thread), end, interval })
     }
 
-    /// Ends reading, with the counters of a time that is over.
+    /// Ends reading once counters cover the time until `until`, and returns what was read.
     pub(in crate::monitor) fn finish(mut self, until: Instant) -> Read {
         let latest = Instant::now() + 2 * self.interval + ANSWER_SOON;
         self.end_with(End { covered: until, latest }).unwrap_or_default()
@@ -193,7 +193,7 @@ impl Remote {
 
     fn end_with(&mut self, end: End) -> Option<Read> {
         let thread = self.thread.take()?;
-        // It is said once: the thread is taken.
+        // This is set only once, because the thread was taken.
         let _ = self.end.set(end);
         thread.join().ok()
     }
@@ -206,7 +206,7 @@ impl Drop for Remote {
     }
 }
 
-/// Reads lines until it is to end, or the watcher is gone: then what was read stands for the time until then.
+/// Reads lines until it must end, or the watcher is lost: the readings made so far then stand for the time until then.
 fn read(mut channel: Channel, (first, at_first): (Line, Instant), end: &OnceLock<End>) -> Read {
     let mut read = Read::default();
     take(&mut read, &first, (&first, at_first));
@@ -231,11 +231,11 @@ fn read(mut channel: Channel, (first, at_first): (Line, Instant), end: &OnceLock
     }
 }
 
-/// Takes in a line.
+/// Adds the counters of a line.
 fn take(read: &mut Read, line: &Line, (first, at_first): (&Line, Instant)) {
     let Some(since_ns) = line.at_ns.checked_sub(first.at_ns) else { return };
     let at = at_first + Duration::from_nanos(since_ns.min(86_400_000_000_000));
-    // Counters of a later line are of a later time, whatever it says.
+    // Counters of a later line must have a later time; others are dropped, whatever the watcher says.
     if read.counters.last().is_some_and(|last: &Counters| last.at >= at) {
         return;
     }
@@ -248,7 +248,7 @@ fn take(read: &mut Read, line: &Line, (first, at_first): (&Line, Instant)) {
     }
 }
 
-/// The next line.
+/// Reads the next line.
 fn parsed<T: for<'de> Deserialize<'de>>(channel: &mut Channel) -> Result<T, DatabaseError> {
     let until = Instant::now() + ANSWER_WITHIN;
     loop {

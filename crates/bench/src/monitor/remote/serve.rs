@@ -12,17 +12,17 @@ use crate::monitor::others::{Others, pids_named};
 use crate::monitor::reader::Reader;
 use crate::monitor::{Targets, environment, machine_cpus};
 
-/// How often processes are looked for by their names: a database starts some for each connection.
+/// How often processes are searched for by name: some databases start processes for each connection.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How long somebody may take to ask.
+/// How long a reader may take to send its request.
 const ASK_WITHIN: Duration = Duration::from_secs(10);
-/// How long it sleeps at most before it asks whether it is to end.
+/// Longest sleep before the next check whether to end.
 const SLEEP_MOST: Duration = Duration::from_millis(200);
 
-/// Tells whoever proves that they know the token what they ask for, until they go or `is_over`. The stream's own limits of time bound each step.
+/// Sends counters to a reader that proves that it knows the token, until it disconnects or `is_over`. The time limits of the stream bound each step.
 ///
 /// # Errors
-/// As the stream answers; that of somebody who was refused is [`ErrorKind::PermissionDenied`].
+/// Returns the stream's error; for a reader that was refused it is [`ErrorKind::PermissionDenied`].
 pub fn serve<S: Read + Write>(stream: &mut S, token: Option<&str>, is_over: &dyn Fn() -> bool) -> Result<(), Error> {
     let nonce = nonce()?;
     put(stream, &Hello { loadline_watch: VERSION, nonce: nonce.clone(), asks_token: token.is_some() })?;
@@ -64,7 +64,7 @@ pub fn serve<S: Read + Write>(stream: &mut S, token: Option<&str>, is_over: &dyn
         }),
     )?;
     let (began, interval) = (Instant::now(), Duration::from_millis(ask.interval_ms));
-    // Where the run is here too, it is no stranger.
+    // If the run is on this machine too, loadline does not count as others.
     let known: Vec<String> = names.iter().cloned().chain(["loadline".to_owned()]).collect();
     let others = Others::begin(&known);
     let mut next = began;
@@ -77,7 +77,7 @@ pub fn serve<S: Read + Write>(stream: &mut S, token: Option<&str>, is_over: &dyn
         let counters = reader.read();
         let at_ns = (counters.at - began).as_nanos() as u64;
         put(stream, &Line::of(&counters, at_ns, others.cpu_ns(), pids_named(&names).len() as u32))?;
-        // What was missed is not made up for.
+        // Missed readings are not made up for.
         while next <= now {
             next += interval;
         }
@@ -106,7 +106,7 @@ fn refuse(stream: &mut impl Write, kind: ErrorKind, why: &str) -> Result<(), Err
 /// Reads a line of at most [`LINE_BYTES_MOST`].
 fn read_line(stream: &mut impl Read) -> Result<Vec<u8>, Error> {
     let (mut line, mut part) = (Vec::new(), [0; 512]);
-    // Somebody who sends a little now and then does not get more time.
+    // A peer that sends a few bytes now and then does not get more time.
     let until = Instant::now() + ASK_WITHIN;
     while line.len() < LINE_BYTES_MOST && Instant::now() < until {
         let received = stream.read(&mut part)?;

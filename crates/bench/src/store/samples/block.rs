@@ -1,7 +1,7 @@
-//! Blocks of samples: from rows to compressed columns and back.
+//! Blocks of samples, and their conversion to compressed columns and back.
 //!
-//! Main type: [`SampleBlock`]. Invariant: decoding what was encoded gives the same samples, whatever their values; decoding
-//! anything else is an error and never a panic.
+//! Main type: [`SampleBlock`]. Invariant: decoding an encoded block gives the same samples, whatever their values;
+//! decoding anything else is an error and never a panic.
 
 use super::{BLOCK_SAMPLES_MAX, Sample, SampleOutcome};
 
@@ -10,11 +10,11 @@ use super::{BLOCK_SAMPLES_MAX, Sample, SampleOutcome};
 pub struct SampleBlock {
     /// Names of the kinds of operation that occur.
     pub kinds: Vec<String>,
-    /// In the order in which their operations ended.
+    /// The samples, in the order in which their operations ended.
     pub samples: Vec<Sample>,
 }
 
-/// In the byte of a run: the operation counts.
+/// Bit in the byte of a run: the operation counts.
 const MEASURED: u8 = 8;
 
 impl SampleBlock {
@@ -47,10 +47,10 @@ impl SampleBlock {
         }
     }
 
-    /// Replaces the block by what a payload of `count` samples holds.
+    /// Replaces the block by the content of a payload of `count` samples.
     ///
     /// # Errors
-    /// A sentence when the payload is not one.
+    /// A sentence, if the payload is not valid.
     pub fn decode(&mut self, count: usize, payload: &[u8]) -> Result<(), String> {
         if count > BLOCK_SAMPLES_MAX {
             return Err(format!("a block of {count} samples; at most {BLOCK_SAMPLES_MAX} are possible"));
@@ -115,7 +115,7 @@ fn tag(sample: &Sample) -> (u8, u16) {
     (sample.outcome as u8 + if sample.is_measured { MEASURED } else { 0 }, sample.kind)
 }
 
-/// Small numbers of either sign become small ones without: 0, -1, 1, -2 ... are 0, 1, 2, 3 ...
+/// Maps small numbers of either sign to small unsigned ones: 0, -1, 1, -2 ... to 0, 1, 2, 3 ...
 fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)) as u64
 }
@@ -143,10 +143,10 @@ impl<'a> Bytes<'a> {
         Ok(taken)
     }
 
-    /// The next varint.
+    /// Reads the next varint.
     ///
     /// # Errors
-    /// When the bytes end within it, or it has more than 64 bits.
+    /// When the bytes end within the varint, or it has more than 64 bits.
     pub fn varint(&mut self) -> Result<u64, String> {
         let mut value = 0;
         for (place, byte) in self.0.iter().enumerate().take(10) {

@@ -1,7 +1,7 @@
 //! Raw samples: the times of every operation of a trial, in compressed columns, as `samples/<trial>.samples` in a run directory.
 //!
-//! Main types: [`Sample`], [`SampleWriter`], [`SampleReader`]. Invariant: what is read back is a prefix of what was written;
-//! a torn or damaged rest is told and never taken for samples.
+//! Main types: [`Sample`], [`SampleWriter`], [`SampleReader`]. Invariant: the samples read back are a prefix of those
+//! written; a torn or damaged rest is reported and never taken for samples.
 //!
 //! The format, all numbers little-endian:
 //!
@@ -11,14 +11,14 @@
 //! 3. Blocks: `LLSB`, number of samples (u32), length of the payload (u32), CRC-32 of those two and the payload (u32), payload.
 //! 4. A last block without samples, whose payload is the number of all samples as a varint. Without it the file is torn.
 //!
-//! A payload is the names of its kinds of operation (how many, then length and UTF-8 of each) and five columns, one behind the
-//! other. Varints carry seven bits a byte, the lowest first, the highest bit set on all but the last:
+//! A payload consists of the names of its kinds of operation (their number, then length and UTF-8 of each) and five
+//! consecutive columns. Varints have seven bits a byte, the lowest first, the highest bit set on all but the last:
 //!
 //! - intended: difference to the sample before it, zigzag, varint
 //! - sent - intended: varint
 //! - done - sent: varint
 //! - client: varint
-//! - runs of samples alike: length (varint), outcome + 8 if the operation counts (one byte), place of the kind's name (varint)
+//! - runs of equal samples: length (varint), outcome + 8 if the operation counts (one byte), place of the kind's name (varint)
 
 mod block;
 mod reader;
@@ -35,25 +35,25 @@ pub use writer::SampleWriter;
 /// The first line of every file.
 const FIRST_LINE: &[u8] = b"loadline samples 1\n";
 const BLOCK_MARK: &[u8; 4] = b"LLSB";
-/// Samples of a block at most; a reader needs memory for one block.
+/// Maximum number of samples of a block; a reader needs memory for one block.
 pub const BLOCK_SAMPLES_MAX: usize = 65_536;
 
 /// One operation. Times are nanoseconds since the start of the warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// When it should have been sent.
+    /// Time at which it should have been sent.
     pub intended_ns: u64,
-    /// When it was sent; equal to `done_ns` for an unsent one.
+    /// Time at which it was sent; equal to `done_ns` for an unsent one.
     pub sent_ns: u64,
-    /// When its answer was complete, or when it was given up.
+    /// Time at which its answer was complete, or at which it was given up.
     pub done_ns: u64,
-    /// Place of its client among all clients of the trial; 0 for an unsent one.
+    /// Place of the client among all clients of the trial; 0 for an unsent operation.
     pub client: u32,
-    /// Place of the name of its kind in [`SampleBlock::kinds`].
+    /// Place of the kind's name in [`SampleBlock::kinds`].
     pub kind: u16,
-    /// How it ended.
+    /// How the operation ended.
     pub outcome: SampleOutcome,
-    /// Whether it belongs to the measured phase; else to the warm-up, and no figure contains it.
+    /// Whether the operation belongs to the measured phase; otherwise to the warm-up, and no figure contains it.
     pub is_measured: bool,
 }
 
@@ -61,15 +61,15 @@ pub struct Sample {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SampleOutcome {
-    /// As it should.
+    /// The operation succeeded.
     Completed,
-    /// Completed, and nothing was found although something should have been.
+    /// The operation succeeded, and found nothing although it should have.
     Empty,
-    /// With an error.
+    /// The operation failed with an error.
     Failed,
-    /// Sent, and not answered when the trial ended.
+    /// The operation was sent, and not answered when the trial ended.
     Abandoned,
-    /// Due, and not sent when the trial ended.
+    /// The operation was due, and not sent when the trial ended.
     Unsent,
 }
 
@@ -83,7 +83,7 @@ impl SampleOutcome {
         SampleOutcome::Unsent,
     ];
 
-    /// Name in exported files.
+    /// Returns the name in exported files.
     pub fn name(self) -> &'static str {
         match self {
             SampleOutcome::Completed => "completed",
@@ -96,31 +96,31 @@ impl SampleOutcome {
 }
 
 impl Sample {
-    /// Whether it was answered as a response time needs it.
+    /// Returns whether the operation has a response time: it was answered without an error.
     pub fn is_completed(&self) -> bool {
         matches!(self.outcome, SampleOutcome::Completed | SampleOutcome::Empty)
     }
 
-    /// Whether it was not answered when the trial ended, so that its response time is only known to be longer.
+    /// Returns whether the operation was not answered when the trial ended, so that its response time is only known to be longer.
     pub fn is_censored(&self) -> bool {
         matches!(self.outcome, SampleOutcome::Abandoned | SampleOutcome::Unsent)
     }
 }
 
-/// What a file of samples says about itself.
+/// The header of a file of samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SampleHeader {
     /// Version of loadline that wrote the file.
     pub loadline: String,
     /// The trial: its seed, and all settings of the generator (arrivals, rate, clients, loops, phases), database and workload.
     pub trial: Trial,
-    /// When the trial began, UTC, RFC 3339.
+    /// Start of the trial, UTC, RFC 3339.
     pub started: String,
     /// Unit of all times: `ns`.
     pub time_unit: String,
-    /// What times count from.
+    /// The moment from which times count.
     pub time_zero: String,
-    /// When the measured phase began.
+    /// Start of the measured phase, in nanoseconds.
     pub measure_ns: u64,
     /// Names of the columns, in their order.
     pub columns: Vec<String>,
@@ -129,7 +129,7 @@ pub struct SampleHeader {
 }
 
 impl SampleHeader {
-    /// The header of a trial's samples.
+    /// Makes the header of a trial's samples.
     pub fn new(trial: &Trial, started: &str) -> Self {
         let columns = ["intended", "sent - intended", "done - sent", "client", "outcome, phase and kind of operation"];
         SampleHeader {

@@ -1,6 +1,6 @@
-//! Reading samples, block by block, in the memory of one block.
+//! Reads samples block by block, in the memory of one block.
 //!
-//! Main type: [`SampleReader`]. Invariant: it gives the longest prefix of whole blocks, and says when that is not all.
+//! Main type: [`SampleReader`]. Invariant: it returns the longest prefix of whole blocks, and reports when that is not all.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -10,7 +10,7 @@ use super::block::Bytes;
 use super::{BLOCK_MARK, BLOCK_SAMPLES_MAX, FIRST_LINE, SampleBlock, SampleHeader};
 use crate::store::{StoreError, io};
 
-/// Header and payload of a block are at most this long, so that a damaged length cannot ask for all memory.
+/// Maximum length in bytes of the header and of a block's payload, so that a damaged length cannot ask for all memory.
 const HEADER_BYTES_MAX: usize = 1 << 24;
 const SAMPLE_BYTES_MAX: usize = 48;
 
@@ -19,7 +19,7 @@ const SAMPLE_BYTES_MAX: usize = 48;
 pub struct SampleReader {
     path: PathBuf,
     file: BufReader<File>,
-    /// What the file says about itself.
+    /// The header of the file.
     pub header: SampleHeader,
     payload: Vec<u8>,
     samples: u64,
@@ -30,7 +30,7 @@ impl SampleReader {
     /// Opens a file of samples.
     ///
     /// # Errors
-    /// When it is not one, or was written in a newer form.
+    /// When it is not such a file, or was written in a newer format.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let file = File::open(path).map_err(|error| io(path, error))?;
         let mut file = BufReader::with_capacity(1 << 16, file);
@@ -62,8 +62,8 @@ impl SampleReader {
         Ok(SampleReader { path: path.to_owned(), file, header, payload: Vec::new(), samples: 0, ending: None })
     }
 
-    /// Reads the next block into `block`; false when there is none. A torn or damaged rest ends the samples;
-    /// [`SampleReader::note`] tells it.
+    /// Reads the next block into `block`; returns false if there is none. A torn or damaged rest ends the samples;
+    /// [`SampleReader::note`] reports it.
     ///
     /// # Errors
     /// When the disk cannot be read.
@@ -83,7 +83,7 @@ impl SampleReader {
         Ok(false)
     }
 
-    /// What a reader should know about the file, after the last block: how many samples precede a torn or damaged rest.
+    /// Returns a note on the file after the last block: how many samples precede a torn or damaged rest; `None` if the file is complete.
     pub fn note(&self) -> Option<String> {
         let Some(Err(why)) = &self.ending else { return None };
         Some(format!("{}: {why}; the {} samples before that are used", self.path.display(), self.samples))
@@ -115,7 +115,7 @@ impl SampleReader {
     }
 }
 
-/// Why reading ends.
+/// The reason why reading ends.
 enum Stop {
     Damaged(String),
     Broken(std::io::Error),

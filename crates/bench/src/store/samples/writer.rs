@@ -1,6 +1,6 @@
-//! Writing samples, block by block.
+//! Writes samples block by block.
 //!
-//! Main type: [`SampleWriter`]. Invariant: a block is in the file as a whole before the next one begins.
+//! Main type: [`SampleWriter`]. Invariant: a block is completely in the file before the next one begins.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -17,14 +17,14 @@ pub struct SampleWriter {
     file: File,
     buffer: Vec<u8>,
     payload: Vec<u8>,
-    /// Samples written.
+    /// Number of samples written.
     pub samples: u64,
-    /// Bytes written.
+    /// Number of bytes written.
     pub bytes: u64,
 }
 
 impl SampleWriter {
-    /// Makes the file, and its directory where that is missing. What an interrupted trial left there is replaced.
+    /// Creates the file, and its directory if that is missing. A file left by an interrupted trial is replaced.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -49,7 +49,7 @@ impl SampleWriter {
         Ok(writer)
     }
 
-    /// Appends a block; one without samples is left out.
+    /// Appends a block; an empty block is left out.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -64,7 +64,7 @@ impl SampleWriter {
         Ok(())
     }
 
-    /// Marks the file as whole. It is on disk when this returns.
+    /// Marks the file as complete. It is on disk when this returns.
     ///
     /// # Errors
     /// When it cannot be written.

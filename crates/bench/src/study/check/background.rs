@@ -1,11 +1,11 @@
-//! What goes together with a load in the background.
+//! Checks of a background load.
 
 use super::Rules;
 use crate::fault::fault;
 use crate::trial::Length;
 
 impl Rules<'_> {
-    /// The load in the background lasts as long as the other, which therefore has to be stated as a time.
+    /// Checks the background load: it lasts as long as the other load, whose length must therefore be a time.
     pub(super) fn background(&mut self) {
         let Some(background) = &self.settings.background else { return };
         if self.root.find("background.rate").is_none() {

@@ -1,10 +1,10 @@
-//! What goes together within `[database]`.
+//! Checks within `[database]`.
 
 use super::Rules;
 use crate::fault::{Fault, fault};
 
 impl Rules<'_> {
-    /// What `[database]` says about itself: engines, private servers, addresses.
+    /// Checks the settings of `[database]` against each other: engines, private servers, addresses.
     pub(super) fn database(&mut self) {
         let database = &self.settings.database;
         let Some(facts) = self.names.database(&database.name) else { return };
@@ -69,7 +69,7 @@ impl Rules<'_> {
         self.url();
     }
 
-    /// What is set on the server itself, which is loadline's to do on its own servers alone.
+    /// Checks the settings of the server itself, which loadline can set only on its own servers.
     fn own_settings(&mut self) {
         let database = &self.settings.database;
         if database.url.is_none() {

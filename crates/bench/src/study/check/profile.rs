@@ -1,11 +1,11 @@
-//! What goes together with a rate that changes within a trial.
+//! Checks of a rate that changes within a trial.
 
 use super::Rules;
 use crate::fault::fault;
 use crate::trial::{Arrivals, Length};
 
 impl Rules<'_> {
-    /// A profile needs a rate, and a length that it can be stretched over.
+    /// Checks the profile: it needs a rate, and a length over which it can be stretched.
     pub(super) fn profile(&mut self) {
         let load = &self.settings.load;
         if !matches!(load.arrivals, Arrivals::Poisson | Arrivals::Constant) {

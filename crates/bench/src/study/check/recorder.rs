@@ -1,4 +1,4 @@
-//! What goes together with sources that have a rate each, and with a recorder in front of the database.
+//! Checks of sources that have a rate each, and of a recorder in front of the database.
 
 use super::Rules;
 use crate::fault::{Fault, fault};
@@ -8,7 +8,7 @@ use crate::study::load::LENGTHS;
 use crate::trial::{Arrivals, Length, RecorderPath, Settings};
 
 impl Rules<'_> {
-    /// Clients that are sources, each with a start and an end of its own.
+    /// Checks clients that are sources, each with its own start and end.
     pub(super) fn sources(&mut self) {
         let load = &self.settings.load;
         let is_sources = load.arrivals == Arrivals::Sources;
@@ -43,7 +43,7 @@ impl Rules<'_> {
         }
     }
 
-    /// What a recorder can be in front of, and what it is given.
+    /// Checks what a recorder can be in front of, and its settings.
     pub(super) fn recorder(&mut self) {
         let is_recorded = self.settings.recorded().is_some();
         let workload = &self.settings.workload;
@@ -115,7 +115,7 @@ impl Rules<'_> {
         }
     }
 
-    /// Where `recorder.tls` means something: records go to a recorder, or to a NATS server.
+    /// Checks that `recorder.tls` has an effect: records must go to a recorder or to a NATS server.
     fn protected_recorder(&mut self) {
         let Some(recorder) = self.settings.recorder.as_ref().filter(|recorder| recorder.tls.is_some()) else { return };
         let remedy = match recorder.path {

@@ -1,11 +1,11 @@
-//! What goes together with tables that are not one set for all clients: each client's own, and those that a recorder makes.
+//! Checks of tables that are not one set for all clients: each client's own, and those that a recorder makes.
 
 use super::Rules;
 use crate::fault::{Fault, fault};
 use crate::trial::Settings;
 
 impl Rules<'_> {
-    /// Both are for clients that do nothing but write into them.
+    /// Checks both kinds: they are for clients that do nothing except write into them.
     pub(super) fn tables(&mut self) {
         let Settings { layout, recorder, .. } = self.settings;
         if layout.tables_per_client {

@@ -1,6 +1,6 @@
-//! How a value is filled, as a study writes it: one row for each way.
+//! The ways in which a study fills a value: one row for each way.
 //!
-//! Main function: [`read_fill`]. Invariant: a way that is read stands in the schema, in messages and in the reference.
+//! Main function: [`read_fill`]. Invariant: every way that can be read is in the schema, in messages and in the reference.
 
 use serde_json::{Value as Json, json};
 
@@ -37,7 +37,7 @@ pub static FILLS_OF_PARAMS: Form = Form {
     example: "[1]",
 };
 
-/// The form of the fill of a column of a table of the study's own.
+/// The form of the fill of a column in one of the study's own tables.
 pub static FILL_OF_OWN: Form = Form {
     says: "a fill, as one of a statement's `params`: a row's columns are numbered from 1 in their order, and `from` is asked when the tables before this one are filled",
     schema: || schema(true),
@@ -47,9 +47,9 @@ pub static FILL_OF_OWN: Form = Form {
 /// A way to fill a value.
 struct Way {
     key: &'static str,
-    /// Whether parameters alone can be filled so.
+    /// Whether only parameters can be filled in this way.
     is_of_params: bool,
-    /// What its value must be.
+    /// The requirement on its value, for messages.
     must: &'static str,
     read: fn(&Node) -> Option<Fill>,
     schema: fn() -> Json,
@@ -266,13 +266,13 @@ fn schema(of_params: bool) -> Json {
     json!({ "anyOf": [table, { "type": ["string", "number"] }] })
 }
 
-/// What can be written.
+/// Returns the ways that can be written.
 fn forms(of_params: bool) -> String {
     let keys: Vec<&str> = ways(of_params).map(|way| way.key).collect();
     format!("write a text, a number, or one of {} as in {{ uniform = [low, high] }}", keys.join(", "))
 }
 
-/// The fill of a column or of a parameter.
+/// Reads the fill of a column or of a parameter.
 pub fn read_fill(node: &Node, name: &str, of_params: bool, errors: &mut Errors) -> Option<Fill> {
     let table = match &node.content {
         Content::Table(table) => table,
@@ -314,7 +314,7 @@ pub fn read_fill(node: &Node, name: &str, of_params: bool, errors: &mut Errors) 
     fill
 }
 
-/// Whether a column can be filled so, as far as the form goes.
+/// Returns whether a column can be filled in this way, as far as the form decides.
 fn is_of_column(fill: &Fill) -> bool {
     !matches!(
         fill,
@@ -351,12 +351,12 @@ fn whole(node: &Node) -> Option<i64> {
     if let Content::Integer(number) = node.content { Some(number) } else { None }
 }
 
-/// A number from 1 on that counts parameters or values.
+/// Reads a number from 1 on that selects a parameter or a value.
 fn place(node: &Node) -> Option<u32> {
     whole(node).and_then(|number| u32::try_from(number).ok()).filter(|number| (1..=10_000).contains(number))
 }
 
-/// Two such numbers.
+/// Reads two such numbers.
 fn places(node: &Node) -> Option<[u32; 2]> {
     items(node).iter().map(place).collect::<Option<Vec<u32>>>()?.try_into().ok()
 }
@@ -398,7 +398,7 @@ fn cycle(node: &Node) -> Option<Fill> {
     }
 }
 
-/// The key and the value of a table that has one.
+/// Returns the key and the value of a table with a single entry.
 fn table_of(node: &Node) -> Option<(&str, &Node)> {
     match &node.content {
         Content::Table(table) => match table.entries.as_slice() {
@@ -409,7 +409,7 @@ fn table_of(node: &Node) -> Option<(&str, &Node)> {
     }
 }
 
-/// A whole number from 1 on.
+/// Reads a whole number from 1 on.
 fn counted(node: &Node) -> Option<u64> {
     whole(node).and_then(|number| u64::try_from(number).ok()).filter(|number| *number >= 1)
 }
@@ -436,7 +436,7 @@ fn times(node: &Node) -> Option<Fill> {
     (is_one_zone && bounds_us.is_sorted()).then(|| Fill::Times(Times { bounds_us, zone: zone.to_owned() }))
 }
 
-/// Seconds of a duration that may lie before the present.
+/// Reads the seconds of a duration that may be negative.
 fn signed_s(node: &Node) -> Option<f64> {
     let text = text(node)?.trim();
     let (sign, duration) = text.strip_prefix('-').map_or((1.0, text), |duration| (-1.0, duration));
@@ -473,7 +473,7 @@ fn weighted(node: &Node) -> Option<Fill> {
     choices.filter(|choices| (1..=LONGEST_LIST).contains(&choices.len())).map(Fill::Weighted)
 }
 
-/// A fill within another one: it stands for itself, and nothing else stands within it.
+/// Reads a fill inside another one: it must be complete in itself and contain no further fill.
 fn inner(node: &Node) -> Option<Fill> {
     let table = match &node.content {
         Content::Table(table) => table,
@@ -488,7 +488,7 @@ fn inner(node: &Node) -> Option<Fill> {
     is_plain.then_some(fill)
 }
 
-/// What each value of an array is: besides what stands within other fills, a value of the database.
+/// Reads the fill of an array's elements: any fill that can be inside another one, or a value of the database.
 fn element_of_array(node: &Node) -> Option<Fill> {
     let from = || match &node.content {
         Content::Table(table) => table.entries.iter().find(|entry| entry.key == "from" && table.entries.len() == 1),

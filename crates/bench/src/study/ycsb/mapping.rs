@@ -1,6 +1,6 @@
-//! Which setting each property of YCSB's core workload and of its client is.
+//! Maps each property of YCSB's core workload and of its client to a setting.
 //!
-//! Main function: [`map`]. Invariant: [`MEANINGS`] has every property of `CoreWorkload` and of `Client`, package version 0.17.
+//! Main function: [`map`]. Invariant: [`MEANINGS`] contains every property of `CoreWorkload` and of `Client`, package version 0.17.
 
 use super::properties::Property;
 use crate::fault::fault;
@@ -8,10 +8,10 @@ use crate::written::closest;
 use crate::written::place::{Errors, Place};
 use crate::written::tree::{Content, Node, Table};
 
-/// What a property is here.
+/// The meaning of a property in a study.
 #[derive(Debug, Clone, Copy)]
 enum Meaning {
-    /// A whole number: this setting.
+    /// A whole number, the value of this setting.
     Whole(&'static str),
     /// A number.
     Number(&'static str),
@@ -21,21 +21,21 @@ enum Meaning {
     Truth(&'static str),
     /// Text.
     Text(&'static str),
-    /// `hashed`, and anything else is `ordered`.
+    /// An order: `hashed` is hashed, and anything else is `ordered`.
     Order(&'static str),
-    /// Seconds; 0 stands for none.
+    /// Seconds; 0 means none.
     Seconds(&'static str),
-    /// Operations per second; 0 stands for none.
+    /// Operations per second; 0 means none.
     Target,
-    /// Which workload class is meant.
+    /// The workload class.
     Class,
     /// Whether the records are loaded, rather than worked on.
     Phase,
-    /// Only this value, in lower case, is possible, for this reason.
+    /// Only this value, in lower case, is possible; the second text is the reason.
     Only(&'static str, &'static str),
-    /// No effect, for this reason.
+    /// No effect here, for this reason; leads to a note.
     Note(&'static str),
-    /// No effect, and none there either where it matters here.
+    /// No effect here, and none in YCSB either that matters.
     Silent,
 }
 
@@ -94,11 +94,11 @@ const MEANINGS: &[(&str, Meaning)] = &[
     ("silence", Note(OUTPUT)),
 ];
 
-/// Beginnings of the names of properties that only change what YCSB prints.
+/// Prefixes of the names of properties that only change what YCSB prints.
 const OUTPUT_PREFIXES: [&str; 7] =
     ["hdrhistogram.", "histogram.", "timeseries.", "measurement.", "status.", "reportlat", "latencytracked"];
 
-/// The setting that a property is the value of as it is; none where it means something else or several things.
+/// Returns the setting whose value a property is; `None` if the property means something else or several things.
 pub fn setting_of(property: &str) -> Option<&'static str> {
     match MEANINGS.iter().find(|(name, _)| *name == property)? {
         (_, Whole(setting) | Number(setting) | Text(setting) | Truth(setting)) => Some(setting),
@@ -106,7 +106,7 @@ pub fn setting_of(property: &str) -> Option<&'static str> {
     }
 }
 
-/// The study that properties make, and the notes on those that have no effect.
+/// Returns the study that the properties describe, and the notes on those without an effect.
 pub fn map(properties: &[Property], errors: &mut Errors) -> (Table, Vec<(Place, String)>) {
     let mut mapped = Mapped { root: Table::default(), notes: Vec::new(), is_load: false };
     let text = |text: &str| Content::Text(text.to_owned());
@@ -143,7 +143,7 @@ impl Mapped {
         self.notes.push((property.place, format!("{}={} has no effect: {why}", property.name, property.value)));
     }
 
-    /// The setting of a property, or an error that says what it must be.
+    /// Sets the setting of a property, or adds an error that says what its value must be.
     fn take(&mut self, meaning: Meaning, property: &Property, errors: &mut Errors) {
         let Property { name, value, place } = property;
         let number = || value.parse::<f64>().ok().filter(|number| number.is_finite());
@@ -193,7 +193,7 @@ impl Mapped {
         }
     }
 
-    /// A name with a dot is one of a driver's; one without is likely to be misspelt.
+    /// Processes an unknown property: a name with a dot belongs to a driver; one without is probably misspelt.
     fn take_unknown(&mut self, property: &Property, errors: &mut Errors) {
         let Property { name, place, .. } = property;
         if OUTPUT_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
@@ -209,7 +209,7 @@ impl Mapped {
         errors.push(*place, fault!("unknown property \"{name}\""; "{remedy}"));
     }
 
-    /// What follows from several properties, and what YCSB asks for.
+    /// Adds the settings that follow from several properties, and checks what YCSB requires.
     fn finish(&mut self, errors: &mut Errors) {
         let place = Place::Line(1);
         let whole = |root: &Table, setting: &str| match root.find(setting)?.node.content {
@@ -237,7 +237,7 @@ impl Mapped {
         if whole(&self.root, "load.operations") != Some(0) && self.root.find("load.operations").is_some() {
             return;
         }
-        // Without a number of operations only the time ends the run.
+        // Without a number of operations, only the time ends the run.
         let operations = self.root.take("load.operations");
         match self.root.take("load.at_most") {
             Some(entry) => self.put("load.duration", entry.place, entry.node.content),

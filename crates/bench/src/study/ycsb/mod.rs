@@ -1,7 +1,7 @@
 //! YCSB's property files as studies: `loadline run --ycsb workloads/workloada`.
 //!
-//! Main function: [`study_of`]. Invariant: every property is carried out, or named with its place: as an error where leaving it out would
-//! change what is done, else as a note.
+//! Main function: [`study_of`]. Invariant: every property is either applied or reported with its place: as an error if
+//! leaving it out would change what is done, else as a note.
 
 mod mapping;
 mod properties;
@@ -25,20 +25,20 @@ static WORKLOADS: [(&str, &str); 6] = [
     ("workloadf", include_str!("../../../../../studies/ycsb/workloadf")),
 ];
 
-/// A property file as the tree of a study.
+/// A property file, converted to the tree of a study.
 pub struct YcsbStudy {
-    /// As a study file would be read.
+    /// The tree, as if it were read from a study file.
     pub root: Table,
-    /// The `--set` that are no properties, with their places among all.
+    /// The `--set` arguments that are not properties, with their positions among all arguments.
     pub sets: Vec<(usize, String)>,
-    /// What has no effect here, one sentence each without its place.
+    /// Properties without an effect, one sentence each without its place.
     pub notes: Vec<(Place, String)>,
 }
 
-/// The name in messages and the text of a property file, or of one of YCSB's own workloads.
+/// Returns the name for messages and the text of a property file, or of one of YCSB's own workloads.
 ///
 /// # Errors
-/// When there is none or it cannot be read.
+/// When there is no such file or it cannot be read.
 pub fn find_text(path: &str) -> Result<(String, String), StudyErrors> {
     match (file::read(path, file::WRITTEN_MOST), WORKLOADS.iter().find(|(name, _)| *name == path)) {
         (Ok(bytes), _) => match file::text_of(bytes) {
@@ -58,13 +58,13 @@ pub fn find_text(path: &str) -> Result<(String, String), StudyErrors> {
     }
 }
 
-/// The study that a property file and the `key=value` of `--set` make; keys that are no settings of a study are properties.
+/// Returns the study that a property file and the `key=value` arguments of `--set` describe; keys that are not settings of a study are properties.
 pub fn study_of(text: &str, sets: &[String], errors: &mut Errors) -> YcsbStudy {
     let mut properties = read_properties(text, errors);
     let mut own = Vec::new();
     for (number, assignment) in sets.iter().enumerate() {
         match assignment.split_once('=') {
-            // A list of values is a factor, as of any setting.
+            // A list of values is a factor, as for any setting.
             Some((name, value)) if value.trim().starts_with('[') && mapping::setting_of(name.trim()).is_some() => {
                 let setting = mapping::setting_of(name.trim()).unwrap_or_default();
                 own.push((number, format!("{setting}={value}")));
@@ -80,7 +80,7 @@ pub fn study_of(text: &str, sets: &[String], errors: &mut Errors) -> YcsbStudy {
     YcsbStudy { root, sets: own, notes }
 }
 
-/// Whether a key is one of a study, rather than a property.
+/// Returns whether a key is a setting of a study, and not a property.
 fn is_setting(key: &str) -> bool {
     match key.split_once('.') {
         Some((section, _)) => {

@@ -1,23 +1,23 @@
-//! Reads the text of a Java property file, which YCSB's workloads are.
+//! Reads the text of Java property files, the format of YCSB's workloads.
 //!
-//! Main function: [`read_properties`]. Invariant: each property knows the line that it begins on; of two with the same name the later
-//! one counts, as in Java.
+//! Main function: [`read_properties`]. Invariant: each property has the number of the line where it begins; of two
+//! properties with the same name, the later one counts, as in Java.
 
 use crate::fault::{Fault, fault};
 use crate::written::place::{Errors, Place};
 
-/// A name and a value, as text.
+/// A property: a name and a value, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Property {
     /// Name, as in `recordcount`.
     pub name: String,
-    /// Value without blanks around it.
+    /// Value without surrounding blanks.
     pub value: String,
     /// Where it was written.
     pub place: Place,
 }
 
-/// The properties of a file, in its order; comments begin with `#` or `!`, and a line that ends with `\` goes on in the next one.
+/// Reads the properties of a file, in their order; comments begin with `#` or `!`, and a line that ends with `\` continues in the next one.
 pub fn read_properties(text: &str, errors: &mut Errors) -> Vec<Property> {
     let mut properties = Vec::new();
     let mut lines = (1..).zip(text.lines());
@@ -44,18 +44,18 @@ pub fn read_properties(text: &str, errors: &mut Errors) -> Vec<Property> {
     properties
 }
 
-/// Adds a property, in the place of one with the same name.
+/// Adds a property; replaces one with the same name.
 pub fn set(properties: &mut Vec<Property>, property: Property) {
     properties.retain(|known| known.name != property.name);
     properties.push(property);
 }
 
-/// Whether a line ends with an odd number of backslashes.
+/// Returns whether a line ends with an odd number of backslashes, and so continues.
 fn goes_on(line: &str) -> bool {
     line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }
 
-/// Name and value: they are separated by `=`, `:` or blanks, the first of these that no backslash stands before.
+/// Splits a line into name and value at the first `=`, `:` or blank that is not escaped by a backslash.
 fn split(line: &str) -> (&str, &str) {
     let mut is_escaped = false;
     let is_end = |(_, sign): &(usize, char)| {

@@ -1,6 +1,6 @@
-//! What `[record]` says of `usertable`, and `[workload.ycsb]`.
+//! The settings of `[record]` for `usertable`, and of `[workload.ycsb]`.
 //!
-//! Main: [`YCSB`], [`read_usertable`] and [`read_ycsb`]. Invariant: what is not written is as in YCSB.
+//! Main: [`YCSB`], [`read_usertable`] and [`read_ycsb`]. Invariant: settings that are not written have YCSB's defaults.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ use crate::written::{Absent, Kind, Part, Setting};
 const USERTABLE: &str = "`type = \"usertable\"`";
 const LETTER: Absent = Absent::Means("as the workload's letter says");
 
-/// Fields of a record.
+/// The number of fields of a record.
 pub const FIELDS: Setting = Setting::new("fields", Kind::Whole(1, 1000), Absent::Whole(10), "Fields of a record.")
     .only(USERTABLE)
     .factor(|settings| Some(settings.record.usertable.fields.into()));
 
-/// Length of a field.
+/// The length of a field.
 pub const FIELD_LENGTH: Setting = Setting::new(
     "field_length",
     Kind::Whole(1, 1 << 20),
@@ -32,7 +32,7 @@ pub const FIELD_LENGTH: Setting = Setting::new(
 .only(USERTABLE)
 .factor(|settings| Some(settings.record.usertable.field_length.into()));
 
-/// Smallest length of a field.
+/// The smallest length of a field.
 pub const FIELD_LENGTH_LEAST: Setting = Setting::new(
     "field_length_least",
     Kind::Whole(1, 1 << 20),
@@ -42,7 +42,7 @@ pub const FIELD_LENGTH_LEAST: Setting = Setting::new(
 .only(USERTABLE)
 .factor(|settings| Some(settings.record.usertable.field_length_least.into()));
 
-/// How lengths are spread.
+/// The distribution of lengths.
 pub const FIELD_LENGTHS: Setting = Setting::new(
     "field_lengths",
     Kind::Named(|| vec!["constant", "uniform", "zipfian"]),
@@ -52,7 +52,7 @@ pub const FIELD_LENGTHS: Setting = Setting::new(
 .only(USERTABLE)
 .factor(|settings| Some(settings.record.usertable.field_lengths.as_str().into()));
 
-/// What names of fields begin with.
+/// The prefix of the names of fields.
 pub const FIELD_PREFIX: Setting = Setting::new(
     "field_prefix",
     Kind::Text,
@@ -62,7 +62,7 @@ pub const FIELD_PREFIX: Setting = Setting::new(
 .only(USERTABLE)
 .factor(|settings| Some(settings.record.usertable.field_prefix.as_str().into()));
 
-/// How keys follow from numbers.
+/// The way in which keys follow from numbers.
 pub const KEYS: Setting = Setting::new(
     "keys",
     Kind::Named(|| vec!["hashed", "ordered"]),
@@ -72,7 +72,7 @@ pub const KEYS: Setting = Setting::new(
 .only(USERTABLE)
 .factor(|settings| Some(settings.record.usertable.keys.as_str().into()));
 
-/// Digits of a key.
+/// The number of digits of a key.
 pub const KEY_DIGITS: Setting =
     Setting::new("key_digits", Kind::Whole(1, 250), Absent::Whole(1), "Digits of a key at least.")
         .only(USERTABLE)
@@ -81,17 +81,17 @@ pub const KEY_DIGITS: Setting =
 const OF_USERTABLE: [Setting; 7] =
     [FIELDS, FIELD_LENGTH, FIELD_LENGTH_LEAST, FIELD_LENGTHS, FIELD_PREFIX, KEYS, KEY_DIGITS];
 
-/// The keys of `[record]` that only `usertable` has.
+/// Returns the keys of `[record]` that only `usertable` has.
 pub fn usertable_keys() -> impl Iterator<Item = &'static str> {
     OF_USERTABLE.into_iter().map(|setting| setting.key)
 }
 
-/// A share of the operations.
+/// Makes a setting for a share of the operations.
 const fn share(key: &'static str, help: &'static str) -> Setting {
     Setting::new(key, Kind::Number(0.0, 1e9), LETTER, help)
 }
 
-/// A share of records or operations that a distribution is about.
+/// Makes a setting for the share of records or operations that a distribution concerns.
 const fn part_of(key: &'static str, usual: &'static str, help: &'static str) -> Setting {
     Setting::new(key, Kind::Number(0.0, 1.0), Absent::Means(usual), help)
 }
@@ -176,12 +176,12 @@ fn share_of(settings: &Settings, name: &str) -> Option<Json> {
     settings.workload.ycsb.shares.get(name).map(|share| (*share).into())
 }
 
-/// The value of a setting whose key is its name in the stored form.
+/// Returns the value of a setting whose key is its name in the stored form.
 fn stored(settings: &Settings, key: &str) -> Option<Json> {
     serde_json::to_value(&settings.workload.ycsb).ok()?.get(key).cloned()
 }
 
-/// What `[record]` says of `usertable`.
+/// Reads the settings of `[record]` for `usertable`.
 pub fn read_usertable(record: &Section, errors: &mut Errors) -> UsertableSettings {
     let field_prefix: String = record.read("field_prefix", errors);
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -203,7 +203,7 @@ pub fn read_usertable(record: &Section, errors: &mut Errors) -> UsertableSetting
     }
 }
 
-/// `[workload.ycsb]`; empty when there is no such table.
+/// Reads `[workload.ycsb]`; empty if there is no such table.
 pub fn read_ycsb(workload: &Section, errors: &mut Errors) -> YcsbSettings {
     let Some(section) = workload.part("ycsb", errors) else { return YcsbSettings::default() };
     let mut shares = BTreeMap::new();

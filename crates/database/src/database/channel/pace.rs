@@ -1,12 +1,12 @@
-//! How long answers may take. Main type: [`Pace`].
+//! Kinds of requests by the time that their answers may take. Main type: [`Pace`].
 
-/// What the other side is asked for, which says how long it may take.
+/// The kind of a request, which determines the limit for its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// To let us in.
+    /// A step of the login.
     Login,
-    /// The answer to a statement.
+    /// An ordinary statement.
     Usual,
-    /// To change a table, or to delete much.
+    /// A statement that changes a table or deletes many rows.
     Change,
 }

@@ -1,9 +1,9 @@
-//! Servers of which it is known beforehand what they say, all of it: in fuzzing nothing comes at its time.
+//! Scripted servers, whose messages are all given in advance: in fuzzing no message waits for its request.
 
 use super::Channel;
 
 impl Channel {
-    /// Whether what came before it was asked for is an answer like any other. Never in an ordinary build.
+    /// Returns whether data that arrived before the request counts as its answer. Always false in an ordinary build.
     pub(in crate::database) fn is_scripted(&self) -> bool {
         #[cfg(any(test, fuzzing, feature = "fuzzed"))]
         return self.is_scripted;
@@ -11,7 +11,7 @@ impl Channel {
         false
     }
 
-    /// From now on it is, or not any more.
+    /// Sets whether the server is scripted.
     #[cfg(any(test, fuzzing, feature = "fuzzed"))]
     pub(in crate::database) fn follow_script(&mut self, is_scripted: bool) {
         self.is_scripted = is_scripted;

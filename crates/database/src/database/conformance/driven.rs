@@ -1,4 +1,4 @@
-//! Checks: a wire that is given its input in small pieces answers as the blocking session does.
+//! Checks that a wire whose input comes in small pieces gives the same answers as the blocking session.
 
 use super::*;
 use crate::database::Wire;
@@ -46,7 +46,7 @@ fn pieces_make_no_difference(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
-/// How much more of the input is shown at a time.
+/// The size of the pieces in which the input is shown.
 enum Pieces {
     Of(usize),
     Random(u64, Stream),
@@ -76,7 +76,7 @@ fn drive(wire: &mut dyn Wire, requests: &[Request], mut pieces: Pieces) -> Resul
     let mut answers = Answers::new();
     for request in requests {
         wire.keep_rows(Some(Cells::new()));
-        // What the caller has already put there must stay.
+        // Bytes that the caller has already put there must stay.
         let mut out = b"own".to_vec();
         wire.start(request, &mut out);
         ensure(out.starts_with(b"own"), || "start did not append".into())?;
@@ -102,7 +102,7 @@ fn drive(wire: &mut dyn Wire, requests: &[Request], mut pieces: Pieces) -> Resul
     Ok(answers)
 }
 
-/// Requests of every shape, good and bad.
+/// Returns requests of every shape, good and bad.
 fn requests(bench: &Bench<'_>) -> Vec<Request> {
     let bulk = |first: i64, rows: i64| {
         one(INSERT_SAMPLE, rows as u32, Expect::Changed(rows as u64), |cells| {
@@ -132,7 +132,7 @@ fn requests(bench: &Bench<'_>) -> Vec<Request> {
         cells.int(930);
     });
     requests.push(steps.clone());
-    // The same again fails at its first step; a later one fails at its last.
+    // The same request again fails at its first step; a later one fails at its last.
     requests.push(steps.clone());
     let mut fails_last = insert(950);
     step(&mut fails_last, READ_SAMPLE, 1, Expect::Rows, |cells| cells.int(950));

@@ -1,7 +1,7 @@
-//! Conformance: what every target must do, and what its entry in the registry says that it can do besides, checked on a live one. The main function is
+//! Conformance: checks on a live target of the duties of every target and of the capabilities that its registry entry claims. Main function:
 //! [`conformance`]; tests call it for each member of the registry.
 //!
-//! Invariant: a check uses tables of its own names, emptied before it, and connections of its own.
+//! Invariant: each check uses its own table names, emptied before it, and its own connections.
 
 mod driven;
 mod reading;
@@ -16,7 +16,7 @@ use crate::statement::{
     TableColumn,
 };
 
-/// What a check found; the text says what was expected.
+/// The failure of a check; the text says what was expected.
 #[derive(Debug)]
 struct Failure(String);
 
@@ -28,7 +28,7 @@ impl From<DatabaseError> for Failure {
     }
 }
 
-/// Checks a member of the registry that listens and is empty, in all that its entry says it can do. What it fails, in sentences; empty when it conforms.
+/// Checks all claimed capabilities of a member of the registry that is listening and empty. Returns its failures as sentences; empty when it conforms.
 pub fn conformance(target: &dyn Target) -> Vec<String> {
     let mut failures = conformance_prepared(target);
     let bench = Bench::of(target);
@@ -36,19 +36,19 @@ pub fn conformance(target: &dyn Target) -> Vec<String> {
         let program = Program { as_text: true, ..program(bench.capabilities) };
         failures.extend(failures_of(&Bench { program, ..bench }, "statements as text: "));
     }
-    // What a database cannot pipeline it sends as it can, and keeps to the same rules.
+    // A database that cannot pipeline sends requests as it can, under the same rules.
     let bench = Bench::of(target);
     let program = Program { pipelines: true, ..program(bench.capabilities) };
     failures.extend(failures_of(&Bench { program, ..bench }, "pipelined: "));
     failures
 }
 
-/// What one way to send statements fails of the checks that concern it.
+/// Returns the failures of the relevant checks for one way to send statements.
 fn failures_of(bench: &Bench<'_>, way: &str) -> Vec<String> {
     failures_among(bench, &[reading::CHECKS, undoing::CHECKS].concat(), way)
 }
 
-/// The same for prepared statements alone: bytes in a text are written as twice as many digits, which a server with small packets
+/// Runs [`conformance`] for prepared statements only: bytes in a text are written as twice as many digits, which a server with small packets
 /// cannot take.
 pub fn conformance_prepared(target: &dyn Target) -> Vec<String> {
     let checks = [reading::CHECKS, undoing::CHECKS, tables::CHECKS, driven::CHECKS].concat();
@@ -72,14 +72,14 @@ fn failures_among(bench: &Bench<'_>, checks: &[Check], way: &str) -> Vec<String>
     failures
 }
 
-/// A claim, what a target must be able to do for it, and what checks it.
+/// A claim, the capabilities that it requires, and the function that checks it.
 type Check = (&'static str, &'static [Capability], fn(&Bench<'_>) -> Outcome);
 
 fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Outcome {
     if holds { Ok(()) } else { Err(Failure(otherwise())) }
 }
 
-/// Places of the program's statements.
+/// Indexes of the program's statements.
 const INSERT_SAMPLE: u16 = 0;
 const READ_SAMPLE: u16 = 1;
 const UPDATE_SAMPLE: u16 = 2;
@@ -101,10 +101,10 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// A target that its entry describes.
+    /// Creates the bench for a target, with the capabilities of its entry.
     fn of(target: &'a dyn Target) -> Self {
         let said = super::find(target.name()).map_or(Capabilities::NONE, |entry| entry.capabilities);
-        // Some of a database's engines have fewer.
+        // Some of a database's engines have fewer capabilities.
         let undoes = target.sql().is_none_or(|database| database.dialect().has_transactions());
         let capabilities = if undoes { said } else { said.without(Capability::Transactions) };
         Bench { target, capabilities, program: program(capabilities) }
@@ -114,7 +114,7 @@ impl<'a> Bench<'a> {
         self.capabilities.has(capability)
     }
 
-    /// A connection with the program prepared.
+    /// Opens a connection and prepares the program.
     fn connect(&self) -> Result<Box<dyn TargetSession>, Failure> {
         let mut session = self.target.open()?;
         session.prepare(&self.program)?;
@@ -132,7 +132,7 @@ impl<'a> Bench<'a> {
         Ok(self.program.tables.iter().rev().try_for_each(|table| session.drop_table(&table.name))?)
     }
 
-    /// Reads the rows with these numbers: at once where it can, and one by one where it finds rows by their whole key alone.
+    /// Returns a request for the rows with these numbers: in one read where the target has ranges, and one by one where it finds rows only by their whole key.
     fn read_range(&self, statement: u16, ids: std::ops::Range<i64>, expect: Expect) -> Request {
         let mut request = Request::default();
         if self.has(Capability::Ranges) {
@@ -146,13 +146,13 @@ impl<'a> Bench<'a> {
         request
     }
 
-    /// How many of these samples a connection of its own sees.
+    /// Returns the number of these samples that a separate connection sees.
     fn seen_by_others(&self, ids: std::ops::Range<i64>) -> Result<u64, Failure> {
         Ok(self.connect()?.execute(&self.read_range(COUNT_SAMPLES, ids, Expect::Anything), None)?.rows)
     }
 }
 
-/// A connection as one that takes SQL, which its entry says it is.
+/// Returns a connection as one that takes SQL, which its entry says it is.
 fn in_sql(session: &mut Box<dyn TargetSession>) -> Result<&mut dyn Session, Failure> {
     session.sql().ok_or_else(|| Failure("its entry says SQL, and its connections take none".into()))
 }
@@ -164,24 +164,24 @@ fn step(request: &mut Request, statement: u16, rows: u32, expect: Expect, fill: 
     request.steps.push(Step { statement, rows, first_cell, expect });
 }
 
-/// A request of one step.
+/// Returns a request of one step.
 fn one(statement: u16, rows: u32, expect: Expect, fill: impl FnOnce(&mut Cells)) -> Request {
     let mut request = Request::default();
     step(&mut request, statement, rows, expect, fill);
     request
 }
 
-/// Inserts one plain sample.
+/// Returns a request that inserts one plain sample.
 fn insert(id: i64) -> Request {
     one(INSERT_SAMPLE, 1, Expect::Changed(1), |cells| sample::plain(id, cells))
 }
 
-/// Reads one sample, which should be there.
+/// Returns a request that reads one sample, which should exist.
 fn read(id: i64) -> Request {
     one(READ_SAMPLE, 1, Expect::Rows, |cells| cells.int(id))
 }
 
-/// Executes a request that must be refused, or undone for its number of rows; the code, which the latter have none of, and the message.
+/// Executes a request that must be refused, or undone for its number of rows. Returns the code, which is empty in the latter case, and the message.
 fn refused(session: &mut dyn TargetSession, request: &Request) -> Result<(String, String), Failure> {
     match session.execute(request, None) {
         Err(DatabaseError::Refused { code, message }) => Ok((code, message)),
@@ -196,7 +196,7 @@ fn answered(session: &mut dyn TargetSession, request: &Request, right: Answer) -
     ensure(answer == right, || format!("expected {right:?} and got {answer:?}"))
 }
 
-/// Checks that values are those expected; numbers are the same when they are equal, so a zero may lose its sign.
+/// Checks that values are those expected; numbers are compared by value, so a zero may lose its sign.
 fn same(found: &Cells, right: &Cells) -> Outcome {
     ensure(found.len() == right.len(), || format!("expected {} values and got {}", right.len(), found.len()))?;
     for (place, cell) in right.as_slice().iter().enumerate() {
@@ -213,7 +213,7 @@ fn same(found: &Cells, right: &Cells) -> Outcome {
     Ok(())
 }
 
-/// What every check executes. Where rows are found by their whole key alone, what reads several of them reads one.
+/// Returns the program of all checks. Where rows are found only by their whole key, statements that would read several rows read one.
 fn program(capabilities: Capabilities) -> Program {
     let column = |name: &str, kind, nullable| TableColumn { name: name.into(), kind, nullable };
     let mut samples = vec![column("id", ColumnKind::Int64, false)];

@@ -1,4 +1,4 @@
-//! Checks: what was written is read, answers count rightly, and connections see each other's work.
+//! Checks that written values are read back, answers count correctly, and connections see each other's work.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn answers_are_carried_to_later_steps(bench: &Bench<'_>) -> Outcome {
     session.execute(&insert(100), None)?;
     for case in 0..sample::EDGES {
         session.execute(&one(INSERT_SAMPLE, 1, Expect::Changed(1), |cells| sample::edge(case, case, cells)), None)?;
-        // The database may not count a row that has the value already.
+        // The database may not count a row that already has the value.
         let other = one(UPDATE_SAMPLE, 1, Expect::Anything, |cells| {
             cells.int(77);
             cells.int(100);
@@ -73,7 +73,7 @@ fn answers_are_carried_to_later_steps(bench: &Bench<'_>) -> Outcome {
         }
         same(&found, &right).map_err(|Failure(text)| Failure(format!("sample {case}: {text}")))?;
     }
-    // None where no row is read; and what must be there and is not undoes the whole.
+    // The value is null where no row is read; a required row that is missing undoes the whole request.
     session.execute(&insert(101), None)?;
     answered(&mut *session, &carried(99, 101, Expect::Anything), Answer { changed: 1, ..Answer::default() })?;
     let mut found = Cells::new();
@@ -115,7 +115,7 @@ fn single_rows_come_back(bench: &Bench<'_>) -> Outcome {
 
 fn edges_written_together_come_back(bench: &Bench<'_>) -> Outcome {
     let mut session = bench.connect()?;
-    // Rows with large values among small ones: more than some servers take in one command.
+    // Rows with large values among small ones: more than some servers accept in one command.
     let rows = 4 * sample::EDGES;
     let request = one(INSERT_SAMPLE, rows as u32, Expect::Changed(rows as u64), |cells| {
         (0..rows).for_each(|id| sample::edge(id, id % sample::EDGES, cells));

@@ -1,9 +1,9 @@
-//! The values that are written and read back: those at the edges of every type, and wide rows of plain ones.
+//! The values written and read back: those at the limits of every type, and wide rows of plain ones.
 
 use crate::random::Stream;
 use crate::record::{Cells, ColumnKind};
 
-/// The columns of a sample behind its key; all of them may be null.
+/// The columns of a sample behind its key; all of them are nullable.
 pub const KINDS: &[(&str, ColumnKind)] = &[
     ("small", ColumnKind::Int16),
     ("middle", ColumnKind::Int32),
@@ -15,10 +15,10 @@ pub const KINDS: &[(&str, ColumnKind)] = &[
     ("image", ColumnKind::Blob(2_000_000)),
 ];
 
-/// How many [`edge`] samples there are.
+/// The number of [`edge`] samples.
 pub const EDGES: i64 = 12;
 
-/// Appends a sample without anything special.
+/// Appends a sample without special values.
 pub fn plain(id: i64, cells: &mut Cells) {
     cells.int(id);
     cells.int(id % 1000);
@@ -31,7 +31,7 @@ pub fn plain(id: i64, cells: &mut Cells) {
     cells.null();
 }
 
-/// Appends a sample at the edges of the types; `case` is below [`EDGES`].
+/// Appends a sample at the limits of the types; `case` is below [`EDGES`].
 pub fn edge(id: i64, case: i64, cells: &mut Cells) {
     let smallest = f64::from_bits(1);
     let reals =
@@ -60,7 +60,7 @@ pub fn edge(id: i64, case: i64, cells: &mut Cells) {
     }
 }
 
-/// The type of a column of the wide table.
+/// Returns the type of a column of the wide table.
 pub fn wide_kind(number: usize) -> ColumnKind {
     [ColumnKind::Float64, ColumnKind::Int32, ColumnKind::Text(24), ColumnKind::Int64][number % 4]
 }
@@ -80,7 +80,7 @@ pub fn wide(id: i64, cells: &mut Cells) {
     }
 }
 
-/// Bytes of every value, without a pattern that compresses.
+/// Returns bytes of every value, without a pattern that compresses.
 fn noise(length: usize) -> Vec<u8> {
     let mut random = Stream::seeded(length as u64);
     (0..length).map(|_| random.below(256) as u8).collect()

@@ -1,4 +1,4 @@
-//! Checks: tables are made, counted and removed, those of others stay, and what a target cannot do it refuses.
+//! Checks that tables are made, counted and removed, that other tables stay, and that a target refuses what it cannot do.
 
 use super::*;
 
@@ -32,7 +32,7 @@ fn rows_are_counted(bench: &Bench<'_>) -> Outcome {
 }
 
 fn dropped_tables_are_gone(bench: &Bench<'_>) -> Outcome {
-    // A name that another one begins with.
+    // A name of which the first table's name is a prefix.
     let neighbour = Table { name: format!("{SAMPLE}2"), ..bench.program.tables[0].clone() };
     let mut session = bench.connect()?;
     session.execute(&insert(1), None)?;
@@ -54,7 +54,7 @@ fn absent_tables_are_dropped(bench: &Bench<'_>) -> Outcome {
 }
 
 fn what_it_cannot_do_is_refused(bench: &Bench<'_>) -> Outcome {
-    // An engine that undoes nothing takes the words for it.
+    // An engine without transactions accepts the statements without effect.
     if bench.has(Capability::Sql) {
         return Ok(());
     }

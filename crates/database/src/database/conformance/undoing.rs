@@ -1,8 +1,8 @@
-//! Checks: what is refused leaves nothing behind, is named, and leaves the connection usable; what is lost is said to be.
+//! Checks that a refused request leaves nothing behind, is named, and leaves the connection usable, and that a lost connection is reported.
 
 use super::*;
 
-/// What a dry run is made of.
+/// The capabilities that a dry run requires.
 const DRY_RUNS: &[Capability] = &[Capability::Sql, Capability::Transactions];
 
 pub const CHECKS: &[Check] = &[
@@ -26,7 +26,7 @@ pub const CHECKS: &[Check] = &[
     ),
 ];
 
-/// Inserts samples in one step.
+/// Returns a request that inserts samples in one step.
 fn insert_all(ids: &[i64]) -> Request {
     let rows = ids.len();
     one(INSERT_SAMPLE, rows as u32, Expect::Changed(rows as u64), |cells| {
@@ -34,7 +34,7 @@ fn insert_all(ids: &[i64]) -> Request {
     })
 }
 
-/// Inserts samples in a step each.
+/// Returns a request that inserts each sample in a step of its own.
 fn insert_apart(ids: &[i64]) -> Request {
     let mut request = Request::default();
     for id in ids {
@@ -68,7 +68,7 @@ fn dry_runs_can_be_kept(bench: &Bench<'_>) -> Outcome {
     session.keep_dry_run()?;
     let seen = bench.seen_by_others(0..1_000)?;
     ensure(seen == 1 + TAKEN, || format!("{} rows of {TAKEN} are kept", seen - 1))?;
-    // What was attempted last was refused, as one row and as one of many.
+    // The last attempt was refused, as a single row and as one of several rows.
     for (first, last) in [(400, insert(400)), (410, insert_all(&[412, 413, 410, 414]))] {
         session.begin_dry_run()?;
         session.attempt(&insert(first))?;
@@ -91,7 +91,7 @@ fn inserts_pass_over_what_is_there(bench: &Bench<'_>) -> Outcome {
     let Some(passing) = session.prepare_passing_over(plain, ROWS_MAX)? else {
         return Ok(());
     };
-    // Every seventh is there already, and the last is there twice.
+    // Every seventh sample exists already, and the last one occurs twice.
     let ids: Vec<_> = (100..2_100).map(|id| if id % 7 == 0 { 1 } else { id }).chain([5_000, 5_000]).collect();
     let over = ids.iter().filter(|id| **id == 1).count() as u64 + 1;
     let rows = ids.len() as u64;
@@ -109,7 +109,7 @@ fn inserts_pass_over_what_is_there(bench: &Bench<'_>) -> Outcome {
     session.keep_dry_run()?;
     let seen = bench.seen_by_others(0..10_000)?;
     ensure(seen == rows - over + 1, || format!("{seen} rows are there, and {over} of {rows} were passed over"))?;
-    // What it stores is what a plain insert stores.
+    // The insert stores the same values as a plain one.
     let edges = |statement, first: i64, expect| {
         one(statement, sample::EDGES as u32, expect, |cells| {
             (0..sample::EDGES).for_each(|case| sample::edge(first + case, case, cells));
@@ -129,12 +129,12 @@ fn inserts_pass_over_what_is_there(bench: &Bench<'_>) -> Outcome {
     answered(session, &insert(9_000), Answer { changed: 1, ..Answer::default() })
 }
 
-/// Samples that [`attempt_groups`] leaves in a dry run.
+/// The number of samples that [`attempt_groups`] leaves in a dry run.
 const TAKEN: u64 = 316;
 
-/// Attempts good and bad requests in a dry run, where sample 1 is there; each must be taken or refused as it should.
+/// Attempts good and bad requests in a dry run, where sample 1 exists; each must succeed or be refused as expected.
 fn attempt_groups(session: &mut dyn Session) -> Outcome {
-    // Of each request, in one round trip or many, whether it must be refused.
+    // For each request, in one round trip or many: true if it must be refused.
     let groups = [
         vec![(insert(1), true), (insert(2), false), (insert(2), true), (insert(3), false), (insert(3), true)],
         vec![(insert_all(&[4, 5, 2, 6]), true), (insert_all(&[4, 5, 6, 7]), false)],
@@ -163,7 +163,7 @@ fn duplicates_are_refused(bench: &Bench<'_>) -> Outcome {
     session.execute(&insert(1), None)?;
     for _ in 0..3 {
         let (code, message) = refused(&mut *session, &insert(1))?;
-        // Where keys are not kept from a second row, it is told by what it changed.
+        // Where keys do not exclude a second row, the number of changed rows reveals it.
         let is_told = !message.is_empty() && (!code.is_empty() || !bench.has(Capability::Sql));
         ensure(is_told, || "the refusal has no code or message".into())?;
         answered(&mut *session, &read(1), Answer { rows: 1, ..Answer::default() })?;
@@ -173,7 +173,7 @@ fn duplicates_are_refused(bench: &Bench<'_>) -> Outcome {
     ensure(seen == 2, || format!("expected 2 samples and got {seen}"))
 }
 
-/// Executes a request that must be refused and leave none of the samples behind, and then one that must work.
+/// Executes a request that must be refused and leave none of the samples behind, and then one that must succeed.
 fn undone(bench: &Bench<'_>, session: &mut dyn TargetSession, request: &Request, ids: std::ops::Range<i64>) -> Outcome {
     refused(session, request)?;
     if bench.has(Capability::Transactions) {
@@ -189,7 +189,7 @@ fn undone(bench: &Bench<'_>, session: &mut dyn TargetSession, request: &Request,
 fn failing_steps_undo_all(bench: &Bench<'_>) -> Outcome {
     let mut session = bench.connect()?;
     session.execute(&insert(1), None)?;
-    // Which of the steps fails must not matter.
+    // The position of the failing step must not matter.
     for (round, failing) in [0, 1, 3].into_iter().enumerate() {
         let first = 100 * (round as i64 + 1);
         let mut request = Request::default();
@@ -257,7 +257,7 @@ fn bad_commands_are_refused(bench: &Bench<'_>) -> Outcome {
     answered(session, &insert(1), Answer { changed: 1, ..Answer::default() })
 }
 
-/// How a connection learns its number, and how another one ends it; none for databases without connections to end.
+/// Returns how a connection learns its number, and how another one ends it; `None` for databases without connections to end.
 fn kill(name: &str) -> Option<(&'static str, &'static str, &'static str)> {
     match name {
         "mariadb" | "mysql" => Some(("SELECT CONNECTION_ID()", "KILL ", "")),
@@ -275,7 +275,7 @@ fn killed_connections_are_lost(bench: &Bench<'_>) -> Outcome {
     let rows = in_sql(&mut victim)?.query(number)?;
     let number = rows.into_iter().flatten().flatten().next().unwrap_or_default();
     in_sql(&mut other)?.query(&format!("{before}{number}{after}"))?;
-    // The server ends the connection in its own time; until then it may still answer.
+    // The server closes the connection in its own time; until then it may still answer.
     let mut outcome = victim.execute(&read(1), None);
     for _ in 0..200 {
         if outcome.is_err() {

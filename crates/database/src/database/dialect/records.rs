@@ -1,13 +1,13 @@
-//! The text of queries over records that are no rows of typed columns.
+//! Queries over records whose fields are not typed columns.
 //!
-//! Main function: [`text`]. Invariant: a value is turned into a number only where its name says that it is one: databases may look at
-//! conditions in any order, and fail at a text that is none.
+//! Main function: [`text`]. Invariant: a value is converted to a number only where its name says that it is one: databases may evaluate
+//! conditions in any order and fail at a text that is no number.
 
 use super::{Dialect, comparison, latest, select_words};
 use crate::record::ColumnKind;
 use crate::statement::{Form, SelectRecords, TableColumn};
 
-/// The query; `value` gives the place, or the text, of the bound value with a number.
+/// Returns the query's text; `value` gives the placeholder, or the text, of the bound value with a number.
 pub(super) fn text(dialect: &dyn Dialect, select: &SelectRecords, value: &dyn Fn(usize) -> String) -> String {
     match &select.form {
         Form::Document(document) => {
@@ -24,7 +24,7 @@ pub(super) fn text(dialect: &dyn Dialect, select: &SelectRecords, value: &dyn Fn
     }
 }
 
-/// One row of the table is one record.
+/// Returns the query for tables where one row is one record.
 fn plain(
     dialect: &dyn Dialect,
     select: &SelectRecords,
@@ -50,7 +50,7 @@ fn plain(
     sql + &ending(select, &expression)
 }
 
-/// Rows of a record become one: those that hold are found by a query of the attribute for each condition.
+/// Returns the query for records of several rows, which become one: matching records are found by a query of the attribute for each condition.
 fn pivot(
     dialect: &dyn Dialect,
     select: &SelectRecords,
@@ -69,7 +69,7 @@ fn pivot(
     let columns: Vec<String> = std::iter::once(key.clone())
         .chain(select.columns.iter().filter(|c| c.name != select.key.name).map(shown))
         .collect();
-    // A record is in the window when its key is not below the lowest of it; keys of rows that are looked for are bounded too, so
+    // A record is in the window if its key is not below the window's lowest; the keys of rows searched are bounded too, so
     // that no others are read.
     let oldest = select.window.map(|records| {
         let keys = latest(&table, &format!("DISTINCT {key}"), &key, records);
@@ -91,7 +91,7 @@ fn pivot(
     let mut names: Vec<String> = read.map(|column| dialect.literal(&column.name)).collect();
     names.sort();
     names.dedup();
-    // Without this every field of each record found would be read.
+    // Without this, every field of each matching record would be read.
     if names.iter().any(|name| *name != dialect.literal(&select.key.name)) {
         wheres.push(format!("{attribute} IN ({})", names.join(", ")));
     }
@@ -112,7 +112,7 @@ fn ending(select: &SelectRecords, expression: &dyn Fn(&TableColumn) -> String) -
     sql
 }
 
-/// A text as a value of a type, in standard SQL.
+/// Returns a text as a value of a type, in standard SQL.
 pub(super) fn value_of_text(text: &str, kind: ColumnKind, whole: &str, fractional: &str) -> String {
     match kind {
         ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => format!("CAST({text} AS {whole})"),

@@ -1,43 +1,43 @@
-//! Rows from the server, in the binary form of prepared statements. The main function is [`row`]; [`ColumnType`] is what has
-//! to be known of a column.
+//! Rows from the server, in the binary form of prepared statements. Main function: [`row`]; [`ColumnType`] is the information that it
+//! needs about a column.
 //!
 //! Invariant: nothing here panics, whatever bytes arrive.
 
 use super::packet::Fields;
 use crate::record::Cells;
 
-/// The number of the character set of bytes that are no text.
+/// The number of the binary character set, which marks bytes that are not text.
 const BINARY: u16 = 63;
 const UNSIGNED: u16 = 32;
 
-/// How the values of a column are written.
+/// The encoding of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
-    /// A whole number of this many bytes.
+    /// An integer.
     Int {
-        /// 1, 2, 4 or 8.
+        /// The size in bytes: 1, 2, 4 or 8.
         bytes: u8,
-        /// Whether it has no sign.
+        /// True if the integer is unsigned.
         unsigned: bool,
     },
-    /// A number of 4 bytes.
+    /// A floating-point number of 4 bytes.
     Float,
-    /// A number of 8 bytes.
+    /// A floating-point number of 8 bytes.
     Double,
-    /// A date, with a time of the day where `true`.
+    /// A date; with a time of day if `true`.
     Date(bool),
     /// A time span.
     Time,
-    /// Bytes preceded by their length, which are text.
+    /// A text, preceded by its length.
     Text,
-    /// Bytes preceded by their length, which are not.
+    /// Bytes that are not text, preceded by their length.
     Blob,
     /// Always null.
     Null,
 }
 
 impl ColumnType {
-    /// The type in a column's definition; none when it is cut off.
+    /// Returns the type in a column's definition; `None` when the definition is cut off.
     pub fn from_definition(payload: &[u8]) -> Option<Self> {
         let mut fields = Fields(payload);
         for _ in 0..6 {
@@ -68,7 +68,7 @@ impl ColumnType {
     }
 }
 
-/// Appends the values of a row; none when it does not fit the columns.
+/// Appends the values of a row; returns `None` when it does not match the columns.
 pub fn row(payload: &[u8], columns: &[ColumnType], cells: &mut Cells) -> Option<()> {
     let mut fields = Fields(payload.get(1..)?);
     let nulls = fields.bytes((columns.len() + 9) / 8)?;
@@ -83,7 +83,7 @@ pub fn row(payload: &[u8], columns: &[ColumnType], cells: &mut Cells) -> Option<
     fields.0.is_empty().then_some(())
 }
 
-/// The same for a row whose values are text, as answers to statements that were not prepared are.
+/// Appends the values of a row in text form, as in answers to statements that were not prepared; returns `None` when it does not match the columns.
 pub fn text_row(payload: &[u8], columns: &[ColumnType], cells: &mut Cells) -> Option<()> {
     const NULL: u8 = 0xfb;
     let mut fields = Fields(payload);
@@ -128,7 +128,7 @@ fn value(column: ColumnType, fields: &mut Fields<'_>, cells: &mut Cells) -> Opti
     Some(())
 }
 
-/// A whole number; one that only fits without a sign becomes text.
+/// Appends an integer; an unsigned one beyond the signed range becomes text.
 fn whole(bytes: &[u8], unsigned: bool, cells: &mut Cells) {
     let negative = !unsigned && bytes.last().is_some_and(|last| *last >= 0x80);
     let mut wide = if negative { [0xff; 8] } else { [0; 8] };
@@ -166,7 +166,7 @@ fn time(fields: &mut Fields<'_>) -> Option<String> {
     Some(format!("{sign}{hours:02}:{minutes:02}:{seconds:02}{}", fraction(&mut parts)?))
 }
 
-/// The microseconds that are left, with their point; empty for none.
+/// Returns the remaining microseconds with their decimal point; empty for none.
 fn fraction(parts: &mut Fields<'_>) -> Option<String> {
     if parts.0.is_empty() { Some(String::new()) } else { parts.u32().map(|micros| format!(".{micros:06}")) }
 }

@@ -1,6 +1,6 @@
-//! How MySQL and MariaDB write SQL. The main type is [`MySqlDialect`]; [`Engine`] lists the storage engines.
+//! The SQL dialect of MySQL and MariaDB. Main type: [`MySqlDialect`]; [`Engine`] lists the storage engines.
 //!
-//! Texts compare byte by byte (`utf8mb4_bin`), as they do in the other databases: keys that differ only in case differ.
+//! Texts compare byte by byte (`utf8mb4_bin`), as in the other databases: keys that differ only in case are different.
 
 use crate::database::Dialect;
 use crate::database::dialect::{StraightJoin, path, schema_change_text};
@@ -9,34 +9,34 @@ use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::record::ColumnKind;
 use crate::statement::SchemaChange;
 
-/// Longer texts and byte strings are kept outside of the row, which has a bound of 65,535 bytes for all its columns.
+/// Longer texts and byte strings are stored outside the row, which has a limit of 65,535 bytes for all its columns.
 const WITHIN_ROW_MAX: u32 = 512;
 
 /// A storage engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// Transactions, foreign keys.
+    /// Has transactions and foreign keys.
     InnoDb,
-    /// Neither: every statement stands for itself, and one that fails halfway leaves its first rows.
+    /// Has neither: every statement commits by itself, and one that fails halfway leaves its first rows.
     MyIsam,
-    /// MariaDB's MyISAM that survives a crash; no transactions and no foreign keys either.
+    /// MariaDB's crash-safe variant of MyISAM, also without transactions and foreign keys.
     Aria,
 }
 
 impl Engine {
-    /// The engine of a name as in studies, upper and lower case alike.
+    /// Returns the engine with a name as in studies; upper and lower case are equal.
     pub fn named(name: &str) -> Option<Self> {
         [Engine::InnoDb, Engine::MyIsam, Engine::Aria]
             .into_iter()
             .find(|engine| engine.name().eq_ignore_ascii_case(name))
     }
 
-    /// Whether what belongs together can be undone together.
+    /// Returns whether the statements of a request can be undone together.
     pub fn has_transactions(self) -> bool {
         self == Engine::InnoDb
     }
 
-    /// How SQL is written for its tables.
+    /// Returns the dialect for the engine's tables.
     pub fn dialect(self) -> &'static MySqlDialect {
         match self {
             Engine::InnoDb => &MySqlDialect { engine: Engine::InnoDb },
@@ -57,7 +57,7 @@ impl Engine {
 /// The dialect of one storage engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MySqlDialect {
-    /// Engine of the tables created.
+    /// The engine of the tables created.
     pub engine: Engine,
 }
 
@@ -93,7 +93,7 @@ impl Dialect for MySqlDialect {
         "?".into()
     }
 
-    /// A backslash is an escape, unless a study's own server is told otherwise.
+    /// A backslash is an escape character unless a study configures its server otherwise.
     fn literal(&self, text: &str) -> String {
         format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
     }
@@ -115,7 +115,7 @@ impl Dialect for MySqlDialect {
         }
     }
 
-    /// Without touching a row where the server can, else without keeping others out, else as it must.
+    /// Tries an instant change, which touches no row, then a change in place without locks, then the server's default.
     fn schema_change(&self, change: &SchemaChange, algorithm: Option<&str>) -> Vec<String> {
         let table = self.quote(change.table());
         let plain = match change {
@@ -144,7 +144,7 @@ impl Dialect for MySqlDialect {
         true
     }
 
-    /// Columns by their places in MariaDB's and MySQL's tabular form, which has `partitions` behind the table in MySQL.
+    /// Uses the columns by their positions in the tabular plan of MariaDB and MySQL; MySQL has `partitions` behind the table.
     fn plan_line(&self, row: &[Option<String>]) -> String {
         let shift = row.len().saturating_sub(10).min(1);
         let field = |place: usize| row.get(place).and_then(Option::as_deref);
@@ -167,7 +167,7 @@ impl Dialect for MySqlDialect {
         Some(format!("ANALYZE TABLE {}", self.quote(table)))
     }
 
-    /// Files of InnoDB, which its statistics only estimate; other engines know what they wrote.
+    /// The sizes of InnoDB's files, which its statistics only estimate; other engines know the bytes that they wrote.
     fn table_bytes(&self, tables: &[&str]) -> Vec<String> {
         let names: Vec<String> = tables.iter().map(|table| self.literal(table)).collect();
         if self.engine != Engine::InnoDb {
@@ -186,7 +186,7 @@ impl Dialect for MySqlDialect {
                 files.len()
             )
         };
-        // As MariaDB calls it, and as MySQL does.
+        // The name in MariaDB, and the one in MySQL.
         vec![sum("INNODB_SYS_TABLESPACES"), sum("INNODB_TABLESPACES")]
     }
 
@@ -207,7 +207,7 @@ impl Dialect for MySqlDialect {
     }
 }
 
-/// Values in the text of statements, whatever the server's mode says of backslashes.
+/// Writer of values into the text of statements, independent of the server's mode for backslashes.
 pub struct MySqlLiterals;
 
 impl Literals for MySqlLiterals {

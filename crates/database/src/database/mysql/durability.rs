@@ -1,6 +1,6 @@
-//! Which settings of MariaDB and MySQL make InnoDB forget commits. Main function: [`weaknesses`].
+//! The settings of MariaDB and MySQL because of which InnoDB may lose commits. Main function: [`weaknesses`].
 //!
-//! Invariant: what a server does not have among its variables weakens nothing.
+//! Invariant: a variable that the server does not have is no weakness.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::database::durability::{Lasts, LogPosition, Weakness, settings, weak_t
 use crate::database::level::{Known, Level};
 use crate::database::{DatabaseError, LevelSettings, Session};
 
-/// MySQL has a binary log unless it is told otherwise, which counts where it is not synced.
+/// MySQL has a binary log by default, which weakens durability unless it is synced.
 pub(super) const LEVELS: [LevelSettings; 3] = [
     (Level::PowerCut, &[("innodb_flush_log_at_trx_commit", "1"), ("sync_binlog", "1")]),
     (Level::Crash, &[("innodb_flush_log_at_trx_commit", "2")]),
@@ -19,17 +19,17 @@ pub(super) const LEVELS: [LevelSettings; 3] = [
 const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('innodb_flush_log_at_trx_commit', \
      'innodb_flush_log_at_timeout', 'innodb_flush_method', 'innodb_doublewrite', 'debug_no_sync', 'log_bin', 'sync_binlog')";
 
-/// Without the redo log nothing is left after a crash; it is a state, and no variable.
+/// Without the redo log nothing is left after a crash; the log's state is a status, not a variable.
 const STATES: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_redo_log_enabled')";
 
-/// MariaDB's names of the two positions, and MySQL's.
+/// The names of the two positions in MariaDB and in MySQL.
 const POSITIONS: &str = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Innodb_lsn_current', 'Innodb_lsn_flushed', \
      'Innodb_redo_log_current_lsn', 'Innodb_redo_log_flushed_to_disk_lsn')";
 
 const TABLES: &str = "SELECT TABLE_NAME, ENGINE FROM information_schema.TABLES \
      WHERE TABLE_SCHEMA = DATABASE() AND TABLE_TYPE = 'BASE TABLE' AND ENGINE <> 'InnoDB'";
 
-/// What the server's settings, and the engines of the tables that are asked for, may lose.
+/// Returns the server's settings, and the engines of the tables asked for, because of which commits may be lost.
 pub(super) fn weaknesses(
     session: &mut dyn Session,
     is_asked: &dyn Fn(&str) -> bool,
@@ -43,7 +43,7 @@ pub(super) fn weaknesses(
     Ok(found)
 }
 
-/// How far the redo log has come; none where the server does not tell.
+/// Returns the position of the redo log; `None` where the server does not tell it.
 pub(super) fn log_position(session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
     let known = settings(session, POSITIONS)?;
     let number = |names: [&str; 2]| names.iter().find_map(|name| known.get(*name)?.parse().ok());
@@ -70,8 +70,8 @@ fn of_settings(known: &BTreeMap<String, String>) -> Vec<Weakness> {
         "2" => add(name, "the last commits are lost when the machine crashes", remedy, until_flushed),
         _ => {}
     }
-    // With a binary log InnoDB does not sync its own record of the commit, unless it is set to 3: what is not in the binary log
-    // after a crash is undone (MariaDB, "Binary Log Group Commit and InnoDB Flushing Performance").
+    // With a binary log, InnoDB does not sync its own record of the commit unless the setting is 3: commits that are not in the binary
+    // log after a crash are undone (MariaDB, "Binary Log Group Commit and InnoDB Flushing Performance").
     if flush == "1" && is_on("log_bin") && value("sync_binlog").is_some_and(|value| value != "1") {
         let remedy = "SET GLOBAL sync_binlog = 1";
         let loses =
@@ -102,19 +102,19 @@ fn of_settings(known: &BTreeMap<String, String>) -> Vec<Weakness> {
     found
 }
 
-/// MariaDB and MySQL: the engine decides whether there is a log, and InnoDB's settings when it is written.
+/// Returns the durability level: the engine decides whether there is a log, and InnoDB's settings when it is written.
 pub(super) fn level(known: &Known<'_>, makes_tables: bool) -> Option<Level> {
     let engine = match (makes_tables, &known.settings.engine) {
         (true, Some(engine)) => engine.to_lowercase(),
         (true, None) => known.value("default_storage_engine")?,
-        // Tables of others: all of one engine, or nothing is said.
+        // Tables not made by loadline: all of one engine, or the level is unknown.
         (false, _) => known.value("table_engines")?,
     };
     match engine.as_str() {
         "innodb" => of_innodb(known),
-        // Its log is replayed after a crash of the server; when it reaches the disk is nobody's promise.
+        // Aria's log is replayed after a crash of the server; nothing guarantees when it reaches the disk.
         "aria" => Some(Level::Crash),
-        // No log: a server that is killed leaves tables to be repaired.
+        // No log: a server that is killed leaves tables that need repair.
         "myisam" | "memory" => Some(Level::Nothing),
         _ => None,
     }
@@ -132,9 +132,9 @@ fn of_innodb(known: &Known<'_>) -> Option<Level> {
     };
     let syncs_nothing =
         known.is("innodb_flush_method", &["nosync", "littlesync"]) || known.is("debug_no_sync", &["on", "1"]);
-    // Half a page that a power failure left cannot be told from a whole one.
+    // A page half-written at a power failure cannot be distinguished from a whole one.
     let tears = known.is("innodb_doublewrite", &["off", "0"]);
-    // With a binary log that is not synced, commits that are not in it are undone after a power failure.
+    // With a binary log that is not synced, commits missing from it are undone after a power failure.
     let is_logged = known.is("log_bin", &["on", "1"]) && !known.is("innodb_flush_log_at_trx_commit", &["3"]);
     let is_undone = is_logged && !known.is("sync_binlog", &["1"]);
     Some(if syncs_nothing || tears || is_undone { by_flush.min(Level::Crash) } else { by_flush })

@@ -1,8 +1,8 @@
 //! Encryption of MariaDB's files by its plug-in file_key_management: tables, temporary tables and the redo log.
 //!
-//! The keys are derived from the password of the server's account, which is random, so that data that is kept for a later server
-//! can be read with the password that is kept with it. It is there to be measured: who can read the data directory here
-//! can read the keys beside it.
+//! The keys are derived from the password of the server's account, which is random, so that kept data can be read by a later
+//! server with the password kept beside it. The encryption is there to be measured: anyone who can read the data directory
+//! can also read the keys beside it.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ pub const CIPHERS: &[&str] = &["aes128", "aes256"];
 /// The files with the keys, in the server's private directory.
 const FILES: [(&str, &str, usize); 2] = [("aes128", "keys-aes128", 16), ("aes256", "keys-aes256", 32)];
 
-/// A file for each cipher. The plug-in takes the cipher from the key's length; key 1 is the one that the server uses for all
-/// that names no other, its log included.
+/// Returns a key file for each cipher. The plug-in derives the cipher from the key's length; the server uses key 1 for everything
+/// that names no other key, including its log.
 pub fn files(password: &str) -> Vec<(&'static str, String)> {
     let key = |cipher: &str, bytes: usize| -> String {
         let digest = Sha256::digest(format!("loadline {cipher} {password}").as_bytes());
@@ -23,7 +23,7 @@ pub fn files(password: &str) -> Vec<(&'static str, String)> {
     FILES.iter().map(|(cipher, file, bytes)| (*file, format!("1;{}\n", key(cipher, *bytes)))).collect()
 }
 
-/// The server's options.
+/// Returns the server's options for a cipher.
 pub fn options(cipher: &str, directory: &Path) -> Vec<String> {
     let file = FILES.iter().find(|(name, _, _)| *name == cipher).map_or(FILES[0].1, |(_, file, _)| file);
     let keys = directory.join(file);
@@ -36,7 +36,7 @@ pub fn options(cipher: &str, directory: &Path) -> Vec<String> {
         "--innodb-encrypt-temporary-tables=ON".to_owned(),
         "--encrypt-tmp-files=ON".to_owned(),
         "--aria-encrypt-tables=ON".to_owned(),
-        // The space that the data dictionary is in was made before: a thread encrypts it.
+        // The tablespace of the data dictionary was made before encryption: a thread encrypts it.
         "--innodb-encryption-threads=1".to_owned(),
     ]
     .into()

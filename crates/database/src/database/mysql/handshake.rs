@@ -1,10 +1,10 @@
-//! Handshake: greeting, capabilities, proof of who we are. The main function is [`shake_hands`]; [`Abilities`] is what the two
-//! sides agreed upon, which decides the form of every later answer.
+//! Handshake: greeting, capabilities and login. Main function: [`shake_hands`]; [`Abilities`] are the capabilities that the two
+//! sides agreed upon, which decide the form of every later answer.
 //!
-//! It is our own, not a driver's, because the codec must know exactly which capabilities are in force, and because a
-//! connection then holds nothing but its socket.
+//! The handshake is our own, not a driver's, because the codec must know exactly which capabilities are in force, and because a
+//! connection then holds only its socket.
 //!
-//! Invariant: a password travels as it is only through a unix socket or TLS, and where the server asks for it as it is, only to one that has proven who it is.
+//! Invariant: a plain-text password is sent only through a unix socket or TLS; where the server asks for it by `mysql_clear_password`, over TLS only to a verified server.
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const PREPARED_MULTI_RESULTS: u32 = 1 << 18;
 const PLUGIN_AUTHENTICATION: u32 = 1 << 19;
 const DEPRECATE_EOF: u32 = 1 << 24;
 
-// MariaDB's own, in the bytes that MySQL leaves unused.
+// MariaDB's own capabilities, in the bytes that MySQL leaves unused.
 const BULK_OPERATIONS: u32 = 1 << 2;
 const CACHED_METADATA: u32 = 1 << 4;
 
@@ -39,14 +39,14 @@ const NATIVE: &[u8] = b"mysql_native_password";
 const CACHING_SHA2: &[u8] = b"caching_sha2_password";
 const CLEAR: &[u8] = b"mysql_clear_password";
 
-/// What the two sides of a connection agreed upon.
+/// The capabilities that the two sides of a connection agreed upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Abilities {
-    /// No EOF packet behind column definitions, an OK packet behind rows.
+    /// True if no EOF packet follows column definitions and an OK packet follows rows.
     pub deprecates_eof: bool,
-    /// Columns of a prepared statement are defined again only when they changed (MariaDB from 10.6).
+    /// True if the columns of a prepared statement are defined again only when they changed (MariaDB from 10.6).
     pub caches_metadata: bool,
-    /// Many rows for one prepared statement in one command (MariaDB from 10.2).
+    /// True if one command can carry many rows for one prepared statement (MariaDB from 10.2).
     pub has_bulk: bool,
 }
 
@@ -59,10 +59,10 @@ struct Greeting {
     plugin: Vec<u8>,
 }
 
-/// Takes a fresh socket through greeting, TLS and log-in, within limits where there are some. What is agreed upon.
+/// Takes a fresh socket through greeting, TLS and login, within limits if there are any. Returns the agreed capabilities.
 ///
 /// # Errors
-/// What the server said against it, without the address.
+/// The server's error message, without the address.
 pub fn shake_hands(
     socket: &mut Socket,
     endpoint: &Endpoint,
@@ -99,7 +99,7 @@ pub fn shake_hands(
     })
 }
 
-/// The payload of the next message; `sequence` becomes the number of the answer to it.
+/// Returns the payload of the next message; `sequence` becomes the number of the answer to it.
 fn receive(channel: &mut Channel, sequence: &mut u8) -> Result<Vec<u8>, DatabaseError> {
     loop {
         if let Some(message) = Message::at_front_of(channel.input()) {
@@ -144,7 +144,7 @@ impl Greeting {
         Some(Greeting { capabilities, mariadb_capabilities, nonce, plugin: plugin.to_vec() })
     }
 
-    /// The capabilities that both sides have and the codec wants.
+    /// Returns the capabilities that both sides have and the codec wants.
     fn agree(&self, endpoint: &Endpoint) -> Result<(u32, u32), DatabaseError> {
         let needed = PROTOCOL_41 | SECURE_CONNECTION;
         if self.capabilities & needed != needed {
@@ -166,7 +166,7 @@ impl Greeting {
         Ok((agreed, mariadb))
     }
 
-    /// Whether TLS comes next. A unix socket stays on the machine, so that there it is only used where it must be.
+    /// Returns whether TLS comes next. A unix socket stays on the machine, so TLS is used there only where it is required.
     fn goes_on_with_tls(&self, endpoint: &Endpoint) -> Result<bool, DatabaseError> {
         let tls = &endpoint.tls;
         match self.capabilities & TLS != 0 {
@@ -180,7 +180,7 @@ impl Greeting {
         }
     }
 
-    /// What the answer begins with, and what asks for TLS before it.
+    /// Appends the beginning of the answer, which is also the request for TLS in front of it.
     fn begin_answer(&self, capabilities: u32, mariadb: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(&capabilities.to_le_bytes());
         out.extend_from_slice(&(1u32 << 30).to_le_bytes());
@@ -197,7 +197,7 @@ impl Greeting {
         sequence: u8,
         out: &mut Vec<u8>,
     ) -> Result<(), DatabaseError> {
-        // A server's default plugin that we do not know matters only if the account uses it: it will then ask again.
+        // A server's default plugin that is unknown here matters only if the account uses it: the server will then ask again.
         let proof = scrambled(&self.plugin, &endpoint.password, &self.nonce).unwrap_or_default();
         let plugin = if is_scrambling(&self.plugin) { &self.plugin } else { NATIVE };
         let at = packet::begin(out);
@@ -226,7 +226,7 @@ fn zero_ended(out: &mut Vec<u8>, text: &str, what: &str) -> Result<(), DatabaseE
     Ok(())
 }
 
-/// Answers what the server asks until it lets us in.
+/// Answers the server's authentication requests until the login succeeds.
 fn log_in(
     channel: &mut Channel,
     endpoint: &Endpoint,
@@ -236,9 +236,9 @@ fn log_in(
 ) -> Result<(), DatabaseError> {
     let mut sequence = 0;
     let is_private = is_protected || endpoint.unix.is_some();
-    // Who asks for the password itself must be who it is said to be.
+    // A server that asks for the plain-text password must have proven its identity.
     let is_proven = endpoint.unix.is_some() || is_protected && endpoint.tls.mode >= TlsMode::VerifyCa;
-    // An exchange has at most a switch, a request for the key and the password; servers that go on do not mean us.
+    // An exchange has at most a switch of the plugin, a request for the key and the password; a server that goes on beyond that is broken.
     for _ in 0..8 {
         let message = receive(channel, &mut sequence)?;
         let answer = match message.as_slice() {
@@ -254,7 +254,7 @@ fn log_in(
                     plugin => scrambled(plugin, &endpoint.password, &nonce).ok_or_else(|| unknown(plugin))?,
                 }
             }
-            // The password was in the server's cache and right; OK follows.
+            // The server has the password in its cache, and it was right; OK follows.
             [0x01, 0x03] if plugin == CACHING_SHA2 => continue,
             [0x01, 0x04] if plugin == CACHING_SHA2 && is_private => clear(&endpoint.password),
             [0x01, 0x04] if plugin == CACHING_SHA2 => vec![0x02],
@@ -274,7 +274,7 @@ fn is_scrambling(plugin: &[u8]) -> bool {
     plugin == NATIVE || plugin == CACHING_SHA2
 }
 
-/// The proof of the password; empty for none, and nothing for a plugin that is not known.
+/// Returns the proof of the password: empty for no password, `None` for an unknown plugin.
 fn scrambled(plugin: &[u8], password: &str, nonce: &[u8; NONCE_BYTES]) -> Option<Vec<u8>> {
     let password = password.as_bytes();
     match plugin {
@@ -336,7 +336,7 @@ mod tests {
         out
     }
 
-    /// What comes of a server that sends these payloads, each but the first after an answer of ours; and our answers.
+    /// Returns the outcome of a handshake with a server that sends these payloads, each but the first after an answer; and the answers.
     fn shake(password: &str, payloads: &[Vec<u8>]) -> (Result<Abilities, DatabaseError>, Vec<Vec<u8>>) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let endpoint = Endpoint {

@@ -1,9 +1,9 @@
-//! MySQL and MariaDB: one protocol, two names. The main type is [`MySql`].
+//! MySQL and MariaDB: one protocol, two names. Main type: [`MySql`].
 //!
 //! `handshake` logs in, [`session`] prepares, [`wire`] executes; [`packet`], [`values`], [`response`] and [`decode`] are
 //! the codec they share, and [`program`] decides what is prepared.
 //!
-//! Invariant: nothing is assumed of the server by its name; its greeting says what it can do.
+//! Invariant: nothing is assumed of the server because of its name; its greeting states its capabilities.
 
 pub mod decode;
 pub mod dialect;
@@ -57,7 +57,7 @@ pub static MYSQL: Entry = Entry {
     levels: &durability::LEVELS,
 };
 
-/// A server that speaks MySQL's protocol, and the engine that tables get there.
+/// A server that speaks MySQL's protocol, and the engine of the tables made there.
 #[derive(Debug, Clone)]
 pub struct MySql {
     name: &'static str,
@@ -68,12 +68,12 @@ pub struct MySql {
 }
 
 impl MySql {
-    /// A server at an endpoint.
+    /// Creates the target for the server at an endpoint.
     pub fn new(name: &'static str, endpoint: Endpoint, engine: Engine) -> Self {
         MySql { name, endpoint, dialect: MySqlDialect { engine }, bulk: true, limits: None }
     }
 
-    /// The same server, without bulks even where it has them: many rows go as multi-row statements.
+    /// Disables bulk executions even where the server supports them: many rows are sent as multi-row statements.
     pub fn without_bulk(self) -> Self {
         MySql { bulk: false, ..self }
     }
@@ -131,7 +131,7 @@ impl Database for MySql {
     fn connect_writer(&self, limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
         let mut session = session::connect(&self.endpoint, self.dialect.engine, self.bulk, Some(limits))?;
         let lock_s = limits.lock_s();
-        // In another mode a number that a narrowed column cannot hold is cut to the nearest that it can.
+        // In another mode, a number beyond the range of a narrowed column is clipped to the nearest that fits.
         session.run(&format!(
             "SET SESSION sql_mode = CONCAT_WS(',', NULLIF(@@SESSION.sql_mode, ''), 'STRICT_ALL_TABLES'), \
              SESSION lock_wait_timeout = {lock_s}, SESSION innodb_lock_wait_timeout = {lock_s}"
@@ -155,8 +155,8 @@ impl Database for MySql {
     }
 }
 
-/// Takes a name for a session, and ends the one that has it: one that was given up may still hold locks, and nobody hears it. A lock is
-/// the name, as the server tells whose it is. Servers that have no such locks refuse, and our own limits hold there too.
+/// Takes a name for a session, and ends the session that has it: one that was given up may still hold locks, and nothing reads from it. The
+/// name is a user-level lock, whose owner the server tells. Servers without such locks refuse; the client's own limits still apply there.
 fn succeed(session: &mut dyn Session, name: &str) -> Result<(), DatabaseError> {
     let found = match session.query(&format!("SELECT IS_USED_LOCK('{name}')")) {
         Err(DatabaseError::Refused { .. }) => return Ok(()),
@@ -165,7 +165,7 @@ fn succeed(session: &mut dyn Session, name: &str) -> Result<(), DatabaseError> {
     let number = found.into_iter().flatten().flatten().next().and_then(|text| text.parse::<u64>().ok());
     if let Some(number) = number {
         match session.run(&format!("KILL CONNECTION {number}")) {
-            // It has ended by itself.
+            // The session has ended by itself.
             Err(DatabaseError::Refused { .. }) => {}
             outcome => outcome?,
         }

@@ -1,12 +1,12 @@
-//! Packets: the framing of the protocol. The main type is [`Message`], one whole message at the front of what arrived.
+//! Packets: the framing of the protocol. Main type: [`Message`], one whole message at the front of the input.
 //!
-//! A message of 16 MiB - 1 bytes and more travels as several packets, the last of them shorter (or empty).
+//! A message of 16 MiB - 1 bytes or more is split into several packets, the last of them shorter (or empty).
 //!
 //! Invariant: nothing here panics or allocates beyond the message, whatever bytes arrive.
 
 use std::borrow::Cow;
 
-/// The longest payload of one packet; a packet that long is continued by the next.
+/// The maximum bytes of one packet's payload; a packet of this length is continued by the next.
 pub const PAYLOAD_MAX: usize = 0xff_ffff;
 
 const HEADER: usize = 4;
@@ -19,7 +19,7 @@ pub struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The message at the front of the input; none while it is incomplete.
+    /// Reads the message at the front of the input; `None` while it is incomplete.
     #[inline]
     pub fn at_front_of(input: &'a [u8]) -> Option<Message<'a>> {
         let length = payload_length(input)?;
@@ -33,25 +33,25 @@ impl<'a> Message<'a> {
         Some(Message { raw: input.get(..end)?, first })
     }
 
-    /// How many bytes of the input it takes.
+    /// Returns the number of bytes that the message takes in the input.
     #[inline]
     pub fn length(&self) -> usize {
         self.raw.len()
     }
 
-    /// The payload of its first packet, which is all of it unless [`Message::is_long`].
+    /// Returns the payload of the first packet, which is all of it unless [`Message::is_long`].
     #[inline]
     pub fn first(&self) -> &'a [u8] {
         self.first
     }
 
-    /// Whether it travelled as several packets.
+    /// Returns whether the message consists of several packets.
     #[inline]
     pub fn is_long(&self) -> bool {
         self.first.len() == PAYLOAD_MAX
     }
 
-    /// The whole payload; copied together when it is long.
+    /// Returns the whole payload; copied into one piece when the message is long.
     pub fn payload(&self) -> Cow<'a, [u8]> {
         if !self.is_long() {
             return Cow::Borrowed(self.first);
@@ -63,7 +63,7 @@ impl<'a> Message<'a> {
         Cow::Owned(joined)
     }
 
-    /// The sequence number of its last packet.
+    /// Returns the sequence number of the last packet.
     pub fn sequence(&self) -> u8 {
         self.raw.chunks(HEADER + PAYLOAD_MAX).last().map_or(0, |packet| packet[3])
     }
@@ -75,7 +75,7 @@ fn payload_length(input: &[u8]) -> Option<usize> {
     Some((u32::from_le_bytes(header) & 0xff_ffff) as usize)
 }
 
-/// Leaves room for a header; the payload is to be appended and then closed with [`end`].
+/// Reserves a header; the payload must be appended next and then closed with [`end`].
 #[inline]
 pub fn begin(out: &mut Vec<u8>) -> usize {
     let at = out.len();
@@ -83,7 +83,7 @@ pub fn begin(out: &mut Vec<u8>) -> usize {
     at
 }
 
-/// Writes the header of the message begun at `at`, whose first packet has this sequence number; a long one is cut into packets.
+/// Writes the header of the message begun at `at`, whose first packet has this sequence number; a long message is split into packets.
 #[inline]
 pub fn end(out: &mut Vec<u8>, at: usize, sequence: u8) {
     let length = out.len() - at - HEADER;
@@ -94,7 +94,7 @@ pub fn end(out: &mut Vec<u8>, at: usize, sequence: u8) {
     }
 }
 
-/// Makes room for the headers of the second packet and those after it, from the back.
+/// Inserts the headers of the second packet and those after it, from the back.
 #[cold]
 fn cut(out: &mut Vec<u8>, at: usize, sequence: u8) {
     let length = out.len() - at - HEADER;
@@ -129,7 +129,7 @@ pub fn command(out: &mut Vec<u8>, code: u8, data: &[u8]) {
     end(out, at, 0);
 }
 
-/// Appends a length in the protocol's own encoding.
+/// Appends a length-encoded integer.
 #[inline]
 pub fn length(out: &mut Vec<u8>, length: usize) {
     match length {
@@ -146,12 +146,12 @@ pub fn length(out: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// Takes values from the front of a payload; none when it is too short.
+/// Takes values from the front of a payload; `None` where the payload is too short.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// The next bytes.
+    /// Takes the next bytes.
     #[inline]
     pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
@@ -159,31 +159,31 @@ impl<'a> Fields<'a> {
         Some(taken)
     }
 
-    /// The next bytes as an array.
+    /// Takes the next bytes as an array.
     #[inline]
     pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.bytes(N)?.try_into().ok()
     }
 
-    /// One byte.
+    /// Takes one byte.
     #[inline]
     pub fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|bytes| bytes[0])
     }
 
-    /// Two bytes.
+    /// Takes a 2-byte integer.
     #[inline]
     pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    /// Four bytes.
+    /// Takes a 4-byte integer.
     #[inline]
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// A number in the protocol's own encoding; none also for the mark of a null.
+    /// Takes a length-encoded integer; also `None` for the marker of a null.
     #[inline]
     pub fn number(&mut self) -> Option<u64> {
         Some(match self.u8()? {
@@ -198,14 +198,14 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Bytes preceded by their length.
+    /// Takes bytes preceded by their length.
     #[inline]
     pub fn counted(&mut self) -> Option<&'a [u8]> {
         let count = self.number()?;
         self.bytes(usize::try_from(count).ok()?)
     }
 
-    /// Bytes up to a zero byte, which is skipped; all that is left when there is none.
+    /// Takes the bytes up to a zero byte, which is skipped; all remaining bytes when there is none.
     pub fn until_zero(&mut self) -> &'a [u8] {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
         let taken = &self.0[..end];

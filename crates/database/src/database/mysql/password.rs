@@ -1,22 +1,22 @@
-//! Proofs of a password, one function per way that servers ask for it.
+//! Proofs of a password: one function for each authentication method.
 //!
-//! Invariant: none of them contains the password in clear text.
+//! Invariant: no proof contains the password in plain text.
 
 use base64::Engine as _;
 use num_bigint::BigUint;
 use sha1::{Digest, Sha1};
 use sha2::Sha256;
 
-/// Length of the random bytes that a server asks with.
+/// The length of the server's random bytes.
 pub const NONCE_BYTES: usize = 20;
 
 const HASH_BYTES: usize = 20;
-/// Larger keys than anybody has: what encrypting takes grows with the square of the one and with the other, and a server that is none could
-/// keep a writer busy for hours.
+/// The maximum bits of the modulus, beyond any key in use: the time to encrypt grows with the square of the modulus and with the exponent, and a fake
+/// server could keep a writer busy for hours.
 const MODULUS_BITS_MAX: u64 = 16_384;
 const EXPONENT_BITS_MAX: u64 = 256;
 
-/// For `mysql_native_password`; empty for no password.
+/// Returns the proof for `mysql_native_password`; empty for no password.
 pub fn native(password: &[u8], nonce: &[u8; NONCE_BYTES]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();
@@ -27,7 +27,7 @@ pub fn native(password: &[u8], nonce: &[u8; NONCE_BYTES]) -> Vec<u8> {
     masked(&once, &mask)
 }
 
-/// For `caching_sha2_password`, right when the server has the password in its cache; empty for no password.
+/// Returns the proof for `caching_sha2_password`, sufficient when the server has the password in its cache; empty for no password.
 pub fn caching_sha2(password: &[u8], nonce: &[u8; NONCE_BYTES]) -> Vec<u8> {
     if password.is_empty() {
         return Vec::new();
@@ -38,8 +38,8 @@ pub fn caching_sha2(password: &[u8], nonce: &[u8; NONCE_BYTES]) -> Vec<u8> {
     masked(&once, &mask)
 }
 
-/// For `caching_sha2_password` over a socket that others may listen to: encrypted with the server's public key, in PEM form
-/// (RSA with OAEP padding and SHA-1). None when the key is not such a key or too short, or there is no randomness.
+/// Returns the password for `caching_sha2_password` over an unprotected socket: encrypted with the server's public key, in PEM form
+/// (RSA with OAEP padding and SHA-1). `None` when the key is invalid or too short, or when there is no randomness.
 pub fn encrypted(password: &[u8], nonce: &[u8; NONCE_BYTES], key: &[u8]) -> Option<Vec<u8>> {
     let (modulus, exponent) = public_key(key)?;
     let length = usize::try_from(modulus.bits().div_ceil(8)).ok()?;
@@ -62,7 +62,7 @@ fn masked(bytes: &[u8], mask: &[u8]) -> Vec<u8> {
     bytes.iter().zip(mask).map(|(byte, mask)| byte ^ mask).collect()
 }
 
-/// The mask generation function MGF1 of RFC 8017, appendix B.2.1.
+/// Returns a mask by the mask generation function MGF1 of RFC 8017, appendix B.2.1.
 fn mask(seed: &[u8], length: usize) -> Vec<u8> {
     let blocks = (0u32..).flat_map(|count| Sha1::new().chain_update(seed).chain_update(count.to_be_bytes()).finalize());
     blocks.take(length).collect()
@@ -74,14 +74,14 @@ fn random() -> Option<[u8; HASH_BYTES]> {
     Some(bytes)
 }
 
-/// Modulus and exponent of a public RSA key in PEM form.
+/// Returns the modulus and the exponent of a public RSA key in PEM form.
 fn public_key(pem: &[u8]) -> Option<(BigUint, BigUint)> {
     let text = std::str::from_utf8(pem).ok()?;
     let (_, rest) = text.split_once("-----BEGIN PUBLIC KEY-----")?;
     let (body, _) = rest.split_once("-----END PUBLIC KEY-----")?;
     let body: String = body.split_whitespace().collect();
     let der = base64::engine::general_purpose::STANDARD.decode(body).ok()?;
-    // A sequence of the algorithm and a bit string, which is again a sequence of two integers (RFC 8017, appendix A.1).
+    // A sequence of the algorithm and a bit string, which contains a sequence of two integers (RFC 8017, appendix A.1).
     let (whole, _) = element(&der, 0x30)?;
     let (_, rest) = element(whole, 0x30)?;
     let (bits, _) = element(rest, 0x03)?;
@@ -93,7 +93,7 @@ fn public_key(pem: &[u8]) -> Option<(BigUint, BigUint)> {
     (is_key(&modulus, MODULUS_BITS_MAX) && is_key(&exponent, EXPONENT_BITS_MAX)).then_some((modulus, exponent))
 }
 
-/// The content of the element at the front, which must have this tag, and what follows it.
+/// Returns the content of the element at the front, which must have this tag, and the bytes that follow it.
 fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let (head, rest) = der.split_at_checked(2)?;
     if head[0] != tag {
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    // A key made for this test with `openssl genrsa 1024`; its private exponent.
+    // A key made for this test with `openssl genrsa 1024`, and its private exponent.
     const KEY: &str = "-----BEGIN PUBLIC KEY-----
 MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDb/wSGdlDl29CNqJj6ywRE2HB5
 2ULbDlkBGNqfko3euwuluCRicavkljsfJa7e0szWpjUQueUXb1dqgx7L90ydPyWb
@@ -173,7 +173,7 @@ oGpIDzwzM2yNW4QCFKXiGM6JMZtwknHce7aSBT9GHr6FVjZ7XwhGW1TEOsoGIGP2
     #[test]
     fn proofs_are_checked_as_servers_check_them() {
         let nonce = *b"abcdefghijklmnopqrst";
-        // The server keeps the hash of the hash; it unmasks the proof and hashes it once.
+        // The server stores the hash of the hash; it unmasks the proof and hashes it once.
         let stored = Sha1::digest(Sha1::digest(b"secret"));
         let mask = Sha1::new().chain_update(nonce).chain_update(stored).finalize();
         assert_eq!(Sha1::digest(masked(&native(b"secret", &nonce), &mask)), stored);

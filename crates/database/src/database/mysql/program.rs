@@ -1,7 +1,7 @@
-//! A program's statements as a connection has prepared them. The main type is [`Prepared`].
+//! A program's statements as a connection has prepared them. Main type: [`Prepared`].
 //!
-//! Many rows for one insert go to MariaDB as a bulk of the single-row statement. MySQL takes them as statements of several
-//! rows, prepared in a few sizes; the sizes are bounded because the server keeps memory for every parameter of every
+//! An insert of many rows goes to MariaDB as a bulk execution of the single-row statement. For MySQL, statements of several
+//! rows are prepared in a few sizes; the sizes are bounded because the server keeps memory for every parameter of every
 //! prepared statement of every connection.
 
 use super::values::Bound;
@@ -10,26 +10,26 @@ use crate::database::literal::TextStatement;
 use crate::record::ColumnKind;
 use crate::statement::{SelectRecords, Statement};
 
-/// The most parameters that a prepared statement of several rows gets. The protocol allows 65,535.
+/// The maximum number of parameters of a prepared statement of several rows. The protocol allows 65,535.
 const PARAMETERS_MAX: usize = 16_000;
 
-/// A statement of a program, prepared.
+/// A prepared statement of a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
-    /// What messages call it.
+    /// The name of the statement in messages to the user.
     pub name: Box<str>,
-    /// How many values a row has.
+    /// The number of values of a row.
     pub columns: usize,
-    /// Whether many rows go as a bulk.
+    /// True if many rows are sent as a bulk execution.
     pub bulk: bool,
-    /// In falling order of rows; the last takes one.
+    /// The prepared sizes, in falling order of rows; the last takes one row.
     pub sizes: Vec<Bound>,
-    /// The statement as it travels where none is prepared; there is one size then, which only knows the answer's columns.
+    /// The statement for sending as text, where none is prepared; there is one size then, which only describes the answer's columns.
     pub text: Option<TextStatement>,
 }
 
 impl Prepared {
-    /// A statement that travels as text.
+    /// Creates a statement that is sent as text.
     pub fn as_text(dialect: &dyn Dialect, statement: &Statement) -> Self {
         let text = TextStatement::new(dialect, statement);
         let sizes = vec![Bound::new(0, 1, Vec::new(), std::iter::empty())];
@@ -37,7 +37,7 @@ impl Prepared {
         Prepared { name, columns, bulk: false, sizes, text: Some(text) }
     }
 
-    /// The place of the size that takes the most of the rows left, among those behind `after`.
+    /// Returns the index of the largest size that fits the rows left, among those after `after`.
     pub fn size_for(&self, rows: u32, after: Option<usize>) -> usize {
         let from = after.map_or(0, |after| after + 1);
         let last = self.sizes.len() - 1;
@@ -45,30 +45,30 @@ impl Prepared {
     }
 }
 
-/// The numbers of rows that requests give to an insert.
+/// The numbers of rows that the requests of an insert have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rows {
-    /// At most.
+    /// The maximum of any request.
     pub max: usize,
-    /// In most of them; 0 where there is no such number.
+    /// The number in most requests; 0 where there is no such number.
     pub usual: usize,
 }
 
-/// What is to be prepared for a statement.
+/// The plan for preparing a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What messages call it.
+    /// The name of the statement in messages to the user.
     pub name: String,
-    /// The kinds of one row's values; none where only the value tells.
+    /// The kinds of one row's values; `None` where only the value determines the kind.
     pub kinds: Vec<Option<ColumnKind>>,
-    /// Whether many rows go as a bulk.
+    /// True if many rows are sent as a bulk execution.
     pub bulk: bool,
-    /// Text and number of rows, in falling order; the last takes one.
+    /// The texts and their numbers of rows, in falling order; the last takes one row.
     pub texts: Vec<(String, u32)>,
 }
 
 impl Plan {
-    /// What to prepare so that requests can have these numbers of rows.
+    /// Plans the preparation of a statement for requests of these numbers of rows.
     pub fn new(dialect: &dyn Dialect, statement: &Statement, rows: Rows, has_bulk: bool) -> Self {
         let (name, kinds) = (name(dialect, statement), statement.kinds());
         let is_insert = matches!(statement, Statement::Insert { .. });
@@ -80,7 +80,7 @@ impl Plan {
     }
 }
 
-/// What messages call a statement.
+/// Returns the name of a statement in messages to the user.
 fn name(dialect: &dyn Dialect, statement: &Statement) -> String {
     let (verb, table) = match statement {
         Statement::Insert { table, .. } => ("INSERT INTO", table),
@@ -98,8 +98,8 @@ fn name(dialect: &dyn Dialect, statement: &Statement) -> String {
     format!("{verb} {}", dialect.quote(table))
 }
 
-/// The numbers of rows of statements of several rows, falling: the largest divides the largest request evenly, one takes the
-/// usual request whole, and powers of four take the rest of others.
+/// Returns the sizes of the statements of several rows, falling: the largest divides the largest request evenly, one takes the
+/// usual request whole, and powers of four take the remaining rows.
 fn sizes(rows: Rows, columns: usize) -> Vec<usize> {
     if rows.max < 2 || columns == 0 {
         return Vec::new();
@@ -120,7 +120,7 @@ fn sizes(rows: Rows, columns: usize) -> Vec<usize> {
     sizes
 }
 
-/// The first characters of a text, with a mark where there are more.
+/// Returns the first characters of a text, with a mark where there are more.
 pub fn shortened(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         Some((end, _)) => format!("{} ...", &text[..end]),

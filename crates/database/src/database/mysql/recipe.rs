@@ -1,7 +1,7 @@
-//! Recipes of private MariaDB and MySQL servers.
+//! The recipes of private MariaDB and MySQL servers.
 //!
-//! Main type: [`MysqlRecipe`]. Invariant: nothing of an installed system instance is read or changed: no option files,
-//! and every place the server writes to is inside the private directory.
+//! Main type: [`MysqlRecipe`]. Invariant: nothing of an installed system instance is read or changed: no option files are read,
+//! and every path that the server writes to is inside the private directory.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::trial::DatabaseSettings;
 #[derive(Debug)]
 pub struct MysqlRecipe {
     names: &'static [&'static str],
-    /// MySQL proper: a `mysqld` that is MariaDB under another name is refused.
+    /// True for MySQL itself: a `mysqld` that is MariaDB under another name is refused.
     genuine: bool,
     package: &'static str,
 }
@@ -28,7 +28,7 @@ pub static MARIADB: MysqlRecipe =
 /// The recipe of `database.name = "mysql"`.
 pub static MYSQL: MysqlRecipe = MysqlRecipe { names: &["mysqld"], genuine: true, package: "mysql-server" };
 
-/// Name of the database and of the account in a private server.
+/// The name of the database and of the account in a private server.
 const NAME: &str = "loadline";
 const STATEMENTS: &str = "create.sql";
 const NO_TEST_DATABASE: &str = "--skip-test-db";
@@ -88,7 +88,7 @@ impl Recipe for MysqlRecipe {
     }
 
     fn encryptions(&self) -> &'static [&'static str] {
-        // MySQL's keyrings are another matter.
+        // MySQL's keyrings work differently and are not supported.
         if self.genuine { &[] } else { encryption::CIPHERS }
     }
 
@@ -132,13 +132,13 @@ impl Recipe for MysqlRecipe {
         ];
         let (program, options): (PathBuf, &[&str]) = if is_mariadb(binary) {
             let script = install_script(binary).unwrap_or_else(|| "mariadb-install-db".into());
-            // Before 10.3 the script hands what it does not know to the server, which ends. A database "test" does no harm.
+            // Before 10.3 the script passes unknown options to the server, which then exits. A database "test" does no harm.
             let knows = std::fs::read_to_string(&script).is_ok_and(|text| text.contains(NO_TEST_DATABASE));
             let options = &[NO_TEST_DATABASE, "--skip-name-resolve", "--auth-root-authentication-method=socket"];
             (script, if knows { options } else { &options[1..] })
         } else {
-            // A server that starts removes the temporary tables of any other one that it finds in a shared directory. MariaDB's script hands this on in
-            // pieces where it has a space; what it starts takes TMPDIR, which is the same.
+            // A starting server removes the temporary tables of any other server that it finds in a shared directory. MariaDB's script splits this option at
+            // a space; the server that it starts uses TMPDIR, which is the same directory.
             places.push(format!("--tmpdir={}", directory.display()));
             (binary.to_owned(), &["--initialize-insecure"])
         };
@@ -170,7 +170,7 @@ impl Recipe for MysqlRecipe {
         ];
         let fixed = [
             "--skip-name-resolve",
-            // What follows may be changed by database.config: the last mention of an option counts.
+            // The following options may be changed by database.config: the last occurrence of an option counts.
             "--skip-log-bin",
             "--performance-schema=0",
             "--local-infile=0",
@@ -180,12 +180,12 @@ impl Recipe for MysqlRecipe {
             "--innodb-buffer-pool-size=256M",
             &format!("--max-connections={CONNECTIONS}"),
             "--max-allowed-packet=64M",
-            // The data goes with the server: nothing needs to be flushed when it stops.
+            // The data is deleted with the server: nothing needs to be flushed when it stops.
             "--innodb-fast-shutdown=2",
         ];
         arguments.extend(fixed.iter().map(|option| (*option).to_owned()));
         if !is_mariadb(binary) {
-            // MySQL would open a second port, and make keys for encryption that nobody asks for.
+            // MySQL would open a second port and create unneeded keys for encryption.
             arguments.extend(["--mysqlx=OFF", "--auto-generate-certs=OFF"].map(String::from));
         }
         if settings.tls.is_some() {
@@ -218,7 +218,7 @@ impl Recipe for MysqlRecipe {
         Vec::new()
     }
 
-    /// The server sends its greeting only after it has recovered, executed the init file and begun to accept.
+    /// The server sends its greeting only after it has recovered, executed the init file and begun to accept connections.
     fn readiness(&self, answer: &[u8]) -> Readiness {
         match answer.get(4) {
             None => Readiness::Incomplete,
@@ -254,7 +254,7 @@ impl Recipe for MysqlRecipe {
             ("performance_schema", "SELECT @@performance_schema"),
             ("max_connections", "SELECT @@max_connections"),
             ("max_allowed_packet", "SELECT @@max_allowed_packet"),
-            // MariaDB's name of it until 11.1, and MySQL's.
+            // The name in MariaDB until 11.1, and in MySQL.
             ("tx_isolation", "SELECT @@tx_isolation"),
             ("transaction_isolation", "SELECT @@transaction_isolation"),
             ("sql_mode", "SELECT @@sql_mode"),
@@ -271,17 +271,17 @@ fn socket_of(directory: &Path) -> PathBuf {
     directory.join("socket")
 }
 
-/// The directory that holds `bin` or `sbin` of the server: `/usr` for an installed one.
+/// Returns the directory that contains the server's `bin` or `sbin`: `/usr` for an installed server.
 fn base_of(binary: &Path) -> PathBuf {
     binary.parent().and_then(Path::parent).unwrap_or(Path::new("/usr")).to_owned()
 }
 
-/// MariaDB calls its binary `mariadbd`; older ones have their script beside a `mysqld`.
+/// Returns whether the binary is MariaDB's: it is called `mariadbd`, and older versions have their script beside a `mysqld`.
 fn is_mariadb(binary: &Path) -> bool {
     binary.file_name().is_some_and(|name| name == "mariadbd") || install_script(binary).is_some()
 }
 
-/// The script that makes MariaDB's data directory. Debian keeps it in `/usr/bin`, unpacked servers in `scripts`.
+/// Returns the script that makes MariaDB's data directory. Debian keeps it in `/usr/bin`, unpacked servers in `scripts`.
 fn install_script(binary: &Path) -> Option<PathBuf> {
     let base = base_of(binary);
     let places = ["bin", "scripts", "sbin"].into_iter();

@@ -1,13 +1,13 @@
-//! Answers of the server to one command, message by message. The main type is [`Response`].
+//! Answers of the server to one command, message by message. Main type: [`Response`].
 //!
-//! Invariant: it needs to know no more than the first bytes of a message, and holds none of them.
+//! Invariant: a [`Response`] needs only the first bytes of a message, and keeps none of them.
 
 use super::packet::Fields;
 use crate::database::DatabaseError;
 
 const MORE_RESULTS: u16 = 0x0008;
 
-/// How far the answer to a command has been read.
+/// The progress in reading the answer to a command.
 #[derive(Debug, Clone, Copy)]
 pub struct Response {
     state: State,
@@ -23,22 +23,22 @@ enum State {
     Rows,
 }
 
-/// What a message means. Small enough to be returned in a register: there are three of them to every read.
+/// The meaning of a message. Small enough to be returned in a register: every read has three of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Rows will follow, and before them the definitions of their columns.
+    /// Rows follow, after the definitions of their columns.
     Table,
-    /// Rows will follow; the server knows that we have their columns.
+    /// Rows follow; the server knows that the client has their columns.
     KnownTable,
     /// The definition of a column.
     Column,
     /// A row.
     Row,
-    /// Nothing to act upon.
+    /// A message that needs no action.
     Nothing,
-    /// A result is done, and another follows.
+    /// A result is complete, and another follows.
     EndedWithMore,
-    /// The command is done.
+    /// The command is complete.
     Ended,
     /// The server answered with an error, see [`error`], and the command has ended.
     Failed,
@@ -47,18 +47,18 @@ pub enum Event {
 }
 
 impl Response {
-    /// Nothing read yet. Servers that deprecate EOF packets send none behind columns and an OK packet behind rows.
+    /// Creates a response of which nothing is read yet. Servers that deprecate EOF packets send none behind columns and an OK packet behind rows.
     pub fn new(deprecates_eof: bool) -> Self {
         Response { state: State::First, deprecates_eof, changed: 0 }
     }
 
-    /// Rows changed, of all results so far.
+    /// Returns the number of rows changed, of all results so far.
     #[inline]
     pub fn changed(&self) -> u64 {
         self.changed
     }
 
-    /// Takes in the payload of a message's first packet; `long` when further packets belong to the message.
+    /// Takes in the payload of a message's first packet; `long` is true if further packets belong to the message.
     #[inline]
     pub fn take(&mut self, first: &[u8], long: bool) -> Event {
         match self.state {
@@ -92,7 +92,7 @@ impl Response {
                 Some(self.ended(status))
             }
             0xff => Some(Event::Failed),
-            // A request for a local file, which we never offer.
+            // A request for a local file, which the client never offers.
             0xfb => None,
             _ => {
                 let mut fields = Fields(first);
@@ -126,7 +126,7 @@ impl Response {
     }
 }
 
-/// Rows changed and the server's status, of an OK packet.
+/// Returns the number of rows changed and the server's status from an OK packet.
 #[inline]
 fn ok(payload: &[u8]) -> Option<(u64, u16)> {
     let mut fields = Fields(payload.get(1..)?);
@@ -135,13 +135,13 @@ fn ok(payload: &[u8]) -> Option<(u64, u16)> {
     Some((changed, fields.u16()?))
 }
 
-/// An ERR packet as an error: those that the server sends before it hangs up mean that the connection is lost.
+/// Converts an ERR packet: an error that the server sends before it hangs up means that the connection is lost.
 #[cold]
 pub fn error(payload: &[u8]) -> DatabaseError {
     let mut fields = Fields(payload.get(1..).unwrap_or(&[]));
     let code = fields.u16().unwrap_or(0);
     let text = match fields.0 {
-        // A mark and the five letters of the SQL state.
+        // A marker and the five letters of the SQL state.
         [b'#', _, _, _, _, _, text @ ..] => text,
         text => text,
     };
@@ -153,12 +153,12 @@ pub fn error(payload: &[u8]) -> DatabaseError {
     }
 }
 
-/// Whether the server hangs up after an error: shutdown, kill, idle time, network trouble, a packet it will not read.
+/// Returns whether the server hangs up after an error: shutdown, kill, idle time, network trouble, or a packet that it refuses to read.
 fn is_lost(code: u16) -> bool {
     matches!(code, 0 | 1040 | 1053 | 1080 | 1129 | 1152..=1161 | 1184 | 1927 | 2006 | 2013 | 2055 | 3169 | 4031)
 }
 
-/// The two sides do not understand each other any more.
+/// Returns the error for a message that is impossible at its place.
 #[cold]
 pub fn out_of_step(what: &str) -> DatabaseError {
     DatabaseError::Lost(format!("the server sent {what}, which is not what the protocol has there"))

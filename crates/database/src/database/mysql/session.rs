@@ -1,4 +1,4 @@
-//! What happens around the hot path: connecting, preparing, and statements as text, in a blocking way.
+//! The blocking work around the hot path: connecting, preparing, and statements as text.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::statement::{Program, Request, SqlForm, Statement, Step};
 const PREPARE: u8 = 0x16;
 const CLOSE: u8 = 0x19;
 
-/// Opens a connection, within limits where there are some. `bulk` permits bulks where the server has them.
+/// Opens a connection, within limits if there are any. `bulk` permits bulk executions where the server supports them.
 ///
 /// # Errors
-/// [`DatabaseError::Unavailable`] with address, user and what the server said.
+/// [`DatabaseError::Unavailable`] with the address, the user and the server's message.
 pub fn connect(
     endpoint: &Endpoint,
     engine: Engine,
@@ -35,7 +35,7 @@ pub fn connect(
                     "{message} ({code}): the server lets nobody in without TLS; say ssl-mode=REQUIRED or more in the address"
                 )
             }
-            // A server says no more than this, so that nobody learns which names there are.
+            // A server says no more than this, so that user names cannot be guessed.
             DatabaseError::Refused { code, message } if code == "1045" => {
                 format!(
                     "{message} ({code}): the name or the password is wrong (LOADLINE_PASSWORD, where none stands in the address), or the account must use TLS \
@@ -51,7 +51,7 @@ pub fn connect(
         (socket, Ok(abilities)) => Ok((socket, abilities)),
         (socket, Err(error)) if socket.may_do_without(&endpoint.tls) => {
             let plain = Endpoint { tls: Tls::default(), ..endpoint.clone() };
-            // Where that fails, too, the first reason says more.
+            // If the second attempt also fails, the first error explains more.
             let (socket, second) = connect_once(&plain, limits)?;
             second.map(|abilities| (socket, abilities)).map_err(|_| error)
         }
@@ -60,7 +60,7 @@ pub fn connect(
     greeted.and_then(|(socket, abilities)| session_over(socket, abilities, engine, bulk, limits)).map_err(unavailable)
 }
 
-/// A socket, and what is agreed upon over it.
+/// Opens a socket and performs the handshake. Returns the socket and the agreed capabilities.
 fn connect_once(
     endpoint: &Endpoint,
     limits: Option<&Arc<SessionLimits>>,
@@ -71,7 +71,7 @@ fn connect_once(
     Ok((socket, abilities))
 }
 
-/// A session over a socket that is logged in.
+/// Creates a session over a logged-in socket.
 fn session_over(
     socket: Socket,
     mut abilities: Abilities,
@@ -87,7 +87,7 @@ fn session_over(
     Ok(session)
 }
 
-/// A session over a socket that was not dialled.
+/// Creates a session over a socket that was not dialled.
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub(in crate::database) fn over(
     socket: std::os::fd::OwnedFd,
@@ -100,14 +100,14 @@ pub(in crate::database) fn over(
     session_over(socket, abilities, engine, bulk, None)
 }
 
-/// A session over a socket that is logged in already, to a server of MariaDB, or to an older one.
+/// Creates a session over a logged-in socket to a MariaDB server, or to an older server.
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub(in crate::database) fn logged_in(socket: std::os::fd::OwnedFd, is_older: bool) -> WireSession<MySqlWire> {
     let abilities = Abilities { deprecates_eof: !is_older, caches_metadata: !is_older, has_bulk: true };
     WireSession::new(MySqlWire::new(Socket::from(socket), abilities, Engine::InnoDb))
 }
 
-/// Learns what the server's settings mean for the codec, and makes statements commit by themselves.
+/// Reads the server's settings that affect the codec, and enables autocommit.
 fn settle(session: &mut WireSession<MySqlWire>) -> Result<(), DatabaseError> {
     let settings = session.query("SELECT @@max_allowed_packet, @@autocommit")?;
     let setting = |place: usize| settings.first().and_then(|row| row.get(place)).cloned().flatten();
@@ -128,7 +128,7 @@ fn address(endpoint: &Endpoint) -> String {
     }
 }
 
-/// Reads the answer to a command given as text; its rows go to `row`, which says how many bytes it keeps of them.
+/// Reads the answer to a command given as text; its rows are passed to `row`, which returns the number of bytes that it keeps of them.
 fn read(
     abilities: Abilities,
     channel: &mut Channel,
@@ -164,7 +164,7 @@ fn read(
     }
 }
 
-/// The values of a row in text form.
+/// Returns the values of a row in text form.
 fn text_row(payload: &[u8]) -> Option<Vec<Option<String>>> {
     let mut fields = Fields(payload);
     let mut values = Vec::new();
@@ -179,7 +179,7 @@ fn text_row(payload: &[u8]) -> Option<Vec<Option<String>>> {
     Some(values)
 }
 
-/// Prepares a text that must have this many parameters. The server's number of it and the columns of its answer: servers
+/// Prepares a text that must have this many parameters. Returns the server's number of the statement and the columns of its answer: servers
 /// that cache them may never define them again.
 fn prepare_text(
     abilities: Abilities,
@@ -209,7 +209,7 @@ fn prepare_text(
     Err(DatabaseError::refused("parameters", message))
 }
 
-/// Reads definitions of parameters or columns, and what stands behind them.
+/// Reads definitions of parameters or columns, and the end marker behind them.
 fn definitions(abilities: Abilities, channel: &mut Channel, count: u16) -> Result<Vec<ColumnType>, DatabaseError> {
     let mut columns = Vec::with_capacity(usize::from(count));
     for _ in 0..count {
@@ -328,7 +328,7 @@ impl Speak for MySqlWire {
         };
         let dialect = MySqlDialect { engine: self.engine };
         let Some(first) = columns.first().filter(|_| self.engine.has_transactions()) else { return Ok(None) };
-        // A trigger would be told of updates that are none, and may do something else.
+        // A trigger would run for updates that change nothing, and may have effects.
         let triggers = format!(
             "SELECT COUNT(*) FROM information_schema.triggers WHERE event_manipulation = 'UPDATE' \
              AND event_object_schema = DATABASE() AND event_object_table = {}",
@@ -337,7 +337,7 @@ impl Speak for MySqlWire {
         if self.query(channel, &triggers)?.first().and_then(|row| row.first()?.as_deref()) != Some("0") {
             return Ok(None);
         }
-        // IGNORE would pass over them, too, and store other values where one does not fit.
+        // IGNORE would also pass over such rows, but it would store other values where one does not fit.
         let name = dialect.quote(&first.name);
         let tail = format!(" ON DUPLICATE KEY UPDATE {name} = {name}");
         let rows = Rows { max: rows_max, usual: 0 };
@@ -349,7 +349,7 @@ impl Speak for MySqlWire {
     }
 
     fn dry_run_texts(&self) -> [&'static [&'static str]; 3] {
-        // Some errors undo the whole transaction. What was sent behind such a one must not stand for itself.
+        // Some errors undo the whole transaction. Requests already sent after such an error must not commit by themselves.
         [
             &["SET autocommit = 0", "BEGIN", "SAVEPOINT attempt"],
             &["ROLLBACK", "SET autocommit = 1"],
@@ -373,7 +373,7 @@ impl Speak for MySqlWire {
     }
 }
 
-/// An error with the text that it is about.
+/// Adds the statement's text to an error.
 fn within(error: DatabaseError, sql: &str) -> DatabaseError {
     match error {
         DatabaseError::Refused { code, message } => {

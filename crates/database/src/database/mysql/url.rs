@@ -10,10 +10,10 @@ const PORT: u16 = 3306;
 const FORM: &str =
     "the form is mysql://user:password@host:port/database, or mysql://user@localhost/database?socket=/path";
 
-/// Reads an address. Letters that mean something else there are written as `%40`.
+/// Reads an address. Characters with a special meaning in addresses are written as `%40`.
 ///
 /// # Errors
-/// A sentence that says which part is wrong and what the form is.
+/// A sentence that names the wrong part and the correct form.
 pub fn read_url(url: &str) -> Result<Endpoint, String> {
     read(url).map_err(|what| format!("{what}; {FORM}"))
 }

@@ -1,7 +1,7 @@
-//! Values to the server: the commands that execute a prepared statement, for one row or many. The main type is [`Bound`], a
+//! Values to the server: the commands that execute a prepared statement, for one row or many. Main type: [`Bound`], a
 //! prepared statement with the types that its parameters were last bound with.
 //!
-//! Invariant: in the steady state nothing is allocated beyond the bytes to send, and types travel only when they change.
+//! Invariant: in the steady state nothing is allocated beyond the bytes to send, and types are sent only when they change.
 
 use super::decode::ColumnType;
 use super::packet;
@@ -9,9 +9,9 @@ use crate::record::{Cell, Cells, ColumnKind};
 
 const EXECUTE: u8 = 0x17;
 const BULK_EXECUTE: u8 = 0xfa;
-/// Bulk: the types of the parameters stand in front of the rows.
+/// The flag of a bulk execution that states the types of the parameters in front of the rows.
 const BULK_WITH_TYPES: u16 = 128;
-/// In front of each value of a bulk.
+/// The indicator in front of each value of a bulk execution.
 const PRESENT: u8 = 0;
 const ABSENT: u8 = 1;
 
@@ -21,12 +21,12 @@ const LONGLONG: u8 = 8;
 const BLOB: u8 = 252;
 const VAR_STRING: u8 = 253;
 
-/// A statement that a server has prepared for a connection.
+/// A prepared statement of a connection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bound {
-    /// The server's number of it.
+    /// The server's number of the statement.
     pub id: u32,
-    /// How many rows of values it takes.
+    /// The number of rows of values that it takes.
     pub rows: u32,
     /// The columns of its answer's rows, as far as they are known.
     pub answer: Vec<ColumnType>,
@@ -35,12 +35,12 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// A statement with parameters of these kinds, none where the kind is known only from the value.
+    /// Creates a statement with parameters of these kinds; `None` where the kind is known only from the value.
     pub fn new(id: u32, rows: u32, answer: Vec<ColumnType>, kinds: impl Iterator<Item = Option<ColumnKind>>) -> Self {
         Bound { id, rows, answer, types: kinds.map(type_of_kind).collect(), types_known: false }
     }
 
-    /// The server may have forgotten the types: they travel again with the next values.
+    /// Has the types sent again with the next values, since the server may not have them.
     pub fn forget_types(&mut self) {
         self.types_known = false;
     }
@@ -49,7 +49,7 @@ impl Bound {
     #[inline]
     pub fn execute(&mut self, cells: &Cells, first: usize, out: &mut Vec<u8>) {
         let at = out.len();
-        // Behind the header: no cursor, one iteration.
+        // After the header: no cursor, one iteration.
         let mut head = [0; 14];
         head[4] = EXECUTE;
         head[5..9].copy_from_slice(&self.id.to_le_bytes());
@@ -81,8 +81,8 @@ impl Bound {
         packet::end(out, at, 0);
     }
 
-    /// Appends the command that executes the statement with up to `rows` rows of cells from `first` on. How many of them it
-    /// took: at least 1, and as many as keep the message within `bytes_max` and have the same types as the first row.
+    /// Appends the command that executes the statement with up to `rows` rows of cells from `first` on. Returns the number of rows
+    /// taken: at least 1, and as many as keep the message within `bytes_max` and have the same types as the first row.
     pub fn execute_bulk(&mut self, cells: &Cells, first: usize, rows: u32, bytes_max: usize, out: &mut Vec<u8>) -> u32 {
         let count = self.types.len();
         self.adopt_types(cells, first);
@@ -106,7 +106,7 @@ impl Bound {
         taken
     }
 
-    /// Appends a row of a bulk. Whether its values have the types bound.
+    /// Appends a row of a bulk execution. Returns whether its values have the bound types.
     #[inline]
     fn bulk_row(&self, cells: &Cells, first: usize, out: &mut Vec<u8>) -> bool {
         out.reserve(self.types.len() * 9);
@@ -129,7 +129,7 @@ impl Bound {
         same
     }
 
-    /// Takes over the types of the values; a null says nothing of its type. Whether one changed.
+    /// Stores the types of the values; a null leaves its type unchanged. Returns whether one changed.
     #[inline]
     fn adopt_types(&mut self, cells: &Cells, first: usize) -> bool {
         let mut changed = false;

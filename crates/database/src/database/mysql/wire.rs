@@ -1,8 +1,8 @@
-//! The hot path: requests over prepared statements as a state machine. The main type is [`MySqlWire`].
+//! The hot path: requests over prepared statements as a state machine. Main type: [`MySqlWire`].
 //!
 //! One statement in one command commits by itself. Anything more is a transaction: BEGIN, each command and COMMIT wait for the
-//! answer to the one before, and COMMIT is sent only when all went well. Where the program asks for pipelining, BEGIN travels together
-//! with the first command; nothing else can, because the server goes on after a command that failed.
+//! answer to the one before, and COMMIT is sent only when everything succeeded. Where the program asks for pipelining, BEGIN is sent together
+//! with the first command; nothing else can be, because the server continues after a command that failed.
 //!
 //! Invariant: after an outcome other than a loss the connection is idle, outside of any transaction.
 
@@ -21,13 +21,13 @@ use crate::database::{Answer, DatabaseError, Progress, Unasked, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Miscount, Request};
 
-/// Longer commands of many rows are divided even where the server would take them, to bound the memory of the client.
+/// The maximum bytes of a command of many rows, even where the server would take more, to bound the memory of the client.
 const COMMAND_BYTES_MAX: usize = 4 << 20;
 const ERROR: u8 = 0xff;
 const PING: u8 = 0x0e;
 const QUERY: u8 = 0x03;
 
-/// A connection with the program that it has prepared.
+/// A connection with a prepared program.
 #[derive(Debug)]
 pub struct MySqlWire {
     socket: Socket,
@@ -37,23 +37,23 @@ pub struct MySqlWire {
     pub(super) statements: Vec<Prepared>,
     kept: Option<Cells>,
     carrying: Carrying,
-    /// Whether BEGIN leaves together with the first command.
+    /// True if BEGIN is sent together with the first command.
     pub(super) pipelines: bool,
-    /// The part of a dry run that a request is.
+    /// The part of a dry run that the request is; `None` outside a dry run.
     pub(super) dry_run: Option<Attempt>,
-    /// The first command of a transaction until its BEGIN is answered; its memory stays.
+    /// The first command of a transaction until its BEGIN is answered; its memory is reused.
     held: Vec<u8>,
     run: Run,
 }
 
-/// The request that is running.
+/// The running request.
 #[derive(Debug)]
 struct Run {
-    /// Place among the request's steps.
+    /// The index of the step in the request.
     step: usize,
-    /// Rows of the step that were sent.
+    /// The number of rows of the step that were sent.
     sent: u32,
-    /// Place of the size of the statement that was sent last.
+    /// The index of the statement's size that was sent last.
     size: usize,
     awaiting: Awaiting,
     in_transaction: bool,
@@ -77,7 +77,7 @@ enum Awaiting {
 type Outcome = Result<Answer, DatabaseError>;
 
 impl MySqlWire {
-    /// A connection that is logged in and idle.
+    /// Creates a wire over a connection that is logged in and idle.
     pub(super) fn new(socket: Socket, abilities: Abilities, engine: Engine) -> Self {
         let run = Run::new(abilities);
         let (statements, kept, held, pipelines) = (Vec::new(), None, Vec::new(), false);
@@ -97,12 +97,12 @@ impl MySqlWire {
         }
     }
 
-    /// Keeps commands of many rows below the length that the server takes.
+    /// Keeps commands of many rows below the length that the server accepts.
     pub(super) fn set_packet_bytes_max(&mut self, bytes: usize) {
         self.command_bytes_max = bytes.saturating_sub(1024).clamp(1024, COMMAND_BYTES_MAX);
     }
 
-    /// Appends the command for the next rows of the step. Whether the step's rows are all sent.
+    /// Appends the command for the next rows of the step. Returns whether all rows of the step are sent.
     #[inline]
     fn send_rows(&mut self, request: &Request, out: &mut Vec<u8>) -> bool {
         let (run, values) = (&mut self.run, self.carrying.values(request));
@@ -120,7 +120,7 @@ impl MySqlWire {
             run.size = statement.size_for(left, None);
             statement.sizes[run.size].execute(values, first, out);
             while out.len() - at > self.command_bytes_max && run.size + 1 < statement.sizes.len() {
-                // What was written may have told the types, and is not sent.
+                // The discarded command may have contained the types, so the server has not received them.
                 statement.sizes[run.size].forget_types();
                 out.truncate(at);
                 run.size = statement.size_for(left, Some(run.size));
@@ -142,7 +142,7 @@ impl MySqlWire {
         let left = step.rows.saturating_sub(run.sent).max(1);
         let at = packet::begin(out);
         out.push(QUERY);
-        // Every value can be written, so that at least one row is.
+        // Every value can be written, so at least one row is taken.
         let taken = text.append::<MySqlLiterals>(values, first, left, self.command_bytes_max, out);
         packet::end(out, at, 0);
         run.size = 0;
@@ -170,7 +170,7 @@ impl MySqlWire {
         }
     }
 
-    /// Takes over the definition of a column: servers that cache them do not send them again.
+    /// Stores the definition of a column: servers that cache definitions do not send them again.
     #[cold]
     fn define(&mut self, request: &Request, message: Message<'_>) -> Option<Outcome> {
         match (self.columns(request), ColumnType::from_definition(&message.payload())) {
@@ -180,20 +180,20 @@ impl MySqlWire {
         None
     }
 
-    /// Whether a later step needs what the statement that is running reads.
+    /// Returns whether a later step needs a row that the running statement reads.
     #[inline]
     fn needs_row(&self, request: &Request) -> bool {
         self.run.awaiting == Awaiting::Statement && Carrying::is_needed(request, self.run.step)
     }
 
-    /// Whether the statement that is running travelled as text.
+    /// Returns whether the running statement was sent as text.
     fn is_text(&self, request: &Request) -> bool {
         let statement =
             request.steps.get(self.run.step).and_then(|step| self.statements.get(usize::from(step.statement)));
         statement.is_some_and(|statement| statement.text.is_some())
     }
 
-    /// The columns of the statement that is running; none for other commands.
+    /// Returns the columns of the running statement; `None` for other commands.
     fn columns(&mut self, request: &Request) -> Option<&mut Vec<ColumnType>> {
         if self.run.awaiting != Awaiting::Statement {
             return None;
@@ -222,7 +222,7 @@ impl MySqlWire {
         if is_read { None } else { Some(Err(out_of_step("a row that does not fit its columns"))) }
     }
 
-    /// A command was answered well.
+    /// Handles a command's success.
     #[inline]
     fn ended(&mut self, request: &Request, out: &mut Vec<u8>) -> Option<Outcome> {
         match self.run.awaiting {
@@ -273,7 +273,7 @@ impl MySqlWire {
         }
     }
 
-    /// A command was answered with an error.
+    /// Handles a command's error.
     #[cold]
     fn failed(&mut self, request: &Request, error: DatabaseError, out: &mut Vec<u8>) -> Option<Outcome> {
         if matches!(error, DatabaseError::Lost(_)) {
@@ -281,7 +281,7 @@ impl MySqlWire {
         }
         self.run.response = Response::new(self.abilities.deprecates_eof);
         match self.run.awaiting {
-            // Behind a BEGIN the statement may be on its way and would stand for itself.
+            // After a failed BEGIN, the statement may already be sent and would commit by itself.
             Awaiting::Begin | Awaiting::Rollback | Awaiting::Nothing => {
                 Some(Err(DatabaseError::Lost(error.to_string())))
             }
@@ -319,22 +319,22 @@ impl Wire for MySqlWire {
         self.carrying.begin(request);
         self.held.clear();
         if request.steps.is_empty() {
-            // Nothing to do still takes a round trip, as any request does.
+            // A request without steps still takes a round trip, as any request does.
             packet::command(out, PING, &[]);
             self.run.awaiting = Awaiting::Commit;
             return;
         }
         let at = out.len();
         if self.dry_run.is_some_and(|part| part.is_of_many) {
-            // Whether the server knows the types from the one before is not known yet.
+            // It is not known yet whether the server has received the types with the request before.
             let statement = self.statements.get_mut(usize::from(request.steps[0].statement));
             statement.into_iter().flat_map(|one| &mut one.sizes).for_each(|size| size.forget_types());
         }
         let all_sent = self.send_rows(request, out);
-        // One of many is a single command, which undoes itself where it is refused.
+        // A request sent with others is a single command, which undoes itself where it is refused.
         let text = self.dry_run.and_then(|part| match part.before {
             Before::Undone => Some("ROLLBACK TO SAVEPOINT attempt"),
-            // A savepoint takes the place of the one of its name.
+            // A new savepoint replaces the one of its name.
             Before::Kept | Before::AsAnswered => (!part.is_of_many).then_some("SAVEPOINT attempt"),
         });
         if let Some(text) = text {
@@ -367,7 +367,7 @@ impl Wire for MySqlWire {
         Progress { consumed, outcome: None }
     }
 
-    /// A server that ends a connection nobody uses says why.
+    /// A server that closes an idle connection sends the reason first.
     fn unasked(&mut self, input: &[u8], _: &mut Vec<u8>) -> Result<usize, Unasked> {
         match Message::at_front_of(input) {
             None => Ok(0),
@@ -397,7 +397,7 @@ impl Run {
         }
     }
 
-    /// Forgets the last request, field by field: this is done for every operation.
+    /// Resets the state of the last request, field by field: this is done for every operation.
     #[inline]
     fn begin(&mut self, abilities: Abilities) {
         (self.step, self.sent, self.rows, self.changed) = (0, 0, 0, 0);

@@ -1,4 +1,4 @@
-//! Fuzzing: what a hostile NATS server says to a subscriber and to a publisher, and messages as others could have published them.
+//! Fuzzing of a subscriber and a publisher against a hostile NATS server, and of messages that other clients could have published.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::database::session::{Channel, WireSession};
 use crate::fuzzed::{Target, said_by_a_server, texts};
 use crate::record::Cells;
 
-/// A message, and a connection.
+/// The input as a message, and as the output of a server on a connection.
 pub static NATS: Target = Target {
     name: "nats",
     run: |input| {
@@ -53,7 +53,7 @@ fn message(input: &[u8]) {
     assert_eq!(again, input, "what was read is written as it was");
 }
 
-/// What comes before TLS: what stands behind it stays to be seen.
+/// Checks the greeting before TLS: the bytes behind it must remain in the channel.
 fn greeted(input: &[u8]) {
     let Some((ours, _theirs)) = said_by_a_server(input) else { return };
     let mut channel = Channel::new(ours.as_raw_fd());

@@ -9,7 +9,7 @@
 
 use crate::record::{Cell, Cells};
 
-/// Appends rows, whose values begin at `first` among the cells.
+/// Appends rows whose values begin at `first` among the cells.
 pub fn encode(cells: &Cells, first: usize, rows: u32, width: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&rows.to_le_bytes());
     out.extend_from_slice(&width.to_le_bytes());
@@ -34,8 +34,8 @@ pub fn encode(cells: &Cells, first: usize, rows: u32, width: u32, out: &mut Vec<
     }
 }
 
-/// Appends the values of a message to cells; how many rows there are, and how many values each has. None when it is damaged; what was
-/// appended until then is of no use.
+/// Appends the values of a message to cells. Returns the number of rows and the number of values of each; `None` when the message is damaged, and
+/// the values appended until then are of no use.
 pub fn decode(mut message: &[u8], out: &mut Cells) -> Option<(u32, u32)> {
     let bytes = &mut message;
     let (rows, width) = (u32::from_le_bytes(take(bytes)?), u32::from_le_bytes(take(bytes)?));

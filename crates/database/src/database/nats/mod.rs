@@ -1,13 +1,13 @@
-//! Publish-subscribe over NATS in the place of a database: what writers would insert is published, a message for each write.
+//! Publish-subscribe over NATS in the place of a database: the rows that writers would insert are published, one message for each write.
 //!
-//! Main types: [`NatsDatabase`], which the load engine drives as any other, and [`Subscriber`]. It stands in no registry: studies name
-//! the database that a historian stores into, and `freshness.path` how events get there. The private server is started
+//! Main types: [`NatsDatabase`], which the load engine drives as any other database, and [`Subscriber`]. It is not in the registry: studies name
+//! the database that a historian stores into, and `freshness.path` selects how events get there. The private server is started
 //! as the one in front of a recorder is.
 //!
-//! Plain subjects, without a stream: a write is answered when the server has taken its message and given it to those who
-//! subscribe, in memory. Nothing is on disk then; a subscriber that cannot keep up is cut off by the server.
+//! Plain subjects, without a stream: a write is acknowledged when the server has taken its message and passed it to the
+//! subscribers, in memory. Nothing is on disk then; the server disconnects a subscriber that cannot keep up.
 //!
-//! Invariant: a message holds the rows of one write, whole.
+//! Invariant: a message holds all rows of one write.
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
@@ -27,10 +27,10 @@ pub use subscriber::Subscriber;
 
 use wire::NatsWire;
 
-/// What comes before the name of a table in a subject.
+/// The prefix of the subjects, in front of the table's name.
 const SUBJECT: &str = "events";
 
-/// The subject that rows of a table are published under.
+/// Returns the subject that the rows of a table are published under.
 pub fn subject_of(table: &str) -> String {
     format!("{SUBJECT}.{table}")
 }
@@ -42,7 +42,7 @@ pub struct NatsDatabase {
 }
 
 impl NatsDatabase {
-    /// The server that listens at an endpoint.
+    /// Creates the target for the server at an endpoint.
     pub fn new(endpoint: Endpoint) -> Self {
         NatsDatabase { endpoint }
     }

@@ -1,7 +1,7 @@
-//! Opening a socket to a NATS server, with TLS where that is asked for: the server greets in the clear, and what stands behind its greeting is sealed.
+//! Opening a socket to a NATS server, with TLS where requested: the server greets in plain text, and everything behind its greeting is sealed.
 //! Main function: [`connect`].
 //!
-//! Invariant: what came in the clear behind the greeting is never taken for what the server sealed.
+//! Invariant: plain text behind the greeting is never taken for sealed data of the server.
 
 use std::os::fd::AsRawFd;
 
@@ -11,14 +11,14 @@ use crate::database::session::{CONNECT_TIMEOUT, Channel, dial};
 use crate::database::tls::Socket;
 use crate::database::{DatabaseError, Endpoint};
 
-/// The longest greeting; the addresses of a large cluster fit.
+/// The maximum bytes of a greeting; the addresses of a large cluster fit.
 const GREETING_BYTES_MAX: usize = 256 << 10;
 
-/// Opens a socket. Where the endpoint asks for TLS, the server's greeting is taken in before, which does not come again: what it says. None without TLS, where it
-/// is still to come.
+/// Opens a socket. Where the endpoint asks for TLS, the server's greeting is received first and returned, since it does not come again; without TLS it is
+/// `None`, and the greeting is still to come.
 ///
 /// # Errors
-/// [`DatabaseError::Unavailable`] when the server cannot be reached, has no TLS, does not prove who it is, or says something in the clear behind its
+/// [`DatabaseError::Unavailable`] when the server cannot be reached, has no TLS, does not prove its identity, or sends plain text behind its
 /// greeting.
 pub(in crate::database) fn connect(endpoint: &Endpoint) -> Result<(Socket, Option<Value>), DatabaseError> {
     let mut socket = Socket::from(dial(endpoint)?);
@@ -31,7 +31,7 @@ pub(in crate::database) fn connect(endpoint: &Endpoint) -> Result<(Socket, Optio
     Ok((socket, Some(greeting)))
 }
 
-/// Waits for the server's greeting and agrees with it upon TLS.
+/// Waits for the server's greeting and performs the TLS handshake. Returns the greeting.
 fn protect(socket: &mut Socket, endpoint: &Endpoint, host: &str) -> Result<Value, DatabaseError> {
     let mut channel = Channel::new(socket.as_raw_fd());
     channel.set_timeout(Some(CONNECT_TIMEOUT));
@@ -44,7 +44,7 @@ fn protect(socket: &mut Socket, endpoint: &Endpoint, host: &str) -> Result<Value
     Ok(greeting)
 }
 
-/// Takes in the first line of the server and no more.
+/// Receives the first line of the server and nothing more.
 pub(super) fn greeting(channel: &mut Channel) -> Result<Value, DatabaseError> {
     let strange = || DatabaseError::Unavailable("it does not greet as a NATS server does".to_owned());
     loop {

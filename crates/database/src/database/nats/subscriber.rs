@@ -1,4 +1,4 @@
-//! A subscriber: takes in the messages of some subjects, in a blocking way.
+//! A subscriber that receives the messages of some subjects, in a blocking way.
 //!
 //! Main type: [`Subscriber`].
 
@@ -11,29 +11,29 @@ use crate::database::session::Channel;
 use crate::database::tls::Socket;
 use crate::database::{DatabaseError, Endpoint};
 
-/// How long the server may take to agree to a subscription.
+/// The maximum time for the server to confirm a subscription.
 const AGREED_WITHIN: Duration = Duration::from_secs(20);
 
-/// A connection that messages come in by.
+/// A connection that receives messages.
 #[derive(Debug)]
 pub struct Subscriber {
     channel: Channel,
-    /// Closed when this is dropped.
+    /// Closed when the subscriber is dropped.
     _socket: Socket,
     message: Vec<u8>,
 }
 
 impl Subscriber {
-    /// Subscribes; messages published from then on are delivered.
+    /// Opens a connection and subscribes; messages published from then on are delivered.
     ///
     /// # Errors
-    /// When the server cannot be reached, or refuses.
+    /// When the server cannot be reached or refuses.
     pub fn open(endpoint: &Endpoint, subjects: &[String]) -> Result<Self, DatabaseError> {
         let (socket, _) = connect(endpoint)?;
         Self::over(Channel::over(socket.as_raw_fd(), socket.secure()), socket, endpoint, subjects)
     }
 
-    /// Subscribes over a socket that is open.
+    /// Subscribes over an open socket.
     pub(super) fn over(
         mut channel: Channel,
         socket: Socket,
@@ -65,10 +65,10 @@ impl Subscriber {
         Ok(Subscriber { channel, _socket: socket, message: Vec::new() })
     }
 
-    /// Takes in the next message, which is then [`Subscriber::message`]; waits for one for at most this time. Whether there was one.
+    /// Receives the next message, which [`Subscriber::message`] then returns; waits for at most `patience`. Returns whether there was one.
     ///
     /// # Errors
-    /// When the connection is lost: the server has ended, or has cut off who cannot keep up.
+    /// When the connection is lost: the server has ended, or has disconnected a subscriber that cannot keep up.
     pub fn receive(&mut self, patience: Duration) -> Result<bool, DatabaseError> {
         let until = Instant::now() + patience;
         loop {
@@ -99,7 +99,7 @@ impl Subscriber {
         }
     }
 
-    /// The last message that was received.
+    /// Returns the last received message.
     pub fn message(&self) -> &[u8] {
         &self.message
     }

@@ -1,6 +1,6 @@
-//! A connection to a NATS server as a state machine: a write is a message, and a PING whose PONG says that the server has taken it.
+//! A connection to a NATS server as a state machine: a write is a message and a PING, whose PONG confirms that the server has taken it.
 //!
-//! Invariant: an outcome is given only at PONG, or with the loss of the connection.
+//! Invariant: an outcome is given only at PONG, or when the connection is lost.
 
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -12,16 +12,16 @@ use crate::database::{Answer, DatabaseError, Endpoint, Progress, Unasked, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request, Statement};
 
-/// What a server may be told to let a message have at most, in bytes.
+/// The largest message that a server can be configured to allow, in bytes.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
-/// The longest line of a server; the addresses of a large cluster fit.
+/// The maximum bytes of a server's line; the addresses of a large cluster fit.
 const LINE_BYTES_MAX: usize = 256 << 10;
 
-/// A connection that publishes.
+/// A connection that publishes messages.
 #[derive(Debug)]
 pub struct NatsWire {
     socket: Socket,
-    /// Per statement: the subject of its rows, and how many values each has; none for what cannot be published.
+    /// For each statement, the subject of its rows and the number of values of each; `None` for statements that cannot be published.
     subjects: Vec<Option<(String, u32)>>,
     rows: u64,
     content: Vec<u8>,
@@ -34,17 +34,17 @@ impl NatsWire {
 }
 
 impl WireSession<NatsWire> {
-    /// Says who connects, and waits until the server agrees.
+    /// Sends the client's greeting and waits until the server accepts it.
     ///
     /// # Errors
-    /// [`DatabaseError::Lost`] when it does not.
+    /// [`DatabaseError::Lost`] when the server does not accept it.
     pub(super) fn greet(&mut self, endpoint: &Endpoint) -> Result<(), DatabaseError> {
         let (wire, channel) = self.parts();
         wire.run(channel, &greeting(endpoint))
     }
 }
 
-/// What a client says first.
+/// Returns the client's first message.
 pub(super) fn greeting(endpoint: &Endpoint) -> String {
     let who = match endpoint.user.as_str() {
         "" => serde_json::json!({}),
@@ -58,22 +58,22 @@ pub(super) fn greeting(endpoint: &Endpoint) -> String {
     format!("CONNECT {about}\r\nPING\r\n")
 }
 
-/// What a line of the server means.
+/// The meaning of a server's line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// It asks whether the client is there.
+    /// The server asks whether the client is there.
     Ping,
-    /// It has done all that came before the PING.
+    /// The server has processed everything before the PING.
     Pong,
-    /// A message: of how many bytes.
+    /// The header of a message, with the message's length in bytes.
     Message(usize),
-    /// Something is wrong.
+    /// An error.
     Error(&'a str),
-    /// About itself.
+    /// Information about the server.
     Other,
 }
 
-/// The line at the start of what was received, with its length; none while it is incomplete.
+/// Returns the line at the start of the input and its length; `None` while it is incomplete.
 pub(super) fn read_line(input: &[u8]) -> Option<(Line<'_>, usize)> {
     let looked_at = &input[..input.len().min(LINE_BYTES_MAX)];
     let Some(end) = looked_at.windows(2).position(|pair| pair == b"\r\n") else {
@@ -144,9 +144,9 @@ impl Wire for NatsWire {
             match line {
                 Line::Ping => out.extend_from_slice(b"PONG\r\n"),
                 Line::Other => {}
-                // It ends the connection behind that.
+                // The server closes the connection after an error.
                 Line::Error(_) => return Err(Unasked::Ended),
-                // One would be taken for the next PING's, and what came before it for stored.
+                // It would be taken for the next PING's answer, and the message before that for stored.
                 Line::Pong | Line::Message(_) => return Err(Unasked::Wrong),
             }
             consumed += length;
@@ -160,7 +160,7 @@ impl Wire for NatsWire {
 }
 
 impl NatsWire {
-    /// Sends lines that end with a PING, and waits for its PONG.
+    /// Sends lines that end with a PING and waits for the PONG.
     fn run(&mut self, channel: &mut Channel, lines: &str) -> Result<(), DatabaseError> {
         channel.send(lines.as_bytes())?;
         loop {

@@ -1,16 +1,16 @@
-//! Values on their way from the server, for the requests whose rows are kept. The main type is [`Decoding`].
+//! Values from the server, for requests whose rows are kept. Main type: [`Decoding`].
 //!
-//! Invariant: [`append_row`] appends exactly as many values as the row has columns, or nothing that counts.
+//! Invariant: [`append_row`] appends exactly as many values as the row has columns; otherwise it returns `None`, and its values do not count.
 
 use super::encode::{Encoding, JSONB_VERSION};
 use super::message::{take_i16, take_value};
 use crate::record::Cells;
 
-/// The form in which the server is asked for a column, and what becomes of it. Types without a form of their own come
-/// written out and become text.
+/// The format in which a column is requested, and the conversion of its values. Types without an encoding of their own come
+/// as text and remain text.
 pub type Decoding = Encoding;
 
-/// Appends the values of a DataRow; none when the row is malformed.
+/// Appends the values of a DataRow; returns `None` when the row is malformed.
 pub fn append_row(columns: &[Decoding], mut body: &[u8], cells: &mut Cells) -> Option<()> {
     let count = usize::try_from(take_i16(&mut body)?).ok()?;
     if count != columns.len() {
@@ -25,7 +25,7 @@ pub fn append_row(columns: &[Decoding], mut body: &[u8], cells: &mut Cells) -> O
     body.is_empty().then_some(())
 }
 
-/// The same for a row whose values are text.
+/// Appends the values of a DataRow in text form; returns `None` when the row is malformed.
 pub fn append_text_row(columns: &[Decoding], mut body: &[u8], cells: &mut Cells) -> Option<()> {
     let count = usize::try_from(take_i16(&mut body)?).ok()?;
     if count != columns.len() {

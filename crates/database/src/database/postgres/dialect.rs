@@ -1,4 +1,4 @@
-//! How PostgreSQL writes the statements that are neutral to databases.
+//! The SQL dialect of PostgreSQL.
 
 use std::io::Write;
 
@@ -14,7 +14,7 @@ use crate::statement::SchemaChange;
 pub struct PostgresDialect;
 
 impl Dialect for PostgresDialect {
-    /// Others are kept out while an index is made, unless it is made concurrently.
+    /// Other sessions are locked out while an index is built, unless it is built concurrently.
     fn schema_change(&self, change: &SchemaChange, algorithm: Option<&str>) -> Vec<String> {
         let table = self.quote(change.table());
         let plain = schema_change_text(table, change, |name| self.quote(name), |kind| self.column_type(kind));
@@ -24,7 +24,7 @@ impl Dialect for PostgresDialect {
         }]
     }
 
-    /// Rows that are deleted stay in a table's file until it is vacuumed.
+    /// Deleted rows stay in a table's file until it is vacuumed.
     fn erasing(&self, tables: &[&str]) -> Erasing {
         let vacuum = |table: &&str| format!("VACUUM {}", self.quote(table));
         Erasing { before: Vec::new(), after: tables.iter().map(vacuum).collect() }
@@ -34,7 +34,7 @@ impl Dialect for PostgresDialect {
         format!("\"{}\"", name.replace('"', "\"\""))
     }
 
-    /// Texts of limited length are TEXT: it is stored as VARCHAR(n) is, and spares the check of the length.
+    /// Texts of limited length are TEXT: it is stored like VARCHAR(n) and saves the check of the length.
     fn column_type(&self, kind: ColumnKind) -> String {
         match kind {
             ColumnKind::Int16 => "SMALLINT",
@@ -50,7 +50,7 @@ impl Dialect for PostgresDialect {
 
     fn document_with(&self, document: &str, members: &[(&str, ColumnKind, String)]) -> String {
         let pairs = members.iter().map(|(name, kind, value)| {
-            // A function of any type leaves the type of the value open, unless it is said.
+            // A function of any type leaves the type of the value open unless it is stated.
             format!("{}, {value}::{}", self.literal(name), self.column_type(*kind))
         });
         format!("{document} || jsonb_build_object({})", pairs.collect::<Vec<_>>().join(", "))
@@ -86,7 +86,7 @@ impl Dialect for PostgresDialect {
         Some(format!("ANALYZE {}", self.quote(table)))
     }
 
-    /// With indexes, long values that are stored apart, and the maps of free space.
+    /// Includes indexes, long values stored separately, and the free space maps.
     fn table_bytes(&self, tables: &[&str]) -> Vec<String> {
         let sizes: Vec<String> = tables
             .iter()
@@ -104,7 +104,7 @@ impl Dialect for PostgresDialect {
     }
 }
 
-/// Values in the text of statements: in quotes, so that their place says of which type they are, as it does for parameters.
+/// Writer of values into the text of statements: in quotes, so that their type follows from the context, as it does for parameters.
 pub struct PostgresLiterals;
 
 impl Literals for PostgresLiterals {
@@ -125,7 +125,7 @@ impl Literals for PostgresLiterals {
             quoted(value, out);
             return Ok(());
         }
-        // Whether a backslash is one in plain quotes is a setting of the server.
+        // The meaning of a backslash in plain quotes depends on a setting of the server.
         out.extend_from_slice(b" E'");
         for byte in value {
             if matches!(byte, b'\\' | b'\'') {

@@ -1,6 +1,6 @@
-//! Which settings of PostgreSQL make it forget commits. Main function: [`weaknesses`].
+//! The settings of PostgreSQL because of which it may lose commits. Main function: [`weaknesses`].
 //!
-//! Invariant: `synchronous_commit` is the session's own: what a session may mend is mended by `harden`.
+//! Invariant: `synchronous_commit` is the session's own setting: `harden` corrects it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use crate::database::durability::{Lasts, LogPosition, Weakness, settings, weak_t
 use crate::database::level::{Known, Level};
 use crate::database::{DatabaseError, LevelSettings, Session};
 
-/// Without `fsync` a power cut may damage the database, where one with `synchronous_commit = off` loses its last commits alone; a crash of the server loses
-/// those too.
+/// Without `fsync` a power failure may damage the database, whereas with `synchronous_commit = off` it loses only the last commits; a crash of the server also
+/// loses those.
 pub(super) const LEVELS: [LevelSettings; 3] = [
     (Level::PowerCut, &[("fsync", "on"), ("full_page_writes", "on"), ("synchronous_commit", "on")]),
     (Level::Crash, &[("fsync", "off"), ("full_page_writes", "on"), ("synchronous_commit", "on")]),
@@ -23,12 +23,12 @@ const SETTINGS: &str = "SELECT name, setting FROM pg_settings \
 const TABLES: &str = "SELECT relname, 'unlogged' FROM pg_class \
      WHERE relpersistence = 'u' AND relkind IN ('r', 'p') AND pg_table_is_visible(oid)";
 
-/// Bytes between the start of a page of the log and its first record. An idle log's next position stands behind them, and what
-/// is flushed in front of them.
+/// The bytes between the start of a page of the log and its first record. In an idle log, the next position is behind them and the
+/// flushed position in front of them.
 const PAGE_HEADER: u64 = 24;
 const PAGE: u64 = 8192;
 
-/// What the session's settings, and the tables that are asked for, may lose.
+/// Returns the session's settings, and the tables asked for, because of which commits may be lost.
 pub(super) fn weaknesses(
     session: &mut dyn Session,
     is_asked: &dyn Fn(&str) -> bool,
@@ -40,18 +40,18 @@ pub(super) fn weaknesses(
     Ok(found)
 }
 
-/// Lets the session's commits wait for the disk where they do not; what was changed.
+/// Makes the session's commits wait for the disk if they do not. Returns what was changed.
 pub(super) fn harden(session: &mut dyn Session) -> Result<Option<String>, DatabaseError> {
     let is_off = |known: &BTreeMap<String, String>| known.get("synchronous_commit").is_some_and(|value| value == "off");
     if !is_off(&settings(session, SETTINGS)?) {
         return Ok(None);
     }
     session.run("SET synchronous_commit = on")?;
-    // Whatever stands between may have sent it elsewhere; then it is still a weakness.
+    // A proxy in between may have sent the statement to another session; then the setting is still a weakness.
     Ok((!is_off(&settings(session, SETTINGS)?)).then(|| "synchronous_commit = on".to_owned()))
 }
 
-/// How far the write-ahead log has come.
+/// Returns the position of the write-ahead log.
 pub(super) fn log_position(session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
     let rows = session.query(
         "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint::text, (pg_current_wal_flush_lsn() - '0/0')::bigint::text",
@@ -73,7 +73,7 @@ fn of_settings(known: &BTreeMap<String, String>) -> Vec<Weakness> {
         found.push(Weakness { setting, value, loses, remedy: remedy.to_owned(), lasts });
     };
     if is_off("synchronous_commit") {
-        // The log writer has written a commit after three of its pauses at the latest (PostgreSQL 15, section 30.4).
+        // The log writer has written a commit after three of its delays at the latest (PostgreSQL 15, section 30.4).
         let delay_ms = known.get("wal_writer_delay").and_then(|value| value.parse().ok()).unwrap_or(200);
         let lasts = Lasts::Until(3 * Duration::from_millis(delay_ms));
         let loses = "the last commits are lost when the server or its machine crashes";

@@ -1,17 +1,17 @@
-//! Values on their way to the server, each in the form that the server expects at its place. The main type is
+//! Values to the server, each in the form that the server expects for the parameter or column. Main type:
 //! [`Encoding`]; the same bytes serve in a Bind message and in a binary COPY.
 //!
-//! Invariant: a value that its place cannot hold is refused here, before anything of its request is sent.
+//! Invariant: a value that does not fit its parameter or column is refused here, before anything of its request is sent.
 
 use std::io::Write;
 
 use super::types;
 use crate::record::{Cell, Cells, Span};
 
-/// In front of the text of a jsonb value.
+/// The version byte in front of the text of a jsonb value.
 pub const JSONB_VERSION: u8 = 1;
 
-/// The form of the values at one place.
+/// The encoding of the values of one parameter or column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     /// boolean, binary
@@ -26,29 +26,29 @@ pub enum Encoding {
     Float4,
     /// double precision, binary
     Float8,
-    /// Text of any kind, whose binary form is its bytes.
+    /// A text of any kind, whose binary form is its bytes.
     Text,
     /// bytea, binary
     Bytes,
-    /// jsonb, whose binary form is a version and the text.
+    /// jsonb, whose binary form is a version byte and the text.
     Jsonb,
-    /// Everything else, written out and read by the server's own input function.
+    /// Any other type, as text that the server's own input function reads.
     Written,
 }
 
-/// Why a value does not fit its place.
+/// The reason why a value does not fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misfit {
     /// The number is too large or too small.
     Range,
-    /// Something that is no number, or no whole one.
+    /// A value that is not a number, or not an integer where one is needed.
     Kind,
-    /// Text with a zero character.
+    /// A text with a zero character.
     Zero,
 }
 
 impl Encoding {
-    /// The form for parameters of a type, by the number the server gives it.
+    /// Returns the encoding for parameters of a type, given by its OID.
     pub fn of(oid: u32) -> Self {
         match oid {
             types::BOOL => Encoding::Bool,
@@ -64,12 +64,12 @@ impl Encoding {
         }
     }
 
-    /// Whether the form is binary.
+    /// Returns whether the encoding is binary.
     pub fn is_binary(self) -> bool {
         self != Encoding::Written
     }
 
-    /// What the place holds, for messages.
+    /// Returns a description of the values, for messages.
     pub fn description(self) -> &'static str {
         match self {
             Encoding::Bool => "boolean (0 or 1)",
@@ -85,11 +85,11 @@ impl Encoding {
         }
     }
 
-    /// Appends the length of a value and its bytes. Whole numbers go into every kind of number, fractional numbers into whole
-    /// ones only when they are whole, texts into numbers when they are written numbers.
+    /// Appends the length of a value and its bytes. Integers fit every numeric type, fractional numbers fit integer types
+    /// only when they are whole, texts fit numeric types when they are written numbers.
     ///
     /// # Errors
-    /// When the place cannot hold the value; what was appended then is of no use.
+    /// When the value does not fit; the bytes appended by then are of no use.
     #[inline]
     pub fn encode(self, cell: Cell, cells: &Cells, out: &mut Vec<u8>) -> Result<(), Misfit> {
         match (self, cell) {
@@ -112,7 +112,7 @@ impl Encoding {
         Ok(())
     }
 
-    /// The less common ways.
+    /// Handles the less common conversions.
     fn convert(self, cell: Cell, cells: &Cells, out: &mut Vec<u8>) -> Result<(), Misfit> {
         match self {
             Encoding::Bool => fixed(out, [u8::from(truth(cell, cells)?)]),
@@ -137,7 +137,7 @@ impl Encoding {
 
 #[inline]
 fn fixed<const N: usize>(out: &mut Vec<u8>, value: [u8; N]) {
-    // One copy of at most twelve bytes, whose length is known when compiling.
+    // One copy of at most twelve bytes, whose length is known at compile time.
     let mut bytes = [0; 12];
     bytes[..4].copy_from_slice(&(N as u32).to_be_bytes());
     bytes[4..4 + N].copy_from_slice(&value);
@@ -177,7 +177,7 @@ fn whole(cell: Cell, cells: &Cells) -> Result<i64, Misfit> {
     }
 }
 
-/// A truth value: 0 or 1, or one of the words that PostgreSQL reads ("Boolean Type" of its manual).
+/// Returns a boolean: from 0 or 1, or from one of the words that PostgreSQL reads ("Boolean Type" of its manual).
 fn truth(cell: Cell, cells: &Cells) -> Result<bool, Misfit> {
     if let Cell::Text(span) = cell {
         let text = std::str::from_utf8(cells.bytes_of(span)).unwrap_or_default().trim().to_ascii_lowercase();
@@ -207,7 +207,7 @@ fn parse<T: std::str::FromStr>(span: Span, cells: &Cells) -> Result<T, Misfit> {
     std::str::from_utf8(cells.bytes_of(span)).ok().and_then(|text| text.trim().parse().ok()).ok_or(Misfit::Kind)
 }
 
-/// Appends a value as people write it.
+/// Appends a value as readable text.
 fn written(cell: Cell, cells: &Cells, out: &mut Vec<u8>) -> Result<(), Misfit> {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);

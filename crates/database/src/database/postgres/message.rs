@@ -1,13 +1,13 @@
-//! Messages of PostgreSQL's protocol, version 3: telling them apart in what the server sent, and writing our own.
+//! Messages of PostgreSQL's protocol, version 3: finding them in the server's output, and writing the client's.
 //!
-//! Invariant: [`read`] hands out whole messages only, and never more than was received.
+//! Invariant: [`read`] returns whole messages only, and never more than was received.
 
 use crate::database::DatabaseError;
 
-/// Longest message that the server accepts or sends, in bytes.
+/// The maximum length of a message that the server accepts or sends, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 0x3fff_ffff;
 
-/// Ends a pipeline: what came before is one transaction, unless it opened one itself.
+/// Ends a pipeline: the statements before it are one transaction, unless they opened one themselves.
 pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 
 /// Asks for the answers so far, without ending the transaction.
@@ -19,34 +19,34 @@ pub const COPY_DONE: [u8; 5] = [b'c', 0, 0, 0, 4];
 /// Executes the unnamed portal to its end.
 pub const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 
-/// Ends a COPY that the server waits for the data of, and the pipeline.
+/// Fails a COPY whose data the server waits for, and ends the pipeline.
 pub const COPY_FAIL_AND_SYNC: [u8; 11] = [b'f', 0, 0, 0, 5, 0, b'S', 0, 0, 0, 4];
 
 /// A message of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'input> {
-    /// Kind of message.
+    /// The kind of message.
     pub tag: u8,
-    /// What follows the length.
+    /// The bytes that follow the length.
     pub body: &'input [u8],
 }
 
 impl Message<'_> {
-    /// Bytes of the whole message.
+    /// Returns the length of the whole message in bytes.
     pub fn length(&self) -> usize {
         self.body.len() + 5
     }
 
-    /// Whether the server may send it at any time, whatever it was asked.
+    /// Returns whether the server may send the message at any time, independent of requests.
     pub fn is_unasked(&self) -> bool {
         matches!(self.tag, b'N' | b'S' | b'A')
     }
 }
 
-/// The message at the start of what was received; none while it is incomplete.
+/// Returns the message at the start of the input; `None` while it is incomplete.
 ///
 /// # Errors
-/// [`DatabaseError::Lost`] when the length is impossible: whatever this is, it is not PostgreSQL's protocol.
+/// [`DatabaseError::Lost`] when the length is impossible: the bytes are not PostgreSQL's protocol.
 #[inline]
 pub fn read(input: &[u8]) -> Result<Option<Message<'_>>, DatabaseError> {
     let Some((&[tag, a, b, c, d], rest)) = input.split_first_chunk::<5>() else {
@@ -59,13 +59,13 @@ pub fn read(input: &[u8]) -> Result<Option<Message<'_>>, DatabaseError> {
     Ok(rest.get(..length - 4).map(|body| Message { tag, body }))
 }
 
-/// The error for bytes that are not PostgreSQL's protocol.
+/// Returns the error for bytes that are not PostgreSQL's protocol.
 #[cold]
 pub fn broken(what: &str) -> DatabaseError {
     DatabaseError::Lost(format!("the server does not keep to PostgreSQL's protocol: {what}"))
 }
 
-/// Appends a message; `fill` appends what follows the length. A message whose kind is 0 has no kind, as the first one
+/// Appends a message; `fill` appends the bytes that follow the length. A message with tag 0 has no tag, as the first one
 /// of a connection.
 pub fn write(out: &mut Vec<u8>, tag: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     if tag != 0 {
@@ -77,7 +77,7 @@ pub fn write(out: &mut Vec<u8>, tag: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     set_length(out, start);
 }
 
-/// Writes the length that stands at `start` and counts everything from there on.
+/// Writes the length at `start`, which counts everything from there on.
 #[inline]
 pub fn set_length(out: &mut [u8], start: usize) {
     debug_assert!(out.len() - start <= MESSAGE_BYTES_MAX, "callers refuse longer messages");
@@ -85,13 +85,13 @@ pub fn set_length(out: &mut [u8], start: usize) {
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Appends text and its closing zero. Zeros within are left out, as the protocol cannot carry them.
+/// Appends a text and its terminating zero. Zeros within it are omitted, as the protocol cannot carry them.
 pub fn write_text(out: &mut Vec<u8>, text: &str) {
     out.extend(text.bytes().filter(|byte| *byte != 0));
     out.push(0);
 }
 
-/// Takes a text with its closing zero off the front; none when there is no zero.
+/// Takes a text with its terminating zero off the front; `None` when there is no zero.
 pub fn take_text<'body>(body: &mut &'body [u8]) -> Option<&'body [u8]> {
     let end = body.iter().position(|byte| *byte == 0)?;
     let text = &body[..end];
@@ -99,7 +99,7 @@ pub fn take_text<'body>(body: &mut &'body [u8]) -> Option<&'body [u8]> {
     Some(text)
 }
 
-/// Takes a 16-bit number off the front.
+/// Takes a 16-bit integer off the front.
 #[inline]
 pub fn take_i16(body: &mut &[u8]) -> Option<i16> {
     let (bytes, rest) = body.split_first_chunk()?;
@@ -107,7 +107,7 @@ pub fn take_i16(body: &mut &[u8]) -> Option<i16> {
     Some(i16::from_be_bytes(*bytes))
 }
 
-/// Takes a 32-bit number off the front.
+/// Takes a 32-bit integer off the front.
 #[inline]
 pub fn take_i32(body: &mut &[u8]) -> Option<i32> {
     let (bytes, rest) = body.split_first_chunk()?;
@@ -115,7 +115,7 @@ pub fn take_i32(body: &mut &[u8]) -> Option<i32> {
     Some(i32::from_be_bytes(*bytes))
 }
 
-/// Takes a value off the front: its length in 32 bits, -1 for null, then its bytes. The outer none is a malformed value.
+/// Takes a value off the front: its length in 32 bits, -1 for null, then its bytes. The outer `None` is a malformed value.
 #[inline]
 pub fn take_value<'body>(body: &mut &'body [u8]) -> Option<Option<&'body [u8]>> {
     match take_i32(body)? {
@@ -128,7 +128,7 @@ pub fn take_value<'body>(body: &mut &'body [u8]) -> Option<Option<&'body [u8]>> 
     }
 }
 
-/// What an ErrorResponse says.
+/// The content of an ErrorResponse.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ServerError {
     /// ERROR, FATAL or PANIC.
@@ -137,12 +137,12 @@ pub struct ServerError {
     pub code: String,
     /// The message.
     pub message: String,
-    /// The server's function that raised it.
+    /// The function of the server that raised the error.
     pub routine: String,
 }
 
 impl ServerError {
-    /// Reads the body of an ErrorResponse. Fields that are missing stay empty.
+    /// Reads the body of an ErrorResponse. Missing fields stay empty.
     pub fn read(mut body: &[u8]) -> Self {
         let mut error = ServerError::default();
         while let Some((&kind, rest)) = body.split_first() {
@@ -163,7 +163,7 @@ impl ServerError {
         error
     }
 
-    /// Whether the server ends the connection with it.
+    /// Returns whether the server closes the connection after the error.
     pub fn is_fatal(&self) -> bool {
         matches!(self.severity.as_str(), "FATAL" | "PANIC")
             || self.code.starts_with("08")
@@ -172,7 +172,7 @@ impl ServerError {
 }
 
 impl ServerError {
-    /// Whether a prepared statement reads columns that have another type now.
+    /// Returns whether the error says that a prepared statement reads columns whose type has changed.
     fn is_of_changed_columns(&self) -> bool {
         self.code == "0A000" && self.routine == "RevalidateCachedQuery"
     }
@@ -193,12 +193,12 @@ impl From<ServerError> for DatabaseError {
     }
 }
 
-/// The types of the columns in a RowDescription, as numbers of the server; none when it is malformed.
+/// Returns the types of the columns in a RowDescription, as type OIDs; `None` when it is malformed.
 pub(super) fn column_types(mut body: &[u8]) -> Option<Vec<u32>> {
     let count = take_i16(&mut body)?;
     let mut column = || {
         take_text(&mut body)?;
-        // Table and its column; then the type; then its size, modifier and form.
+        // The table and its column; then the type; then its size, modifier and format.
         body = body.get(6..)?;
         let oid = take_i32(&mut body)?;
         body = body.get(8..)?;

@@ -1,4 +1,4 @@
-//! PostgreSQL, through a codec of our own. The main type is [`Postgres`]; the hot path is [`wire`].
+//! PostgreSQL, through a codec of our own. Main type: [`Postgres`]; the hot path is [`wire`].
 //!
 //! A connection prepares its statements once and executes them in binary, all steps of a request in one round trip; many rows
 //! of an insert go through a binary COPY in the same pipeline.
@@ -53,7 +53,7 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// The server at an endpoint; the unix socket is preferred where both are given.
+    /// Creates the target for the server at an endpoint; the unix socket is preferred where both are given.
     pub fn new(endpoint: Endpoint) -> Self {
         Postgres { endpoint, limits: None }
     }
@@ -99,7 +99,7 @@ impl Database for Postgres {
         session.set_limits(Arc::clone(limits));
         let name = limits.name();
         if !name.is_empty() {
-            // A session that was given up may still hold locks, and nobody hears it.
+            // A session that was given up may still hold locks, and nothing reads from it.
             let end = format!(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                  WHERE application_name = '{name}' AND usename = current_user AND pid <> pg_backend_pid()"
@@ -128,7 +128,7 @@ impl Database for Postgres {
     }
 }
 
-/// Other databases that speak this protocol may not have it; our own limits hold there too.
+/// Ignores a refusal: other databases that speak this protocol may lack the feature; the client's own limits still apply there.
 fn unless_refused(outcome: Result<(), DatabaseError>) -> Result<(), DatabaseError> {
     match outcome {
         Err(DatabaseError::Refused { .. }) => Ok(()),

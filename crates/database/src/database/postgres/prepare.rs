@@ -1,6 +1,6 @@
-//! What happens around the hot path, in a blocking way: preparing a program's statements, and statements of text.
+//! The blocking work around the hot path: preparing a program's statements, and statements as text.
 //!
-//! Invariant: a call returns when the server is ready for the next one, or with the loss of the connection.
+//! Invariant: a call returns when the server is ready for the next one, or when the connection is lost.
 
 use super::dialect::PostgresDialect;
 use super::message::{
@@ -15,7 +15,7 @@ use crate::database::session::{Attempt, Channel, Prepare, Speak, WireSession, si
 use crate::database::{DatabaseError, Dialect, PassingOver, Session};
 use crate::statement::{Program, Request, SqlForm, Statement, Step, TableColumn};
 
-/// Rows in text form, null as none.
+/// Rows in text form; null is `None`.
 type Rows = Vec<Vec<Option<String>>>;
 
 impl Prepare for PostgresWire {
@@ -54,7 +54,7 @@ impl Prepare for PostgresWire {
                 let names = [format!("t{number}"), format!("c{number}")];
                 match describe(channel, &names[0], &types).and_then(|_| describe(channel, &names[1], &copy)) {
                     Ok(_) => prepared.set_copy(&names[0], &names[1]),
-                    // Other databases that speak this protocol may not prepare a COPY; row by row works with them all.
+                    // Other databases that speak this protocol may not prepare a COPY; inserts row by row work with all of them.
                     Err(DatabaseError::Refused { .. }) => {}
                     Err(lost) => return Err(lost),
                 }
@@ -112,7 +112,7 @@ impl Speak for PostgresWire {
         [&["BEGIN", "SET CONSTRAINTS ALL IMMEDIATE", "SAVEPOINT attempt"], &["ROLLBACK"], &["COMMIT"]]
     }
 
-    /// One of several steps could be refused by its count alone, with the others done.
+    /// A request of several steps could be refused for its count alone, after the other steps have succeeded.
     fn can_follow(&self, request: &Request) -> bool {
         let is_prepared =
             |step: &Step| self.statements.get(usize::from(step.statement)).is_some_and(|one| !one.is_text());
@@ -142,7 +142,7 @@ impl Speak for PostgresWire {
     }
 }
 
-/// The COPY that takes the rows of an insert, behind a query of the same columns; none for other statements.
+/// Returns the query of the columns and the COPY that takes the rows of an insert; `None` for other statements.
 fn copy_texts(statement: &Statement) -> Option<[String; 2]> {
     let Statement::Insert { table, columns } = statement else {
         return None;
@@ -152,7 +152,7 @@ fn copy_texts(statement: &Statement) -> Option<[String; 2]> {
     Some([format!("SELECT {names} FROM {table} LIMIT 0"), format!("COPY {table} ({names}) FROM STDIN (FORMAT binary)")])
 }
 
-/// The insert of rows, each column an array, that passes over those which are there; none where a column has a type that no array is made of.
+/// Returns an insert of rows, each column as an array, that passes over existing rows; `None` where there is no array for the type of a column.
 fn passing_over_text(table: &str, columns: &[TableColumn], types: &[u32]) -> Option<String> {
     let names: Vec<_> = columns.iter().map(|column| PostgresDialect.quote(&column.name)).collect();
     let array = |(place, oid): (usize, &u32)| Some(format!("${}::{}[]", place + 1, types::name(*oid)?));
@@ -161,7 +161,7 @@ fn passing_over_text(table: &str, columns: &[TableColumn], types: &[u32]) -> Opt
     Some(format!("INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"))
 }
 
-/// Types of a statement's parameters and columns, as numbers of the server.
+/// The types of a statement's parameters and columns, as OIDs.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Types {
     parameters: Vec<u32>,
@@ -191,7 +191,7 @@ fn describe(channel: &mut Channel, name: &str, text: &str) -> Result<Types, Data
         match tag {
             b't' => types.parameters = parameter_types(&body).ok_or_else(malformed)?,
             b'T' => types.columns = column_types(&body).ok_or_else(malformed)?,
-            // It says so once; of a server that says it again and again the first counts.
+            // A server reports an error once; if it repeats itself, the first error counts.
             b'E' if failure.is_none() => failure = Some(failed(&body, text)?),
             b'Z' => {
                 pass_over_unasked(channel)?;
@@ -202,7 +202,7 @@ fn describe(channel: &mut Channel, name: &str, text: &str) -> Result<Types, Data
     }
 }
 
-/// The refusal of a statement, with its text; the loss of the connection as the outer error.
+/// Returns the refusal of a statement, with its text; the loss of the connection is the outer error.
 fn failed(body: &[u8], text: &str) -> Result<DatabaseError, DatabaseError> {
     match ServerError::read(body).into() {
         DatabaseError::Refused { code, message } => {
@@ -217,7 +217,7 @@ fn parameter_types(mut body: &[u8]) -> Option<Vec<u32>> {
     (0..count).map(|_| take_i32(&mut body).map(|oid| oid as u32)).collect()
 }
 
-/// Executes text by the simple protocol, and appends its rows where they are wanted.
+/// Executes a text by the simple protocol and appends its rows if `rows` is given.
 fn simple_query(channel: &mut Channel, sql: &str, mut rows: Option<&mut Rows>) -> Result<(), DatabaseError> {
     if sql.contains('\0') {
         return Err(DatabaseError::refused("22021", "a statement cannot hold a zero character"));
@@ -237,7 +237,7 @@ fn simple_query(channel: &mut Channel, sql: &str, mut rows: Option<&mut Rows>) -
                 }
             }
             b'E' if failure.is_none() => failure = Some(failed(&body, sql)?),
-            // A COPY that waits for data; there is none. In the simple protocol a Sync would be answered apart.
+            // A COPY that waits for data; there is none. In the simple protocol a Sync would get an answer of its own.
             b'G' => channel.send(&COPY_FAIL_AND_SYNC[..6])?,
             b'Z' => {
                 pass_over_unasked(channel)?;
@@ -254,7 +254,7 @@ fn text_row(mut body: &[u8]) -> Option<Vec<Option<String>>> {
     (0..count).map(|_| value()).collect()
 }
 
-/// Forgets what the server sent on its own account, so that nothing is left unread.
+/// Takes in the server's unasked messages, so that nothing is left unread.
 fn pass_over_unasked(channel: &mut Channel) -> Result<(), DatabaseError> {
     while let Some(message) = message::read(channel.input())?.filter(|message| message.is_unasked()) {
         let length = message.length();
@@ -304,7 +304,7 @@ mod tests {
         out
     }
 
-    /// Prepares an insert of one column on a server that answers so to the INSERT, and so to the query of its columns and the COPY.
+    /// Prepares an insert of one column on a server that answers `insert` to the INSERT and `copy` to the query of its columns and the COPY.
     fn prepare(insert: &[Vec<u8>], copy: &[Vec<u8>]) -> (Result<(), DatabaseError>, Vec<Prepared>) {
         let (ours, mut server) = std::os::unix::net::UnixStream::pair().unwrap();
         let mut channel = Channel::new(ours.as_raw_fd());

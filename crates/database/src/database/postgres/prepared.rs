@@ -1,10 +1,10 @@
-//! Statements that the server has prepared, and the messages that execute them. The main type is [`Prepared`].
+//! Statements that the server has prepared, and the messages that execute them. Main type: [`Prepared`].
 //!
 //! One row is a Bind and an Execute. Many rows of an insert go through a binary COPY within the same pipeline: the backend
-//! turns to copy-in at the Execute and back at CopyDone, and after an error it discards all up to the next Sync, data of a COPY
-//! included, so nothing needs to be waited for. A binary COPY does not say what types its values have: eight bytes of a whole number
-//! are as good as a number with a point or a time. So an empty query of the same columns goes before it: the server refuses it
-//! where their types are not those of when it was prepared, and else its lock keeps them so until the transaction ends.
+//! enters copy-in at the Execute and leaves it at CopyDone, and after an error it discards everything up to the next Sync, including
+//! COPY data, so no wait is needed. A binary COPY does not state the types of its values: it takes the eight bytes of an integer for
+//! a floating-point number or a time. Therefore an empty query of the same columns precedes it: the server refuses the query where
+//! their types have changed since it was prepared, and otherwise its lock keeps the types until the transaction ends.
 //!
 //! Invariant: a message is copied from parts made when preparing; only values and lengths are filled in.
 
@@ -17,14 +17,14 @@ use crate::record::{Cell, Cells};
 use crate::statement::Statement;
 
 /// Inserts of at least this many rows go through COPY. CPU time of client and server together for rows of 61 columns, on
-/// version 15: 1 row 77 µs by Bind and Execute, 96 by COPY, 72 by an INSERT of all rows; 3 rows 65, 53 and 49; 10 rows 180, 93
-/// and 120; 1000 rows 14127, 5806 and 17494. Rows of 3 columns draw even at 2 to 3 rows. (Before the query of the columns went along.)
+/// version 15: 1 row takes 77 µs by Bind and Execute, 96 by COPY, 72 by an INSERT of all rows; 3 rows 65, 53 and 49; 10 rows 180, 93
+/// and 120; 1000 rows 14127, 5806 and 17494. Rows of 3 columns break even at 2 to 3 rows. (Measured before the query of the columns was added.)
 pub const COPY_ROWS_MIN: usize = 3;
 
-/// A CopyData message is closed at the first row that ends behind this many bytes.
+/// A CopyData message is closed after the row that exceeds this many bytes.
 const COPY_DATA_BYTES: usize = 128 << 10;
 
-/// Signature, flags and length of the extension, at the start of a binary COPY.
+/// The signature, flags and length of the header extension at the start of a binary COPY.
 const COPY_HEADER: [u8; 19] = *b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 /// A prepared statement.
@@ -34,19 +34,19 @@ pub struct Prepared {
     parameters: Vec<Encoding>,
     columns: Vec<Encoding>,
     can_miss: bool,
-    /// From the kind of the Bind message to the number of values.
+    /// The Bind message from its name to the number of values.
     bind_head: Vec<u8>,
-    /// Forms of the columns, and the Execute message.
+    /// The end of the Bind message with the format codes of the result columns, and the Execute message.
     bind_tail: Vec<u8>,
-    /// Bind and Execute of the query of the same columns, and of the COPY.
+    /// Bind and Execute of the query of the same columns, and of the COPY; `None` where COPY is not used.
     copy: Option<Vec<u8>>,
-    /// Of a statement whose parameters are arrays, one for each column.
+    /// The array form of a statement whose parameters are arrays, one for each column.
     arrays: Option<Arrays>,
-    /// The statement as it travels where none is prepared: with all its rows in one text, as an unnamed statement.
+    /// The statement for sending as text, where none is prepared: with all its rows in one text, as an unnamed statement.
     sent_as_text: Option<TextStatement>,
 }
 
-/// What stands around the values of arrays.
+/// The parts of the messages around the values of arrays.
 #[derive(Debug)]
 struct Arrays {
     /// Bind and Execute of the query of the same columns.
@@ -56,8 +56,8 @@ struct Arrays {
 }
 
 impl Prepared {
-    /// A statement prepared as `name`, with the types that the server says its parameters and columns have. `can_miss` is
-    /// whether it may change another number of rows than it was given.
+    /// Creates a statement prepared as `name`, with the types that the server reports for its parameters and columns. `can_miss` is
+    /// true if it may change another number of rows than it was given.
     pub fn new(name: &str, text: String, parameters: &[u32], columns: &[u32], can_miss: bool) -> Self {
         let forms = |types: &[u32]| types.iter().copied().map(Encoding::of).collect::<Vec<_>>();
         let (parameters, columns) = (forms(parameters), forms(columns));
@@ -72,8 +72,8 @@ impl Prepared {
         Prepared { text, parameters, columns, can_miss, bind_head, bind_tail, copy, arrays, sent_as_text }
     }
 
-    /// A statement prepared as `name` that takes all rows at once, each column as an array of elements of these types, behind the query of the same columns that
-    /// is prepared as `types`. All types must have a binary form.
+    /// Creates a statement prepared as `name` that takes all rows at once, each column as an array of elements of these types, after the query of the
+    /// same columns that is prepared as `types`. All types must have a binary form.
     pub fn of_arrays(name: &str, text: String, elements: &[u32], types: &str) -> Self {
         let mut messages = Vec::new();
         append_execution(types, &mut messages);
@@ -81,23 +81,23 @@ impl Prepared {
         Prepared { arrays: Some(arrays), ..Prepared::new(name, text, elements, &[], true) }
     }
 
-    /// A statement that travels as text each time.
+    /// Creates a statement that is sent as text each time.
     pub fn as_text(statement: &Statement, can_miss: bool) -> Self {
         let text = TextStatement::new(&PostgresDialect, statement);
         Prepared { sent_as_text: Some(text), ..Prepared::new("", String::new(), &[], &[], can_miss) }
     }
 
-    /// Whether it travels as text each time.
+    /// Returns whether the statement is sent as text each time.
     pub fn is_text(&self) -> bool {
         self.sent_as_text.is_some()
     }
 
-    /// Whether the values can go through a binary COPY into columns of the parameters' types.
+    /// Returns whether the values can go through a binary COPY into columns of the parameters' types.
     pub fn is_fit_for_copy(&self) -> bool {
         !self.parameters.is_empty() && self.parameters.iter().all(|parameter| parameter.is_binary())
     }
 
-    /// From now on uses the COPY prepared as `copy`, behind the query of its columns that is prepared as `types`, where there are enough
+    /// Enables the COPY prepared as `copy`, after the query of its columns that is prepared as `types`, for requests with enough
     /// rows.
     pub fn set_copy(&mut self, types: &str, copy: &str) {
         let mut messages = Vec::new();
@@ -105,17 +105,17 @@ impl Prepared {
         self.copy = Some(messages);
     }
 
-    /// Forms of the answer's columns.
+    /// Returns the encodings of the answer's columns.
     pub fn columns(&self) -> &[Encoding] {
         &self.columns
     }
 
-    /// Whether it may change another number of rows than it was given.
+    /// Returns whether the statement may change another number of rows than it was given.
     pub fn can_miss(&self) -> bool {
         self.can_miss
     }
 
-    /// How often the server says that it completed an execution with this many rows of values.
+    /// Returns how many completions the server reports for an execution with this many rows of values.
     #[inline]
     pub fn completions(&self, rows: u32) -> u32 {
         match self.copy(rows as usize) {
@@ -126,7 +126,7 @@ impl Prepared {
         }
     }
 
-    /// Whether this many rows go through COPY.
+    /// Returns whether this many rows go through COPY.
     pub fn is_copied(&self, rows: usize) -> bool {
         self.copy(rows).is_some()
     }
@@ -185,7 +185,7 @@ impl Prepared {
             let at = out.len();
             let of_column = || values.iter().skip(column).step_by(width);
             let has_null = of_column().any(|value| *value == Cell::Null);
-            // Its length, to be filled in; one dimension, whether a null is among them, the type, how many there are, and the number of the first.
+            // The array's length in bytes, filled in later; then one dimension, whether it has nulls, the type, the number of elements and the first index.
             let head = [0, 1, u32::from(has_null), *element, (values.len() / width) as u32, 1];
             head.iter().for_each(|number| out.extend_from_slice(&number.to_be_bytes()));
             for value in of_column() {
@@ -232,7 +232,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Fills in the length of the message that stands from `start` to `end`.
+    /// Fills in the length of the message from `start` to `end`.
     #[inline]
     fn close(&self, start: usize, end: usize, out: &mut [u8]) -> Result<(), DatabaseError> {
         if end - start > MESSAGE_BYTES_MAX {
@@ -246,7 +246,7 @@ impl Prepared {
     fn refusal(&self, number: usize, place: Encoding, cells: &Cells, value: Cell, misfit: Misfit) -> DatabaseError {
         let shown: String = match cells.to_json(value) {
             serde_json::Value::String(text) => format!("{:?}", text.chars().take(40).collect::<String>()),
-            // JSON has no form for numbers that are none, and a range would be strange without them.
+            // JSON has no NaN or infinity: such a number arrives here as null.
             serde_json::Value::Null => "not a number".to_owned(),
             plain => plain.to_string(),
         };
@@ -283,7 +283,7 @@ fn append_execution(name: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&EXECUTE);
 }
 
-/// Bind without values and with all columns asked for as text.
+/// Bind without values that asks for all columns as text.
 const BIND_TEXT: [u8; 13] = [b'B', 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// Describe of the unnamed portal.
@@ -310,13 +310,13 @@ fn append_text(
     }
     message::set_length(out, start + 1);
     out.extend_from_slice(&BIND_TEXT);
-    // What its columns are is only read where rows are kept; the answer to a Describe costs the server little.
+    // The columns' description is only read where rows are kept; a Describe costs the server little.
     out.extend_from_slice(&DESCRIBE);
     out.extend_from_slice(&EXECUTE);
     Ok(())
 }
 
-/// Appends the forms of values: one code for all where they agree, else one for each.
+/// Appends the format codes of values: one code for all where they agree, else one for each.
 fn append_formats(values: &[Encoding], out: &mut Vec<u8>) {
     let code = |value: &Encoding| u16::from(value.is_binary());
     let codes: Vec<u16> = match values {

@@ -1,4 +1,4 @@
-//! Recipe of private PostgreSQL servers.
+//! The recipe of private PostgreSQL servers.
 //!
 //! Main type: [`PostgresRecipe`]. Invariant: everything the server reads and writes is inside the private directory.
 
@@ -17,12 +17,12 @@ pub struct PostgresRecipe;
 /// The recipe of `database.name = "postgres"`.
 pub static POSTGRES: PostgresRecipe = PostgresRecipe;
 
-/// Name of the database and of the account in a private server.
+/// The name of the database and of the account in a private server.
 const NAME: &str = "loadline";
 const PASSWORD_FILE: &str = "password";
-/// Who may come from where: beside the data, which can be that of an earlier server with other clients.
+/// The file with the rules for clients: beside the data, which can be that of an earlier server with other clients.
 const RULES_FILE: &str = "pg_hba.conf";
-/// Where Debian keeps its versions, side by side.
+/// The directory where Debian keeps its versions side by side.
 const DEBIAN: &str = "/usr/lib/postgresql";
 const REMEDY: &str =
     "install the Debian package postgresql (apt-get install postgresql), or set database.url to a running server";
@@ -79,7 +79,7 @@ impl Recipe for PostgresRecipe {
 
     fn initialise(&self, binary: &Path, directory: &Path, _user: &str) -> Vec<CommandLine> {
         let data = directory.join("data").display().to_string();
-        // The unix socket is guarded by the private directory; TCP, which every user of the machine reaches, by the password.
+        // The unix socket is protected by the private directory; TCP, which every user of the machine reaches, by the password.
         let mut arguments: Vec<String> =
             ["--auth-local=trust", "--auth-host=scram-sha-256", "--encoding=UTF8", "--locale=C"]
                 .map(String::from)
@@ -135,7 +135,7 @@ impl Recipe for PostgresRecipe {
         }
     }
 
-    /// The startup packet: length, protocol 3.0, and who wants to go where.
+    /// Returns the startup packet: length, protocol 3.0, user and database.
     fn hello(&self, endpoint: &Endpoint) -> Vec<u8> {
         let mut body = 196_608_u32.to_be_bytes().to_vec();
         for text in ["user", &endpoint.user, "database", &endpoint.database, ""] {
@@ -147,7 +147,7 @@ impl Recipe for PostgresRecipe {
         packet
     }
 
-    /// Ready is a server that would take queries, or one that asks for the password; 57P03 says that it is starting up.
+    /// A server is ready when it would take queries or asks for the password; 57P03 says that it is starting up.
     fn readiness(&self, answer: &[u8]) -> Readiness {
         let mut rest = answer;
         while rest.len() >= 5 {
@@ -190,7 +190,7 @@ impl Recipe for PostgresRecipe {
     }
 }
 
-/// The binary of the highest version under a directory of versions.
+/// Returns the binary of the highest version under a directory of versions.
 fn newest_of(directory: &Path) -> Option<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = std::fs::read_dir(directory)
         .ok()?
@@ -204,7 +204,7 @@ fn newest_of(directory: &Path) -> Option<PathBuf> {
     found.pop().map(|(_, binary)| binary)
 }
 
-/// A field of an ErrorResponse: fields are a letter and a text that ends with a zero byte.
+/// Returns a field of an ErrorResponse: fields are a letter and a text that ends with a zero byte.
 fn error_field(message: &[u8], letter: u8) -> String {
     let field = message.split(|byte| *byte == 0).find(|field| field.first() == Some(&letter));
     field.map(|field| String::from_utf8_lossy(&field[1..]).into_owned()).unwrap_or_default()

@@ -1,8 +1,8 @@
-//! Opening a connection: TLS where it is asked for, the first message, and proving who we are by nothing, a password in the clear, MD5 or SCRAM-SHA-256, which is bound to the
-//! connection where it can be.
+//! Opening a connection: TLS where requested, the startup message, and authentication by trust, plain-text password, MD5 or SCRAM-SHA-256, which is bound to the
+//! connection where possible.
 //!
-//! Invariant: whatever goes wrong here is [`DatabaseError::Unavailable`], with the address, what the server said and what
-//! to do about it.
+//! Invariant: every failure here is [`DatabaseError::Unavailable`], with the address, the server's message and
+//! a remedy.
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::database::{DatabaseError, Endpoint, SessionLimits};
 /// Version 3.0 of the protocol.
 const PROTOCOL: i32 = 3 << 16;
 
-/// What asks for TLS before the protocol begins.
+/// The request for TLS before the protocol begins.
 const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
-/// Opens a connection that is ready for its first statement, within limits where there are some. Where TLS may be used or not, the other way is tried when
-/// the server refuses us for it.
+/// Opens a connection that is ready for its first statement, within limits if there are any. Where TLS is optional, the other way is tried when
+/// the server refuses the first because of encryption.
 ///
 /// # Errors
-/// [`DatabaseError::Unavailable`] as said above.
+/// [`DatabaseError::Unavailable`] as described above.
 pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Result<Socket, DatabaseError> {
     // A unix socket stays on the machine.
     let mode = if endpoint.unix.is_some() { TlsMode::Disable } else { endpoint.tls.mode };
@@ -34,7 +34,7 @@ pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Resu
         (Err(Failure::Server(error)), TlsMode::Allow | TlsMode::Prefer) if is_about_encryption(&error) => {
             connect_once(endpoint, limits, mode == TlsMode::Allow)
         }
-        // As libpq does; where that fails, too, the first reason says more.
+        // libpq does the same; if the second attempt also fails, the first error explains more.
         (Err(Failure::Unprotected(error)), TlsMode::Prefer) => {
             connect_once(endpoint, limits, false).map_err(|_| Failure::Unprotected(error))
         }
@@ -48,7 +48,7 @@ pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Resu
     })
 }
 
-/// Whether a line of pg_hba.conf lets this user in only with TLS, or only without.
+/// Returns whether a line of pg_hba.conf admits this user only with TLS, or only without.
 fn is_about_encryption(error: &ServerError) -> bool {
     error.code == "28000" && (error.message.contains("encryption") || error.message.contains("SSL o"))
 }
@@ -69,7 +69,7 @@ fn connect_once(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>, tries_
     Ok(socket)
 }
 
-/// Asks for TLS; whether it comes next, which it does not where the server has none and need not.
+/// Requests TLS. Returns whether the handshake comes next; it does not where the server has no TLS and none is required.
 fn has_tls(channel: &mut Channel, endpoint: &Endpoint) -> Result<bool, Failure> {
     channel.send(&TLS_REQUEST)?;
     while channel.input().is_empty() {
@@ -84,16 +84,16 @@ fn has_tls(channel: &mut Channel, endpoint: &Endpoint) -> Result<bool, Failure> 
             endpoint.tls.mode.name()
         ))),
         Some(b'N') => Ok(false),
-        // A server that does not know the request refuses it; libpq does without then, too.
+        // A server that does not know the request refuses it; libpq then connects without TLS, too.
         Some(b'E') if !endpoint.tls.is_required() => {
             Err(Failure::Unprotected(message::broken("it refuses to be asked for TLS")))
         }
-        // What is said in the clear is said by anybody.
+        // Plain text could come from an attacker.
         _ => Err(message::broken("it answers a request for TLS with something else").into()),
     }
 }
 
-/// A connection over a socket that was not dialled.
+/// Performs the startup over a socket that was not dialled.
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub(in crate::database) fn over(socket: std::os::fd::OwnedFd, endpoint: &Endpoint) -> Result<Socket, DatabaseError> {
     let socket = Socket::from(socket);
@@ -101,7 +101,7 @@ pub(in crate::database) fn over(socket: std::os::fd::OwnedFd, endpoint: &Endpoin
     started.map(|()| socket).map_err(|failure| DatabaseError::Unavailable(failure.to_string()))
 }
 
-/// What went wrong; its text is the rest of a sentence.
+/// The cause of a failed connection; its text completes a sentence.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("{}{}", .0.message, remedy(.0))]
@@ -112,7 +112,7 @@ enum Failure {
     Other(String),
     #[error("{0}")]
     Unprotected(DatabaseError),
-    /// No socket to it can be opened; this is a whole sentence.
+    /// No socket to the server can be opened; this text is a whole sentence.
     #[error("{0}")]
     Unreachable(DatabaseError),
 }
@@ -144,7 +144,7 @@ fn start(channel: &mut Channel, endpoint: &Endpoint, secure: Option<&SharedSecur
     loop {
         let (tag, body) = match receive(channel) {
             Ok(received) => received,
-            // That sending failed says more than that nothing came.
+            // A failed send explains more than a missing answer.
             Err(error) => return Err(sent.err().unwrap_or(error).into()),
         };
         match tag {
@@ -158,7 +158,7 @@ fn start(channel: &mut Channel, endpoint: &Endpoint, secure: Option<&SharedSecur
     }
 }
 
-/// Answers one message of the authentication.
+/// Answers one authentication message.
 fn authenticate(
     channel: &mut Channel,
     (endpoint, secure): (&Endpoint, Option<&SharedSecure>),
@@ -204,7 +204,7 @@ fn authenticate(
     }
 }
 
-/// The way to prove the password, and what binds the proof to the connection: whoever sits between with a certificate of his own cannot pass it on.
+/// Returns the SASL mechanism and the channel binding, which prevents an attacker in between, with another certificate, from passing the proof on.
 fn mechanism(
     offered: &[&[u8]],
     wanted: Wanted,
@@ -220,7 +220,7 @@ fn mechanism(
             let remedy = "leave channel_binding=require out, or let the server use TLS and scram-sha-256";
             return Err(Failure::Other(format!("the log-in cannot be bound to the connection; {remedy}")));
         }
-        // The server learns that we could, so that nobody between takes the offer away.
+        // The server learns that the client supports binding, so that an attacker in between cannot remove the offer.
         Some(_) if has(SCRAM_SHA_256) => return Ok((SCRAM_SHA_256, ChannelBinding::unrequested())),
         _ => {}
     }
@@ -278,7 +278,7 @@ fn address(endpoint: &Endpoint) -> String {
     }
 }
 
-/// What to do about a refusal, as the end of a sentence.
+/// Returns the remedy for a refusal, as the end of a sentence.
 fn remedy(error: &ServerError) -> &'static str {
     match error.code.as_str() {
         "28000" if error.message.contains("no encryption") => {
@@ -304,7 +304,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::unix::net::UnixListener;
 
-    /// Connects to a server that sends these bytes and reads until we hang up; the error and what was sent to it.
+    /// Connects to a server that sends these bytes and reads until the client hangs up. Returns the error and the bytes sent to it.
     fn answered(bytes: &[u8], password: &str) -> (Option<String>, Vec<u8>) {
         let name = format!("loadline-startup-{}-{:?}", std::process::id(), std::thread::current().id());
         let path = std::env::temp_dir().join(name);
@@ -382,7 +382,7 @@ mod tests {
         assert!(error.unwrap().contains("prove"));
     }
 
-    /// A server that takes the request for TLS and speaks something else then, to two connections; what each began with after that.
+    /// Runs a server that accepts the request for TLS but then speaks something else. Returns the error and the first bytes of the second connection.
     fn without_working_tls(mode: TlsMode) -> (Option<String>, Vec<u8>) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -392,7 +392,7 @@ mod tests {
             first.read_exact(&mut request).unwrap();
             assert_eq!(request, TLS_REQUEST);
             first.write_all(b"S").unwrap();
-            // What is sent before the client has begun is not taken for TLS at all.
+            // Bytes sent before the client has begun would not be taken for TLS at all.
             first.read_exact(&mut request).unwrap();
             first.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
             let _ = first.read_to_end(&mut Vec::new());

@@ -1,4 +1,4 @@
-//! The numbers that PostgreSQL gives to its own types. They are part of its protocol and never change.
+//! The OIDs of PostgreSQL's own types. They are part of its protocol and never change.
 
 /// boolean
 pub const BOOL: u32 = 16;
@@ -27,8 +27,8 @@ pub const BPCHAR: u32 = 1042;
 /// character varying(n)
 pub const VARCHAR: u32 = 1043;
 
-/// What a type is called where it is an array's, without a length: an array of texts that are cut at a length would lose what is behind it. None
-/// of those that are not needed.
+/// Returns the name of a type as the element of an array, without a length: an array of length-limited texts would truncate them. `None`
+/// for types that are not needed.
 pub fn name(oid: u32) -> Option<&'static str> {
     match oid {
         BOOL => Some("boolean"),

@@ -1,26 +1,26 @@
-//! Reads `database.url` of a PostgreSQL server: `postgres://user:password@host:port/database`, or with
-//! `?host=/socket/directory` for a unix socket, and with the settings of TLS that libpq and sqlx know.
+//! The addresses of PostgreSQL servers in `database.url`: `postgres://user:password@host:port/database`, or with
+//! `?host=/socket/directory` for a unix socket, and with the TLS settings that libpq and sqlx know.
 
 use crate::database::Endpoint;
 use crate::database::address::{decoded, host_and_port, read_port};
 use crate::database::tls::{TlsMode, TlsOption, TlsParts};
 
-/// PostgreSQL's own port.
+/// PostgreSQL's default port.
 const PORT: u16 = 5432;
 
-/// Form of the address, for messages.
+/// The form of the address, for messages.
 const FORM: &str = "postgres://user:password@host:port/database";
 
-/// The endpoint that an address names. The port is 5432 and the database is named as the user unless said otherwise.
+/// Returns the endpoint that an address names. The port is 5432 and the database is named like the user by default.
 ///
 /// # Errors
-/// A sentence that names what is wrong with the address, without the password, and the remedy.
+/// A sentence that names the error in the address, without the password, and the remedy.
 pub fn read_url(url: &str) -> Result<Endpoint, String> {
     let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| url.strip_prefix(scheme));
     let rest = rest.ok_or_else(|| format!("the address does not begin with postgres://; write {FORM}"))?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    // A password may hold an `@` that was not encoded; a host cannot.
+    // A password may contain an unencoded `@`; a host cannot.
     let (who, place) = authority.rsplit_once('@').unwrap_or(("", authority));
     let (user, password) = who.split_once(':').unwrap_or((who, ""));
     let (host, port) = host_and_port(place, PORT)?;
@@ -39,7 +39,7 @@ pub fn read_url(url: &str) -> Result<Endpoint, String> {
     parts.endpoint()
 }
 
-/// What an address says, before it is judged.
+/// The parts of an address before they are checked.
 struct Parts {
     user: String,
     password: String,

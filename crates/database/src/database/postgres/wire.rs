@@ -1,16 +1,16 @@
-//! A connection to PostgreSQL as a state machine. The main type is [`PostgresWire`].
+//! A connection to PostgreSQL as a state machine. Main type: [`PostgresWire`].
 //!
-//! A request of one step is one statement that commits by itself, in one round trip. One of several steps goes as applications
-//! send it: BEGIN, each step and COMMIT, each in a round trip of its own; whatever went wrong, ROLLBACK undoes all of it.
+//! A request of one step is one statement that commits by itself, in one round trip. A request of several steps goes as applications
+//! send it: BEGIN, each step and COMMIT, each in a round trip of its own; after any failure, ROLLBACK undoes all of it.
 //!
 //! A program may ask for pipelining instead: then all steps leave together and one Sync ends them, which makes them one
-//! transaction and one round trip. Where such a request has a step that must change a stated number of rows and may not, the Sync is
-//! withheld (a Flush asks for the counts) until the counts are known, and a ROLLBACK precedes it when they are wrong. There inserts are
-//! taken to store as many rows as they were given, or to fail: a table whose rules or triggers drop rows fails the operation, but
-//! what its other steps stored stays. A request of a single step is never withheld either: an update that changed no row has
-//! nothing to undo; one that changed more rows than it should fails, and says that the rows stay changed.
+//! transaction and one round trip. If such a request has a step that must change a stated number of rows and may miss it, the Sync is
+//! withheld (a Flush asks for the counts) until the counts are known, and a ROLLBACK precedes it when they are wrong. Inserts are
+//! assumed to store as many rows as they were given or to fail: a table whose rules or triggers drop rows fails the operation, but
+//! what its other steps stored stays. The Sync of a single-step request is never withheld: an update that changed no row has
+//! nothing to undo; one that changed more rows than it should fails, and its error says that the rows stay changed.
 //!
-//! Invariant: an outcome is given only at ReadyForQuery, when the transaction's fate is settled, or with the loss of the connection.
+//! Invariant: an outcome is given only at ReadyForQuery, when the transaction's fate is settled, or when the connection is lost.
 
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -30,49 +30,49 @@ use crate::statement::{Expect, Miscount, Request, Step};
 pub struct PostgresWire {
     socket: Socket,
     pub(super) statements: Vec<Prepared>,
-    /// Whether all steps of a request leave together.
+    /// True if all steps of a request are sent together.
     pub(super) pipelines: bool,
-    /// The part of a dry run that a request is.
+    /// The part of a dry run that the request is; `None` outside a dry run.
     pub(super) dry_run: Option<Attempt>,
     rows: Option<Cells>,
     carrying: Carrying,
-    /// The columns of a statement that travelled as text, where its rows are kept.
+    /// The encodings of the columns of a statement sent as text, if its rows are read.
     described: Vec<Encoding>,
     running: Running,
-    /// Notifications that came since they were last asked for.
+    /// The number of notifications since the count was last taken.
     pub(super) notices: u32,
 }
 
-/// How far the request has come.
+/// The progress of the request.
 #[derive(Debug, Default)]
 struct Running {
     answer: Answer,
     failure: Option<DatabaseError>,
     awaiting: Awaiting,
-    /// The step whose answer is awaited.
+    /// The index of the step whose answer is awaited.
     step: usize,
-    /// Executions of this step that have not completed.
+    /// The number of executions of this step that have not completed.
     completions: u32,
-    /// Rows that this step read and changed so far.
+    /// The numbers of rows that this step has read and changed so far.
     rows: u64,
     changed: u64,
-    /// Commands around the steps that have not completed, of which [`KEEPS`] stand behind them.
+    /// The number of commands around the steps that have not completed; [`KEEPS`] are those behind the steps.
     around: u32,
-    /// Whether a Sync is still to be sent.
+    /// True if the Sync has not been sent yet.
     is_withheld: bool,
 }
 
-/// What the next ReadyForQuery ends.
+/// The part of the request that the next ReadyForQuery ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Awaiting {
-    /// The whole request, which left in one go.
+    /// The whole request, which was sent in one go.
     #[default]
     Request,
-    /// What goes before an attempt, which is on its way behind it.
+    /// The commands in front of an attempt, which is already sent behind them.
     Before,
     /// The BEGIN of a transaction.
     Begin,
-    /// The step of this place.
+    /// The step with this index.
     Step(usize),
     /// The COMMIT behind the last step.
     Commit,
@@ -81,7 +81,7 @@ enum Awaiting {
 }
 
 impl PostgresWire {
-    /// A wire over a connection that is ready for its first statement.
+    /// Creates a wire over a connection that is ready for its first statement.
     pub fn new(socket: Socket) -> Self {
         PostgresWire {
             socket,
@@ -96,10 +96,10 @@ impl PostgresWire {
         }
     }
 
-    /// Appends what goes before the steps of a part of a dry run.
+    /// Appends the commands in front of the steps of a part of a dry run.
     fn start_attempt(&mut self, part: Attempt, out: &mut Vec<u8>) {
         let text = match part.before {
-            // A refused one has made no savepoint behind it, and of one that was taken nothing is behind its own.
+            // If the previous attempt was refused, it made no later savepoint; if it succeeded, nothing follows its own savepoint.
             Before::AsAnswered => {
                 append_command(UNDO, out);
                 self.running.around = 1;
@@ -123,7 +123,7 @@ impl PostgresWire {
         Ok(())
     }
 
-    /// Whether counts must be known before the transaction may be committed.
+    /// Returns whether counts must be known before the transaction may be committed.
     fn must_withhold(&self, request: &Request) -> bool {
         request.steps.len() > 1
             && request.steps.iter().any(|step| {
@@ -132,7 +132,7 @@ impl PostgresWire {
             })
     }
 
-    /// Looks to the first step that has something to complete, at or behind the current one.
+    /// Advances to the first step with executions to complete, at or behind the current one.
     fn await_step(&mut self, request: &Request) {
         let running = &mut self.running;
         running.completions = 0;
@@ -145,7 +145,7 @@ impl PostgresWire {
         }
     }
 
-    /// Takes in one message; the outcome when it was the last.
+    /// Takes in one message. Returns the outcome when it was the last.
     #[inline]
     fn take(
         &mut self,
@@ -176,26 +176,26 @@ impl PostgresWire {
             }
             b'A' => self.notices += 1,
             b'T' | b'n' if self.is_text(request) => return self.describe(request, message).err().map(Err),
-            // Parse or Bind is done; a COPY begins, in or out; a COPY out goes on and ends; or something unasked.
+            // Parse or Bind is complete; a COPY begins, in or out; a COPY out continues and ends; or an unasked message.
             b'1' | b'2' | b'G' | b'H' | b'd' | b'c' | b'N' | b'S' => {}
             tag => return Some(Err(broken(&format!("it answers an execution with {tag:#04x}")))),
         }
         None
     }
 
-    /// Whether BEGIN, COMMIT or ROLLBACK is on its way.
+    /// Returns whether BEGIN, COMMIT, ROLLBACK or a savepoint command is in progress.
     #[inline]
     fn is_between_steps(&self) -> bool {
         matches!(self.running.awaiting, Awaiting::Before | Awaiting::Begin | Awaiting::Commit | Awaiting::Rollback)
     }
 
-    /// Whether what is completed is one of the commands before and behind the steps of an attempt that left with others.
+    /// Returns whether the completed command is one of those in front of and behind the steps of an attempt sent together with others.
     fn is_around_steps(&self, request: &Request) -> bool {
         let running = &self.running;
         running.around > KEEPS.len() as u32 || running.around > 0 && running.step >= request.steps.len()
     }
 
-    /// The server is ready: the outcome, or the next part of a transaction that goes statement by statement.
+    /// Handles ReadyForQuery: returns the outcome, or sends the next part of a transaction that goes statement by statement.
     #[inline]
     fn ready(&mut self, request: &Request, out: &mut Vec<u8>) -> Option<Result<Answer, DatabaseError>> {
         match self.running.awaiting {
@@ -215,7 +215,7 @@ impl PostgresWire {
         None
     }
 
-    /// Sends the next step of a transaction, or COMMIT behind the last one.
+    /// Sends the next step of a transaction, or COMMIT after the last one.
     fn send_next(&mut self, request: &Request, out: &mut Vec<u8>) {
         let (next, start) = (self.running.step, out.len());
         let Some(step) = request.steps.get(next..next + 1) else {
@@ -237,13 +237,13 @@ impl PostgresWire {
         self.running.awaiting = Awaiting::Rollback;
     }
 
-    /// Whether the step whose answer is awaited travelled as text.
+    /// Returns whether the step whose answer is awaited was sent as text.
     fn is_text(&self, request: &Request) -> bool {
         let statement = request.steps.get(self.running.step).map(|step| &self.statements[usize::from(step.statement)]);
         statement.is_some_and(Prepared::is_text)
     }
 
-    /// Takes in the columns of a statement that travelled as text.
+    /// Takes in the description of the columns of a statement sent as text.
     fn describe(&mut self, request: &Request, message: Message<'_>) -> Result<(), DatabaseError> {
         self.described.clear();
         let is_read = self.rows.is_some() || Carrying::is_needed(request, self.running.step);
@@ -274,7 +274,7 @@ impl PostgresWire {
         Ok(())
     }
 
-    /// One execution is complete.
+    /// Handles the completion of one execution.
     #[inline]
     fn complete(&mut self, request: &Request, tag: &[u8], out: &mut Vec<u8>) -> Result<(), DatabaseError> {
         let Some(step) = request.steps.get(self.running.step) else {
@@ -303,7 +303,7 @@ impl PostgresWire {
         Ok(())
     }
 
-    /// Compares what a step did with what was expected of it, and adds it to the answer.
+    /// Compares the counts of a step with those expected of it and adds them to the answer.
     #[inline]
     fn judge(&mut self, expect: Expect, request: &Request) {
         let running = &mut self.running;
@@ -321,7 +321,7 @@ impl PostgresWire {
         }
     }
 
-    /// Sends the Sync that was withheld, if one was, behind these bytes.
+    /// Appends `before` and the withheld Sync, if the Sync was withheld.
     fn release(&mut self, out: &mut Vec<u8>, before: &[u8]) {
         if std::mem::take(&mut self.running.is_withheld) {
             out.extend_from_slice(before);
@@ -340,7 +340,7 @@ impl PostgresWire {
         Ok(self.running.answer)
     }
 
-    /// Whether the server now waits for the data of a study's own COPY, which nobody has. A Sync or Flush behind it was
+    /// Returns whether the server waits for the data of a study's own COPY, for which there is no data. A Sync or Flush behind it was
     /// taken for a part of the COPY; any other message would have ended it.
     fn is_stuck_in_copy(&self, request: &Request) -> bool {
         request.steps.get(self.running.step).is_some_and(|step| {
@@ -352,9 +352,9 @@ impl PostgresWire {
     }
 }
 
-/// What undoes the part of a dry run that was refused.
+/// The statement that undoes the refused part of a dry run.
 const UNDO: &str = "ROLLBACK TO SAVEPOINT attempt";
-/// What keeps the part of a dry run that was taken.
+/// The statements that keep the successful part of a dry run.
 const KEEPS: [&str; 2] = ["RELEASE SAVEPOINT attempt", "SAVEPOINT attempt"];
 
 /// Appends Parse, Bind and Execute of a command without parameters.
@@ -388,7 +388,7 @@ impl Wire for PostgresWire {
             self.start_attempt(part, out);
         }
         let start = out.len();
-        // What an answer brings cannot leave before it.
+        // A value that a previous step's answer provides cannot be sent before that answer.
         let is_stepwise = !self.pipelines || !request.carries.is_empty();
         if request.steps.len() > 1 && is_stepwise && self.dry_run.is_none() {
             message::write(out, b'Q', |out| message::write_text(out, "BEGIN"));
@@ -401,7 +401,7 @@ impl Wire for PostgresWire {
                 self.await_step(request);
             }
             Err(error) => {
-                // Nothing of the request is sent; the answer to the Sync brings the refusal to light.
+                // Nothing of the request is sent; the answer to the Sync reports the refusal.
                 out.truncate(start);
                 self.running.failure = Some(error);
                 self.running.step = request.steps.len();
@@ -451,7 +451,7 @@ impl Wire for PostgresWire {
     }
 }
 
-/// Rows changed according to a command's tag: `INSERT 0 5`, `UPDATE 5`, `COPY 5`; none for tags of reading and others.
+/// Returns the number of rows changed according to a command's tag: `INSERT 0 5`, `UPDATE 5`, `COPY 5`; 0 for tags of reads and others.
 #[inline]
 fn changed_rows(tag: &[u8]) -> u64 {
     if matches!(tag.first(), Some(b'S' | b'F') | None) {

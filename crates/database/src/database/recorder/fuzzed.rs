@@ -1,4 +1,4 @@
-//! Fuzzing: what a hostile recorder, or a hostile NATS server, answers to records.
+//! Fuzzing of the answers of a hostile recorder or NATS server to records.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::fuzzed::{Target, assert_short, said_by_a_server, texts};
 use crate::record::{Column, ColumnKind, RecordType};
 use crate::statement::{Expect, Program, Request, Statement, Step, TableColumn};
 
-/// Bytes of what is told of an answer.
+/// The maximum bytes of an error that quotes an answer.
 const TOLD_BYTES_MAX: usize = 2 << 10;
 
-/// What takes records in. The first byte says which.
+/// The two ways to a recorder. The first byte selects one.
 pub static FRONTS: Target = Target {
     name: "fronts",
     run: |input| {
@@ -45,7 +45,7 @@ pub static FRONTS: Target = Target {
     is_linear: true,
 };
 
-/// How many requests were acknowledged.
+/// Returns the number of requests that were acknowledged.
 fn acknowledged(input: &[u8]) -> u32 {
     let (first, said) = input.split_first().unwrap_or((&0, &[]));
     let Some((ours, _theirs)) = said_by_a_server(said) else { return 0 };
@@ -67,7 +67,7 @@ fn acknowledged(input: &[u8]) -> u32 {
     }
 }
 
-/// Records of a number that says who measured, and of one that says what.
+/// Returns a record type of one number that identifies the source and one that is measured.
 pub(super) fn record_type() -> RecordType {
     let column = |name: &str| Column { name: name.to_owned(), kind: ColumnKind::Int32, nullable: false, hot: true };
     RecordType {
@@ -80,7 +80,7 @@ pub(super) fn record_type() -> RecordType {
     }
 }
 
-/// Sends records, one request after the other, until the connection is lost.
+/// Sends requests of records one after another until the connection is lost. Returns the number acknowledged.
 fn converse<W: Prepare + 'static>(mut session: WireSession<W>, first: u8) -> u32 {
     session.parts().1.follow_script(first & 32 == 0);
     let column = TableColumn { name: "lost".to_owned(), kind: ColumnKind::Int32, nullable: false };
@@ -120,7 +120,7 @@ mod tests {
     fn what_the_target_begins_with_is_conversed_through() {
         let found: Vec<u32> = (FRONTS.seeds)().iter().map(|seed| acknowledged(seed)).collect();
         assert_eq!(found, [2, 0, 1, 0]);
-        // What comes before it is asked for is no answer; a NATS server's may be about messages of before.
+        // Data before the request is no answer; from a NATS server it may be about earlier messages.
         let early = |seed: &Vec<u8>| acknowledged(&[&[seed[0] | 32][..], &seed[1..]].concat());
         assert_eq!((FRONTS.seeds)().iter().map(early).collect::<Vec<_>>(), [0, 0, 0, 0]);
     }

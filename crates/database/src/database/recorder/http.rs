@@ -1,4 +1,4 @@
-//! Records to a recorder over HTTP, a request for each operation on a connection that stays. Main type: [`HttpWire`].
+//! Records to a recorder over HTTP, one request for each operation on a persistent connection. Main type: [`HttpWire`].
 
 use std::io::Write;
 use std::os::fd::{AsRawFd, RawFd};
@@ -12,11 +12,11 @@ use crate::database::{Answer, DatabaseError, Endpoint, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request, shortened};
 
-/// An answer's head that is longer than this is none.
+/// The maximum bytes of an answer's head; a longer one is invalid.
 const HEAD_BYTES_MAX: usize = 64 << 10;
-/// The same of its body: a recorder says why in a sentence.
+/// The maximum bytes of an answer's body: a recorder gives its reason in a sentence.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// Letters of what the other side says that are told.
+/// The maximum characters of the other side's message that errors quote.
 const TOLD_MOST: usize = 300;
 
 /// A connection to a recorder.
@@ -24,7 +24,7 @@ const TOLD_MOST: usize = 300;
 pub(super) struct HttpWire {
     socket: Socket,
     lines: Arc<Lines>,
-    /// The header that shows the token; empty where none is asked for.
+    /// The header with the token; empty where there is no token.
     authorization: String,
     body: Vec<u8>,
     records: u64,
@@ -38,14 +38,14 @@ impl HttpWire {
         Ok(HttpWire::over(socket, lines, &endpoint.password))
     }
 
-    /// The same over a socket that is there.
+    /// Creates a connection over an open socket.
     pub(super) fn over(socket: Socket, lines: Arc<Lines>, token: &str) -> Self {
         let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Token {token}\r\n") };
         HttpWire { socket, lines, authorization, body: Vec::new(), records: 0 }
     }
 }
 
-/// Agrees upon TLS where the endpoint asks for it: over HTTP the client speaks first.
+/// Performs the TLS handshake where the endpoint asks for TLS: over HTTP the client speaks first.
 fn protect(socket: &mut Socket, endpoint: &Endpoint) -> Result<(), DatabaseError> {
     let Some((host, port)) = endpoint.tcp.as_ref().filter(|_| endpoint.tls.is_tried()) else { return Ok(()) };
     let mut channel = Channel::new(socket.as_raw_fd());
@@ -108,14 +108,14 @@ impl Prepare for HttpWire {
     }
 }
 
-/// A whole answer.
+/// A complete answer.
 pub(in crate::database) struct HttpAnswer {
     pub(in crate::database) status: u16,
-    /// Where its body is in the bytes that were read.
+    /// The position of its body in the bytes that were read.
     pub(in crate::database) body: std::ops::Range<usize>,
 }
 
-/// Reads an answer; none while it is not whole. What is said to be longer than an answer can be is none.
+/// Reads an answer; returns `None` while it is incomplete. An answer that claims to be longer than the maximum is an error.
 pub(in crate::database) fn read_answer(input: &[u8]) -> Result<Option<HttpAnswer>, String> {
     let looked_at = &input[..input.len().min(HEAD_BYTES_MAX + 1)];
     let Some(head) = looked_at.windows(4).position(|window| window == b"\r\n\r\n") else {

@@ -1,30 +1,30 @@
 //! Records as line protocol. Main type: [`Lines`].
 //!
-//! A record's time stamp is made of its number, so that it can be found again where it was stored: nothing else in it tells it apart.
+//! A record's time stamp is made from its number, so that it can be found where it is stored: nothing else in it identifies it.
 //!
 //! Invariant: a line has the record's columns and no others; the identity column that is filled in at the end of a measurement
-//! is no tag, because tags say who measures and never change.
+//! is not a tag, because tags identify the source of a measurement and never change.
 
 use std::io::Write;
 
 use crate::record::{Cell, Cells, RecordType, time_of_number};
 use crate::statement::Request;
 
-/// How the records of a type are written.
+/// The line format for the records of a type.
 #[derive(Debug)]
 pub struct Lines {
-    /// The measurement's name with its escapes.
+    /// The escaped name of the measurement.
     name: Vec<u8>,
-    /// Places behind the record's number, with names and their escapes.
+    /// The indexes of the tags behind the record's number, with their escaped names.
     tags: Vec<(usize, Vec<u8>)>,
     fields: Vec<(usize, Vec<u8>)>,
-    /// Cells of a record, its number included.
+    /// The number of cells of a record, including its number.
     width: usize,
     per_measurement: u64,
 }
 
 impl Lines {
-    /// Lines of a measurement of this name.
+    /// Creates the line format for a measurement of this name.
     pub fn new(name: &str, record_type: &RecordType, per_measurement: u64) -> Self {
         let escaped = |name: &str| {
             let mut out = Vec::new();
@@ -44,7 +44,7 @@ impl Lines {
         }
     }
 
-    /// Appends the records of a request, each with its number in front; gives how many there are.
+    /// Appends the records of a request, each with its number in front. Returns the number of records.
     pub fn append(&self, request: &Request, out: &mut Vec<u8>) -> u64 {
         let mut records = 0;
         for step in &request.steps {
@@ -57,7 +57,7 @@ impl Lines {
         records
     }
 
-    /// The measurement that a request's records belong to: who is their source.
+    /// Returns the number of the measurement that a request's records belong to, which is their source.
     pub fn source(&self, request: &Request) -> u64 {
         let first = request.steps.first().map_or(0, |step| step.first_cell as usize);
         number(request.cells.as_slice().get(first).copied()) / self.per_measurement
@@ -120,7 +120,7 @@ fn plain(cell: Cell, out: &mut Vec<u8>) {
     };
 }
 
-/// Appends bytes with a backslash before each of the special ones. Line breaks, which only quoted texts may have, become spaces.
+/// Appends bytes with a backslash before each special one. Line breaks, which only quoted texts may have, become spaces.
 fn escape(bytes: &[u8], special: &[u8], out: &mut Vec<u8>) {
     let is_quoted = special.contains(&b'"');
     for byte in bytes {

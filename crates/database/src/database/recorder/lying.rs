@@ -1,4 +1,4 @@
-//! Recorders and NATS servers that lie: whatever they answer, records count as acknowledged only where they said so of these records, and nobody waits for ever.
+//! Tests with recorders and NATS servers that lie: records count as acknowledged only where the server said so of these records, and no wait is endless.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -15,15 +15,15 @@ use crate::database::{Answer, SessionLimits};
 use crate::record::ColumnKind;
 use crate::statement::{Expect, Request, Step, TableColumn};
 
-/// How long a session waits for an answer here.
+/// The time that a session waits for an answer in these tests.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// The longest that a request may take, whatever the machine does besides.
+/// The maximum time of a request, however busy the machine is.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// What is answered to the n-th request, from 0; none where the connection ends instead.
+/// Returns the answer to the n-th request, from 0; `None` to end the connection instead.
 type Lie = fn(usize) -> Option<Vec<u8>>;
 
-/// A server that reads a request in one go, and answers as it likes.
+/// Starts a server that reads each request in one go and answers with `lie`. Returns its endpoint.
 fn served(greeting: &'static [u8], lie: Lie) -> Endpoint {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -51,7 +51,7 @@ fn answer(mut stream: TcpStream, greeting: &[u8], lie: Lie) -> std::io::Result<(
     Ok(())
 }
 
-/// What becomes of three requests of a record each.
+/// Returns the outcomes of three requests of one record each.
 fn outcomes<W: Prepare + 'static>(wire: W) -> Vec<Result<Answer, DatabaseError>> {
     let mut session = WireSession::new(wire);
     session.set_limits(Arc::new(SessionLimits::of_trials(PATIENCE, || false)));
@@ -75,7 +75,7 @@ fn outcomes<W: Prepare + 'static>(wire: W) -> Vec<Result<Answer, DatabaseError>>
     found
 }
 
-/// How each request ended: `+` acknowledged, `-` refused, `x` lost.
+/// Returns how each request ended: `+` acknowledged, `-` refused, `x` lost.
 fn marks(outcomes: &[Result<Answer, DatabaseError>]) -> String {
     let mark = |outcome: &Result<Answer, DatabaseError>| match outcome {
         Ok(answer) => {
@@ -135,7 +135,7 @@ fn a_recorder_that_lies_has_acknowledged_nothing() {
 
 const GREETING: &[u8] = b"INFO {\"version\":\"2.9.10\"}\r\nPONG\r\n";
 
-/// What JetStream says of the message of this number.
+/// Returns JetStream's answer to the message of this number.
 fn taken(number: usize, what: &str) -> Vec<u8> {
     format!("MSG _INBOX.l.{number} 1 {}\r\n{what}\r\n", what.len()).into_bytes()
 }
@@ -186,7 +186,7 @@ fn a_nats_server_that_never_takes_a_hello_in_is_given_up() {
         Err(error) => error.to_string(),
         Ok(found) => panic!("{found:?}"),
     };
-    // A server that talks and talks does not hold whoever connects.
+    // A server that talks without end does not hold a client that connects.
     let talking: &'static [u8] = Box::leak(b"+OK\r\n".repeat(1_000).into_boxed_slice());
     assert!(refused(talking).contains("says 100 other things"), "{}", refused(talking));
     assert!(refused(b"-ERR 'no'\r\n").contains("'no'"));

@@ -1,12 +1,12 @@
 //! A recorder in the place of a database: requests of whole records become line protocol, which a recorder takes over HTTP or from a
 //! stream of a NATS server.
 //!
-//! Main type: [`RecorderDatabase`]. It stands in no registry: `database.name` says where the recorder writes to, `recorder.path` what
-//! is in front of it. [`recipe`] says how a private recorder and a private NATS server are started.
+//! Main type: [`RecorderDatabase`]. It is not in the registry: `database.name` names the database that the recorder writes to, `recorder.path` the
+//! way to the recorder. [`recipe`] starts a private recorder and a private NATS server.
 //!
-//! Where the endpoint asks for TLS, both speak it; the codecs do not know.
+//! Where the endpoint asks for TLS, both use it; the codecs do not notice.
 //!
-//! Invariant: an answer is good only when the other side has acknowledged the records.
+//! Invariant: a request succeeds only when the other side has acknowledged the records.
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
@@ -32,16 +32,16 @@ pub(in crate::database) use http::read_answer;
 pub use lines::Lines;
 pub use nats::create_stream;
 
-/// How records get to the recorder.
+/// The way that records take to the recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
-    /// As requests to the recorder itself.
+    /// HTTP requests to the recorder itself.
     Http,
-    /// As messages to a NATS server, below this subject.
+    /// Messages to a NATS server, below this subject.
     Nats(String),
 }
 
-/// What takes records in.
+/// A recorder that takes in records.
 pub struct RecorderDatabase {
     endpoint: Endpoint,
     way: Way,
@@ -49,7 +49,8 @@ pub struct RecorderDatabase {
 }
 
 impl RecorderDatabase {
-    /// Takes records of a type in at an endpoint, whose password is the token, as a measurement of this name; `per_measurement` consecutive records have one source.
+    /// Creates a target that sends records of a type to an endpoint, as a measurement of this name. The endpoint's password is the token;
+    /// `per_measurement` consecutive records have one source.
     pub fn new(endpoint: Endpoint, way: Way, name: &str, record_type: &RecordType, per_measurement: u64) -> Self {
         RecorderDatabase { endpoint, way, lines: Arc::new(Lines::new(name, record_type, per_measurement)) }
     }
@@ -69,7 +70,7 @@ impl Target for RecorderDatabase {
     }
 }
 
-/// Whether all that is asked for is to insert records.
+/// Checks that the program only inserts records.
 fn check(program: &Program) -> Result<(), DatabaseError> {
     match program.statements.first() {
         Some(Statement::Insert { .. }) => Ok(()),

@@ -1,6 +1,6 @@
-//! Records to a stream of a NATS server: each operation is a message, done when JetStream has acknowledged it. Main type: [`NatsWire`].
+//! Records to a stream of a NATS server: each operation is a message, complete when JetStream has acknowledged it. Main type: [`NatsWire`].
 //!
-//! The protocol is lines: `PUB subject reply bytes`, answered by `MSG reply id bytes` with JSON; `PING` may come at any time.
+//! The protocol consists of lines: `PUB subject reply bytes`, answered by `MSG reply id bytes` with JSON; `PING` may come at any time.
 
 use std::io::Write;
 use std::os::fd::{AsRawFd, RawFd};
@@ -17,19 +17,19 @@ use crate::database::{Answer, DatabaseError, Endpoint, Progress, Unasked, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request, shortened};
 
-/// How long the server may take to answer when a connection is made.
+/// The maximum time for the server to answer when a connection is made.
 const GREETING_WITHIN: Duration = Duration::from_secs(20);
 
-/// The longest line; the addresses of a large cluster fit into a greeting.
+/// The maximum bytes of a line; the addresses of a large cluster fit into a greeting.
 const LINE_BYTES_MAX: usize = 256 << 10;
-/// The longest message: JetStream acknowledges in a line of JSON.
+/// The maximum bytes of a message: JetStream acknowledges in a line of JSON.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// What a server may say before it does what was asked for.
+/// The maximum number of other lines that a server may send before the awaited answer.
 const ASIDES_MOST: usize = 100;
-/// Letters of what a server says that are told.
+/// The maximum characters of a server's message that errors quote.
 const TOLD_MOST: usize = 300;
 
-/// Numbers the inboxes of this process.
+/// The number of the next inbox of this process.
 static INBOXES: AtomicU64 = AtomicU64::new(0);
 
 /// A connection to a NATS server.
@@ -37,36 +37,36 @@ static INBOXES: AtomicU64 = AtomicU64::new(0);
 pub(super) struct NatsWire {
     socket: Socket,
     lines: Arc<Lines>,
-    /// Messages go to this and the number of their source.
+    /// The prefix of the subjects, to which the number of the source is appended.
     subject: String,
     version: String,
-    /// Where answers come to.
+    /// The prefix of the subjects that answers come to.
     inbox: String,
-    /// Number of the message that is not answered yet.
+    /// The number of the message that is not yet answered.
     message: u64,
     body: Vec<u8>,
     records: u64,
 }
 
-/// One thing that the server says.
+/// One item of the server's output.
 #[derive(Debug, PartialEq)]
 enum Said<'a> {
     Ping,
     Nothing,
-    /// A subject and what came to it.
+    /// A subject and the message that came to it.
     Message(&'a str, &'a [u8]),
     Error(&'a str),
 }
 
 impl NatsWire {
-    /// Introduces the connection and subscribes to the answers.
+    /// Opens a connection and subscribes to the answers.
     pub(super) fn connect(endpoint: &Endpoint, subject: &str, lines: Arc<Lines>) -> Result<Self, DatabaseError> {
         let inbox = format!("_INBOX.loadline{}x{}", std::process::id(), INBOXES.fetch_add(1, Ordering::Relaxed));
         let (socket, greeting) = connect(endpoint)?;
         NatsWire::over(socket, greeting.as_ref(), subject, (inbox, lines))
     }
 
-    /// The same over a socket that is there, where the server has greeted already or is still to.
+    /// Creates a connection over an open socket; `greeting` is the server's greeting where it was already received.
     pub(super) fn over(
         socket: Socket,
         greeting: Option<&serde_json::Value>,
@@ -77,7 +77,7 @@ impl NatsWire {
         Ok(NatsWire::greeted(socket, version, subject, (inbox, lines)))
     }
 
-    /// The same where the server has taken a hello in.
+    /// Creates a connection over a socket whose server has already accepted the hello.
     pub(super) fn greeted(
         socket: Socket,
         version: String,
@@ -89,7 +89,7 @@ impl NatsWire {
     }
 }
 
-/// Says hello, and waits until the server has taken it in; its version.
+/// Sends the hello and waits until the server has accepted it. Returns the server's version.
 fn greet(socket: &Socket, greeting: Option<&serde_json::Value>, inbox: &str) -> Result<String, DatabaseError> {
     let unavailable = |error: DatabaseError| DatabaseError::Unavailable(format!("the NATS server: {error}"));
     let version_of =
@@ -105,7 +105,7 @@ fn greet(socket: &Socket, greeting: Option<&serde_json::Value>, inbox: &str) -> 
     channel.send(hello.as_bytes()).map_err(unavailable)?;
     let mut is_taken_in = false;
     for _ in 0..ASIDES_MOST {
-        // What it has begun to say behind that is heard to its end: nobody looks at the rest of a line.
+        // A line that has begun to arrive is read to its end: nothing else would read the rest.
         if is_taken_in && channel.input().is_empty() {
             return Ok(version);
         }
@@ -134,7 +134,7 @@ fn greet(socket: &Socket, greeting: Option<&serde_json::Value>, inbox: &str) -> 
     Err(DatabaseError::Unavailable(format!("the NATS server says {ASIDES_MOST} other things before it answers a PING")))
 }
 
-/// The first thing in the input, with how many bytes it takes; none while it is not whole.
+/// Reads the first item of the input. Returns it with its length in bytes; `None` while it is incomplete.
 fn read_said(input: &[u8]) -> Result<Option<(Said<'_>, usize)>, String> {
     let looked_at = &input[..input.len().min(LINE_BYTES_MAX)];
     let Some(end) = looked_at.windows(2).position(|window| window == b"\r\n") else {
@@ -205,7 +205,7 @@ impl Wire for NatsWire {
                         Said::Message(subject, payload) if is_answer(subject, &self.inbox, self.message) => {
                             Some(acknowledged(payload, self.records))
                         }
-                        // Answers to what was given up, and what is of no interest.
+                        // Answers to messages that were given up, and lines without significance.
                         Said::Message(..) | Said::Nothing => None,
                     };
                     if outcome.is_some() {
@@ -235,13 +235,13 @@ impl Wire for NatsWire {
     }
 }
 
-/// Whether a subject is the one that the answer to a message comes to.
+/// Returns whether a subject is the one to which the answer to a message comes.
 fn is_answer(subject: &str, inbox: &str, message: u64) -> bool {
     let number = subject.strip_prefix(inbox).and_then(|rest| rest.strip_prefix('.'));
     number.is_some_and(|number| number.parse() == Ok(message))
 }
 
-/// What JetStream's answer says.
+/// Returns the meaning of JetStream's answer.
 fn acknowledged(payload: &[u8], records: u64) -> Result<Answer, DatabaseError> {
     let answer: serde_json::Value = serde_json::from_slice(payload).unwrap_or_default();
     if answer["seq"].as_u64().is_some() && answer["error"].is_null() {
@@ -262,10 +262,10 @@ impl Prepare for NatsWire {
     }
 }
 
-/// Makes a stream in files that takes all messages below a subject; the server's version.
+/// Creates a file-backed stream that takes all messages below a subject. Returns the server's version.
 ///
 /// # Errors
-/// [`DatabaseError::Unavailable`] with what the server says.
+/// [`DatabaseError::Unavailable`] with the server's message.
 pub fn create_stream(endpoint: &Endpoint, stream: &str, subject: &str) -> Result<String, DatabaseError> {
     let inbox = format!("_INBOX.loadline{}x{}", std::process::id(), INBOXES.fetch_add(1, Ordering::Relaxed));
     let (socket, greeting) = connect(endpoint)?;

@@ -1,4 +1,4 @@
-//! How a private recorder and a private NATS server are started. Main types: [`RecorderRecipe`] and [`NatsRecipe`].
+//! The recipes of a private recorder and a private NATS server. Main types: [`RecorderRecipe`] and [`NatsRecipe`].
 
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::database::tls::private::{self, CERTIFICATE_FILE, KEY_FILE};
 use crate::fault::{Fault, fault};
 use crate::trial::DatabaseSettings;
 
-/// The NATS server's configuration, and the same with a certificate.
+/// The NATS server's configuration file, and the one that adds a certificate.
 const CONFIG_FILE: &str = "nats.conf";
 const PROTECTED_FILE: &str = "nats-tls.conf";
 
@@ -17,34 +17,34 @@ fn endpoint(port: u16, reach: &Reach) -> Endpoint {
     Endpoint { tcp: Some((reach.address.to_string(), port)), namespace: reach.clients.clone(), ..Endpoint::default() }
 }
 
-/// A recorder of this program's own binary.
+/// A recorder that runs this program's own binary.
 #[derive(Debug, Clone)]
 pub struct RecorderRecipe {
-    /// Its configuration but for where it listens. Relative paths begin in its private directory.
+    /// The configuration without the addresses to listen on. Relative paths begin in the recorder's private directory.
     pub config: String,
-    /// Password of the database, which does not stand in the configuration.
+    /// The password of the database, which is not in the configuration.
     pub password: String,
-    /// What it takes in.
+    /// The input that the recorder takes in.
     pub takes: Takes,
-    /// Files that the configuration names.
+    /// The files that the configuration names.
     pub files: Vec<(&'static str, String)>,
 }
 
-/// What a private recorder takes in.
+/// The input that a private recorder takes in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Takes {
-    /// Lines over HTTP, with this token where it is not empty.
+    /// Lines over HTTP, with this token unless it is empty.
     Lines(String),
-    /// The same over TLS, with the certificate in its directory, on any port that is free; the log tells which. How the recorder does is told in the clear, to
-    /// its own host alone: whoever watches it takes nothing from it by agreeing upon TLS again and again.
+    /// Lines over TLS, with this token unless it is empty and the certificate in the recorder's directory, on any free port; the log states which. The
+    /// recorder's state is served in plain text to its own host only: a watcher then costs it no TLS handshakes.
     ProtectedLines(String),
-    /// Blocks over HTTP PUT, and over FTP with these lines about TLS. HTTP is in the clear: it also says how the recorder does.
+    /// Blocks over HTTP PUT, and over FTP with these TLS settings. HTTP is in plain text and also serves the recorder's state.
     Blocks(String),
 }
 
 impl Takes {
-    /// The sections of the configuration about where it listens: what is emulated between two private namespaces needs no protection. FTP has any
-    /// port that is free; the log tells which.
+    /// Returns the sections of the configuration with the addresses to listen on: emulated traffic between two private namespaces needs no protection. FTP
+    /// uses any free port; the log states which.
     fn sections(&self, address: Ipv4Addr, port: u16) -> String {
         let tokens = |token: &str| if token.is_empty() { String::new() } else { format!("tokens = [\"{token}\"]\n") };
         match self {
@@ -60,7 +60,7 @@ impl Takes {
                 )
             }
             Takes::Blocks(tls) => {
-                // Without TLS a tunnel protects the way, or nothing is to.
+                // Without TLS, a tunnel protects the connection, or no protection is wanted.
                 let open = if tls.is_empty() { "require_tls = false\ninsecure = true\n" } else { "" };
                 format!(
                     "[intake.put]\nlisten = \"{address}:{port}\"\nconnections = 100000\ninsecure = true\n\
@@ -103,7 +103,7 @@ impl Recipe for RecorderRecipe {
         }
     }
 
-    /// Where it says how it does, and, but with TLS, takes lines in.
+    /// Returns the endpoint that serves the recorder's state and, unless lines come over TLS, takes in lines.
     fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
         match &self.takes {
             Takes::ProtectedLines(_) => endpoint(port, &Reach { clients: reach.namespace.clone(), ..Reach::LOOPBACK }),
@@ -138,7 +138,7 @@ impl Recipe for RecorderRecipe {
 }
 
 impl RecorderRecipe {
-    /// Whether it says how it does on the page of its metrics: it has `/ready` only where lines are taken in.
+    /// Returns whether the recorder's state is read from its metrics page; its `/ready` page is on the port for lines, which uses TLS then.
     fn is_asked_for_metrics(&self) -> bool {
         matches!(self.takes, Takes::ProtectedLines(_))
     }
@@ -147,7 +147,7 @@ impl RecorderRecipe {
 /// A NATS server with JetStream.
 #[derive(Debug, Clone, Copy)]
 pub struct NatsRecipe {
-    /// Whether it is told to sync before it acknowledges: servers before 2.10 cannot be.
+    /// True if the server is told to sync before it acknowledges; servers before 2.10 do not support it.
     pub syncs: bool,
 }
 
@@ -171,7 +171,7 @@ impl Recipe for NatsRecipe {
     fn files(&self, _: &str, _: &Reach) -> Vec<(&'static str, String)> {
         let sync = if self.syncs { " sync_interval: always" } else { "" };
         let text = format!("jetstream {{ store_dir: \"data\"{sync} }}\nping_interval: \"1h\"\nmax_payload: 8MB\n");
-        // However busy the machine is, both sides have the time to agree.
+        // However busy the machine is, both sides have enough time for the handshake.
         let protected = format!(
             "include \"{CONFIG_FILE}\"\ntls {{ cert_file: \"{CERTIFICATE_FILE}\", key_file: \"{KEY_FILE}\", timeout: 20 }}\n"
         );
@@ -217,7 +217,7 @@ impl Recipe for NatsRecipe {
     }
 }
 
-/// Whether a NATS server of this version can be told to sync before it acknowledges.
+/// Returns whether a NATS server of this version can be told to sync before it acknowledges.
 pub fn knows_sync(version: &str) -> bool {
     let digits = version.trim_start_matches(|c: char| !c.is_ascii_digit());
     let mut parts = digits.split('.').map(|part| part.parse::<u32>().unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Clients that speak TLS to a recorder and to a NATS server, against servers of rustls that are as they should be, others, plain, or liars.
+//! Tests of clients that use TLS to a recorder and to a NATS server, against rustls servers that are correct, have another certificate, use plain text, or lie.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -21,11 +21,11 @@ use crate::statement::{Expect, Request, Step};
 
 const GREETING: &str = "INFO {\"version\":\"2.9.10\",\"tls_required\":true}\r\n";
 
-/// Takes a connection, and gives it sealed.
+/// Takes a connection and returns it protected by TLS.
 type Sealing = Box<dyn FnOnce(TcpStream) -> Sealed + Send>;
 type Sealed = BufReader<StreamOwned<ServerConnection, TcpStream>>;
 
-/// A certificate as those of private servers, in a directory of its own.
+/// A certificate like those of private servers, in a directory of its own.
 struct Own(PathBuf);
 
 impl Own {
@@ -40,14 +40,14 @@ impl Own {
         Own(directory)
     }
 
-    /// What seals a connection with it.
+    /// Returns a function that protects a connection with this certificate.
     fn over(&self) -> Sealing {
         let certificate = CertificateDer::from_pem_file(self.0.join(CERTIFICATE_FILE)).unwrap();
         sealing(certificate, PrivateKeyDer::from_pem_file(self.0.join(KEY_FILE)).unwrap())
     }
 }
 
-/// What seals a connection with a certificate for the same address that an authority of its own has signed.
+/// Returns a function that protects a connection with a certificate for the same address, signed by an authority that is not trusted.
 fn by_a_stranger() -> Sealing {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -72,7 +72,7 @@ impl Drop for Own {
     }
 }
 
-/// A server for one connection; where it listens, for clients that trust a certificate.
+/// Starts a server for one connection. Returns its endpoint for clients that trust a certificate.
 fn served<T: Send + 'static>(
     trusted: &Own,
     serve: impl FnOnce(TcpStream) -> T + Send + 'static,
@@ -84,7 +84,7 @@ fn served<T: Send + 'static>(
     (Endpoint { tcp, tls: private::trust(&trusted.0), ..Endpoint::default() }, server)
 }
 
-/// A record with these values, whose number is 7.
+/// Returns an insert of one record, whose number is 7.
 fn request() -> Request {
     let mut request = Request::default();
     [7, 80, -3].into_iter().for_each(|value| request.cells.int(value));
@@ -102,7 +102,7 @@ fn nats() -> Way {
     Way::Nats("s".to_owned())
 }
 
-/// Why no connection was made.
+/// Returns the error of a connection that must fail.
 fn why_not(endpoint: &Endpoint, way: Way) -> String {
     match open(endpoint, way) {
         Err(DatabaseError::Unavailable(why)) => why,
@@ -117,7 +117,7 @@ fn line_of(stream: &mut impl BufRead) -> String {
     line
 }
 
-/// Stores the record, over a connection that is protected.
+/// Stores the record over a protected connection.
 fn stores(mut session: Box<dyn TargetSession>) {
     let protection = session.protection();
     assert!(protection.as_ref().is_some_and(|said| said.contains("has proven who it is")), "{protection:?}");
@@ -217,7 +217,7 @@ fn a_server_without_tls_is_told_where_tls_is_asked_for() {
     ] {
         let (endpoint, server) = served(&own, |mut stream| {
             stream.write_all(greeting.as_bytes()).unwrap();
-            // Nothing is said to whoever has no TLS, neither user nor password.
+            // Nothing is sent to a server without TLS, neither user nor password.
             stream.shutdown(std::net::Shutdown::Write).unwrap();
             stream.read(&mut [0]).map_or(0, |bytes| bytes)
         });
@@ -230,12 +230,12 @@ fn a_server_without_tls_is_told_where_tls_is_asked_for() {
     }
 }
 
-/// Whoever sits between could have put it there, to be taken for what the server sealed.
+/// An attacker in between could have sent it in plain text, to be taken for sealed data of the server.
 #[test]
 fn what_a_nats_server_says_in_the_clear_behind_its_greeting_ends_the_connection() {
     let own = Own::new();
     let over = own.over();
-    // Together with the greeting; the server itself would go on with TLS.
+    // Together with the greeting; the server itself would continue with TLS.
     let (endpoint, server) = served(&own, |mut stream| {
         stream.write_all(format!("{GREETING}PONG\r\n").as_bytes()).unwrap();
         over(stream).read(&mut [0]).map_or(0, |bytes| bytes)
@@ -244,7 +244,7 @@ fn what_a_nats_server_says_in_the_clear_behind_its_greeting_ends_the_connection(
     assert!(why.contains("the server sent something before TLS that was not asked for"), "{why}");
     assert_eq!(server.join().unwrap(), 0);
 
-    // Behind the client's first words of TLS.
+    // After the client's first TLS message.
     let (endpoint, server) = served(&own, |mut stream| {
         stream.write_all(GREETING.as_bytes()).unwrap();
         let _ = stream.read(&mut [0; 4_096]);

@@ -1,4 +1,4 @@
-//! Fuzzing: what a hostile server says to a session that makes a table, writes, reads and counts.
+//! Fuzzing of a session that makes a table, writes, reads and counts against a hostile server.
 
 use super::reply::read_part;
 use super::wire::RedisWire;
@@ -11,7 +11,7 @@ use crate::statement::{
     ColumnRef, Comparison, Condition, Expect, Program, Request, Select, Statement, Step, Table, TableColumn,
 };
 
-/// A server. The first byte says what is asked of it.
+/// A server. The first byte selects the requests.
 pub static REDIS: Target = Target {
     name: "redis",
     run: |input| {
@@ -65,7 +65,7 @@ fn program() -> Program {
     Program { tables: vec![table], statements, rows_max: 10, ..Program::default() }
 }
 
-/// How much was asked of such a server and answered.
+/// Returns the number of requests to such a server that were answered.
 fn asked(input: &[u8]) -> u32 {
     let (first, said) = input.split_first().unwrap_or((&0, &[]));
     if let Ok(Some((_, length))) = read_part(said) {

@@ -1,7 +1,7 @@
-//! Redis and what speaks its protocol, through a codec of our own. The main type is [`Redis`]; the hot path is `wire`.
+//! Redis and compatible servers, through a codec of our own. Main type: [`Redis`]; the hot path is `wire`.
 //!
 //! A row is a hash under the key `table:key`, with a field for each column that is not null. Requests of several commands are a `MULTI` and an `EXEC`, in one
-//! round trip: others see all of it or nothing, and so does a log that a power failure has cut. What one of the commands did stays when another is refused.
+//! round trip: other clients see all of it or nothing, and so does a log that a power failure has cut. If one command is refused, the effects of the others stay.
 //!
 //! Invariant: nothing here allocates per operation once buffers have grown, unless the operation fails or its rows are kept.
 
@@ -51,7 +51,7 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// The server at an endpoint; the unix socket is preferred where both are given. The endpoint's database is a number.
+    /// Creates the target for the server at an endpoint; the unix socket is preferred where both are given. The endpoint's database is a number.
     pub fn new(endpoint: Endpoint) -> Self {
         Redis { endpoint, limits: None }
     }

@@ -1,6 +1,6 @@
-//! What a program's statements are as commands. Main types: [`Plan`] and [`Keyed`].
+//! The commands for a program's statements. Main types: [`Plan`] and [`Keyed`].
 //!
-//! A row is found by its whole key and by nothing else: what needs more is refused here, and before that while planning.
+//! A row is found only by its whole key: a statement that needs more is refused here, and already during planning.
 
 use super::reply::bulk;
 use super::value;
@@ -8,14 +8,15 @@ use crate::database::DatabaseError;
 use crate::record::{Cell, Cells, ColumnKind};
 use crate::statement::{Comparison, Program, Select, Statement, Table, TableColumn};
 
-/// Changes fields of a row that is there: what is 1 for a row that was. Values: how many fields are set, then each with its value, then those that become null.
+/// A script that changes fields of an existing row; returns 1 if the row exists, else 0. Its values are the number of fields to set,
+/// each with its value, then the fields that become null.
 pub(super) const UPDATE: &str = "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end \
     local last = 1 + 2 * tonumber(ARGV[1]) \
     if last > 1 then redis.call('HSET', KEYS[1], unpack(ARGV, 2, last)) end \
     if #ARGV > last then redis.call('HDEL', KEYS[1], unpack(ARGV, last + 1)) end \
     return 1";
 
-/// A statement as a command.
+/// The command for a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Plan {
     /// HSET of all fields of a row.
@@ -28,28 +29,28 @@ pub(super) enum Plan {
     Select { keyed: Keyed, fields: Vec<Field>, reading: Reading },
 }
 
-/// What the answer to a HMGET is.
+/// The interpretation of the answer to a HMGET.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Reading {
-    /// The kinds of the columns of the answer, which are the first of the fields.
+    /// The kinds of the answer's columns, which are the first of the fields.
     pub kinds: Vec<ColumnKind>,
-    /// The field that every row has, by which a row that is there is told from one that is not.
+    /// The index of the field that every row has, which distinguishes an existing row from a missing one.
     pub present: usize,
 }
 
 /// A field of a hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Field {
-    /// Its name, as a byte string of the protocol.
+    /// The field's name, as a byte string of the protocol.
     pub bulk: Vec<u8>,
 }
 
-/// How the key of a row is made of values.
+/// The construction of a row's key from values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Keyed {
     /// The table's name and a colon.
     prefix: Vec<u8>,
-    /// The places of the key's columns among a statement's values, in the order of the table's key.
+    /// The indexes of the key's columns among a statement's values, in the order of the table's key.
     places: Vec<usize>,
 }
 
@@ -63,7 +64,7 @@ impl Keyed {
             }
             let from = out.len();
             value::append(cells, cells.get(first + place), out);
-            // A colon within a part would be taken for one between two of them.
+            // A colon within a part would be taken for the one between two parts.
             if self.places.len() > 1 && matches!(cells.get(first + place), Cell::Text(_) | Cell::Blob(_)) {
                 escape(from, out);
             }
@@ -71,7 +72,7 @@ impl Keyed {
     }
 }
 
-/// Puts a backslash before each colon and each backslash from a place on.
+/// Puts a backslash before each colon and each backslash from the index `from` on.
 fn escape(from: usize, out: &mut Vec<u8>) {
     let mut place = from;
     while place < out.len() {
@@ -83,13 +84,13 @@ fn escape(from: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The key that the rows of a table begin with.
+/// Returns the prefix of the keys of a table's rows.
 pub(super) fn prefix_of(table: &str) -> String {
     format!("{table}:")
 }
 
 impl Plan {
-    /// The commands of a program.
+    /// Returns the commands for a program's statements.
     ///
     /// # Errors
     /// [`DatabaseError::Refused`] for a statement that Redis has no command for.
@@ -156,7 +157,7 @@ fn fields(columns: &[TableColumn]) -> Vec<Field> {
     columns.iter().map(|column| Field::of(&column.name)).collect()
 }
 
-/// How the key of a table's row is made of values that belong to these columns.
+/// Returns the construction of a row's key from values that belong to these columns.
 fn keyed<'a>(table: &Table, named: impl Iterator<Item = &'a str>) -> Result<Keyed, DatabaseError> {
     let named: Vec<&str> = named.collect();
     let place_of = |key: &String| named.iter().position(|name| name == key);

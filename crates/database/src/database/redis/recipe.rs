@@ -1,7 +1,7 @@
-//! Recipe of private Redis servers.
+//! The recipe of private Redis servers.
 //!
-//! Main type: [`RedisRecipe`]. Invariant: everything the server reads and writes is inside the private directory. Unless its settings say otherwise, what it
-//! has acknowledged is on the disk: that is not so with its own defaults.
+//! Main type: [`RedisRecipe`]. Invariant: everything the server reads and writes is inside the private directory. Unless its settings say otherwise,
+//! acknowledged writes are on the disk, which is not so with Redis's own defaults.
 
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ const REMEDY: &str =
     "install the Debian package redis-server (apt-get install redis-server), or set database.url to a running server";
 
 impl Recipe for RedisRecipe {
-    /// The program is called by its own name: Debian's is a link to one that checks dumps under another.
+    /// The program is started under its own name: Debian's file is a link to a program that checks dumps under another name.
     fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
         if let Some(binary) = &settings.binary {
             let refused = || format!("database.binary = \"{binary}\" is no executable file").into();
@@ -105,7 +105,7 @@ impl Recipe for RedisRecipe {
         set("dir", &inside("data"));
         set("daemonize", "no");
         set("maxclients", &CONNECTIONS.to_string());
-        // The log of all commands, synced before they are answered, and no snapshots beside it.
+        // The log of all commands, synced before they are answered, without additional snapshots.
         set("appendonly", "yes");
         set("appendfsync", "always");
         set("save", "");
@@ -128,7 +128,7 @@ impl Recipe for RedisRecipe {
         format!("AUTH {}\r\nPING\r\n", endpoint.password).into_bytes()
     }
 
-    /// Ready is a server that lets us in and answers; one that still reads its data says so.
+    /// A server is ready when it admits the connection and answers; one that still loads its data says so.
     fn readiness(&self, answer: &[u8]) -> Readiness {
         let text = String::from_utf8_lossy(answer);
         let mut lines = text.split_inclusive("\r\n").filter(|line| line.ends_with("\r\n"));
@@ -143,7 +143,7 @@ impl Recipe for RedisRecipe {
         }
     }
 
-    /// What is acknowledged is in the log already.
+    /// Acknowledged writes are already in the log.
     fn stop_signal(&self) -> i32 {
         libc::SIGTERM
     }

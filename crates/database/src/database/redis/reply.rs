@@ -1,40 +1,40 @@
-//! What a server says, in version 2 of Redis's protocol (RESP2): parts of a line each, and byte strings of a given length.
+//! Answers of a server in version 2 of Redis's protocol (RESP2): parts of one line each, and byte strings of a given length.
 //!
-//! Main functions: [`read_part`], for answers that are taken in as they arrive, and [`ask`], for a command whose answer is waited for.
+//! Main functions: [`read_part`], for answers that are taken in as they arrive, and [`ask`], which sends a command and waits for its answer.
 //!
-//! Invariant: nothing is reserved for a length that a server says; what is incomplete costs no more than the look at its first line.
+//! Invariant: no memory is reserved for a length that a server states; an incomplete part costs no more than parsing its first line.
 
 use std::time::Duration;
 
 use crate::database::DatabaseError;
 use crate::database::session::{ANSWER_BYTES_MAX, Channel};
 
-/// The longest line; errors of scripts are the longest that servers write.
+/// The maximum bytes of a line; errors of scripts are the longest that servers write.
 const LINE_BYTES_MAX: usize = 8 << 10;
-/// Lists within lists, at most: the answer to SCAN has two.
+/// The maximum depth of nested lists: the answer to SCAN has two.
 const DEPTH_MAX: u32 = 4;
-/// Parts of an answer that is kept, at most.
+/// The maximum number of parts of a kept answer.
 const PARTS_MAX: usize = 1 << 20;
 
 /// A part of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part<'a> {
-    /// A word, as `OK`.
+    /// A word such as `OK`.
     Status(&'a [u8]),
-    /// What is wrong.
+    /// The text of an error.
     Error(&'a [u8]),
-    /// A whole number.
+    /// An integer.
     Number(i64),
-    /// A byte string; none where there is no value.
+    /// A byte string; `None` where there is no value.
     Bytes(Option<&'a [u8]>),
-    /// A list of so many parts follows; none where there is no list.
+    /// A list, with the number of parts that follow; `None` where there is no list.
     List(Option<u32>),
 }
 
-/// The part at the start of the input, with its length; none while it is incomplete.
+/// Returns the part at the start of the input and its length; `None` while it is incomplete.
 ///
 /// # Errors
-/// [`DatabaseError::Lost`] when this is no part of the protocol.
+/// [`DatabaseError::Lost`] when it is no part of the protocol.
 pub(super) fn read_part(input: &[u8]) -> Result<Option<(Part<'_>, usize)>, DatabaseError> {
     let Some((line, length)) = read_line(input)? else { return Ok(None) };
     let Some((kind, text)) = line.split_first() else { return Err(unknown(line)) };
@@ -67,7 +67,7 @@ pub(super) fn read_part(input: &[u8]) -> Result<Option<(Part<'_>, usize)>, Datab
     Ok(Some((part, length)))
 }
 
-/// The line at the start of the input without its end, and with its length.
+/// Returns the line at the start of the input without its end, and its length.
 fn read_line(input: &[u8]) -> Result<Option<(&[u8], usize)>, DatabaseError> {
     let looked_at = &input[..input.len().min(LINE_BYTES_MAX)];
     match looked_at.iter().position(|byte| *byte == b'\n') {
@@ -85,7 +85,7 @@ fn unknown(line: &[u8]) -> DatabaseError {
     DatabaseError::Lost(format!("the server does not speak Redis's protocol here: {shown:?}"))
 }
 
-/// What an error says: its first word is its code, as in `WRONGTYPE Operation against a key`.
+/// Converts an error: its first word is its code, as in `WRONGTYPE Operation against a key`.
 pub(super) fn refused(error: &[u8]) -> DatabaseError {
     let text = String::from_utf8_lossy(error);
     match text.split_once(' ') {
@@ -96,21 +96,21 @@ pub(super) fn refused(error: &[u8]) -> DatabaseError {
     }
 }
 
-/// An answer that is kept whole.
+/// An answer that is kept as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reply {
     /// A word.
     Status(String),
-    /// A whole number.
+    /// An integer.
     Number(i64),
-    /// A byte string, or none.
+    /// A byte string; `None` where there is no value.
     Bytes(Option<Vec<u8>>),
-    /// Several of them.
+    /// A list of answers.
     List(Vec<Reply>),
 }
 
 impl Reply {
-    /// A word or a byte string as text.
+    /// Returns a word or a byte string as text.
     pub(super) fn text(&self) -> Option<String> {
         match self {
             Reply::Status(text) => Some(text.clone()),
@@ -136,7 +136,7 @@ pub(super) fn bulk(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a whole number.
+/// Appends an integer.
 pub(super) fn number(value: i64, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let mut from = digits.len();
@@ -158,7 +158,7 @@ pub(super) fn number(value: i64, out: &mut Vec<u8>) {
 /// Sends a command and waits for its answer.
 ///
 /// # Errors
-/// [`DatabaseError::Refused`] as the server answers; [`DatabaseError::Lost`] when the connection broke.
+/// [`DatabaseError::Refused`] with the server's error; [`DatabaseError::Lost`] when the connection breaks.
 pub(super) fn ask(channel: &mut Channel, words: &[&[u8]]) -> Result<Reply, DatabaseError> {
     if !channel.is_scripted() && (!channel.input().is_empty() || channel.receive_within(Duration::ZERO)?) {
         return Err(DatabaseError::Lost("the server has sent more than it was asked for".to_owned()));
@@ -170,7 +170,7 @@ pub(super) fn ask(channel: &mut Channel, words: &[&[u8]]) -> Result<Reply, Datab
     receive(channel, DEPTH_MAX, &mut parts_left)
 }
 
-/// The next answer. The first error within it is its outcome, behind all of its parts.
+/// Returns the next answer. The first error within it becomes its outcome, after all of its parts are read.
 fn receive(channel: &mut Channel, depth: u32, parts_left: &mut usize) -> Result<Reply, DatabaseError> {
     *parts_left = parts_left.checked_sub(1).ok_or_else(|| {
         DatabaseError::Lost(format!("an answer of the server has more than {PARTS_MAX} parts, and no more are read"))

@@ -1,6 +1,6 @@
-//! Opening a connection: TLS where the address asks for it, the password, and the number of the database.
+//! Opening a connection: TLS where the address asks for it, the login and the selection of the database.
 //!
-//! Invariant: whatever goes wrong here is [`DatabaseError::Unavailable`], with the address and what the server said.
+//! Invariant: every failure here is [`DatabaseError::Unavailable`], with the address and the server's message.
 
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_within
 use crate::database::tls::Socket;
 use crate::database::{DatabaseError, Endpoint, SessionLimits};
 
-/// Opens a connection that is ready for its first command, within limits where there are some.
+/// Opens a connection that is ready for its first command; within limits if there are any.
 ///
 /// # Errors
-/// [`DatabaseError::Unavailable`] as said above.
+/// [`DatabaseError::Unavailable`] as described above.
 pub(super) fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Result<Socket, DatabaseError> {
     let mut socket = Socket::from(limits.map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits))?);
     let mut channel = Channel::new(socket.as_raw_fd());
@@ -32,7 +32,7 @@ pub(super) fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) 
     Ok(socket)
 }
 
-/// Says who we are, where the endpoint says it, and which of the server's databases is meant.
+/// Logs in where the endpoint has a user or password, and selects the database.
 fn log_in(channel: &mut Channel, endpoint: &Endpoint) -> Result<(), DatabaseError> {
     match (endpoint.user.as_str(), endpoint.password.as_str()) {
         ("", "") => {}
@@ -40,13 +40,13 @@ fn log_in(channel: &mut Channel, endpoint: &Endpoint) -> Result<(), DatabaseErro
         (user, password) => drop(ask(channel, &[b"AUTH", user.as_bytes(), password.as_bytes()])?),
     }
     match endpoint.database.as_str() {
-        // Also where nothing is to be chosen: a server that lets nobody in says so here.
+        // Also where none is to be selected: a server that refuses clients says so here.
         "" | "0" => ask(channel, &[b"PING"]).map(drop),
         number => ask(channel, &[b"SELECT", number.as_bytes()]).map(drop),
     }
 }
 
-/// What a server said, with the remedy where there is one.
+/// Returns the server's message, with a remedy if one is known.
 fn explained(error: &DatabaseError) -> String {
     let remedy = match error {
         DatabaseError::Refused { code, .. } if code == "NOAUTH" => {

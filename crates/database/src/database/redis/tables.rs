@@ -1,6 +1,6 @@
-//! Tables of a store that has none: the keys that begin with a name, and a key of that name which says that they are loadline's.
+//! Tables in a store that has none: the keys with a table's name as prefix, and a key of that name which marks them as loadline's.
 //!
-//! Invariant: no key is removed that does not belong to a table which loadline made.
+//! Invariant: no key is removed unless it belongs to a table that loadline made.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -10,16 +10,16 @@ use crate::database::DatabaseError;
 use crate::database::session::Channel;
 use crate::statement::Table;
 
-/// What stands under the name of a table.
+/// The value of the key under a table's name.
 const MARK: &str = "a table that loadline made";
-/// Keys that are asked for at a time.
+/// The number of keys requested at a time.
 const KEYS_AT_A_TIME: &[u8] = b"1000";
-/// Pages in a row without any key of the table until the server is taken for one that does not end: a billion keys of others.
+/// The maximum number of successive pages without a key of the table, after which the scan is considered endless: a billion keys of others.
 const EMPTY_PAGES_MOST: u32 = 1_000_000;
-/// Rows that are counted at most: two gigabytes of numbers.
+/// The maximum number of rows counted: two gigabytes of numbers.
 const ROWS_MOST: usize = 250_000_000;
 
-/// Makes a table. Where there is a key of that name, or one that begins with it, nothing is made.
+/// Makes a table. Fails if there is a key with that name or that prefix already.
 pub(super) fn create(channel: &mut Channel, table: &Table) -> Result<(), DatabaseError> {
     let name = table.name.as_bytes();
     if ask(channel, &[b"SET", name, MARK.as_bytes(), b"NX"])? == Reply::Bytes(None) {
@@ -44,7 +44,7 @@ pub(super) fn create(channel: &mut Channel, table: &Table) -> Result<(), Databas
     Err(other)
 }
 
-/// Removes a table with its rows, where there is one.
+/// Removes a table with its rows, if it exists.
 pub(super) fn remove(channel: &mut Channel, table: &str) -> Result<(), DatabaseError> {
     match ask(channel, &[b"GET", table.as_bytes()])? {
         Reply::Bytes(None) => return Ok(()),
@@ -61,11 +61,11 @@ pub(super) fn remove(channel: &mut Channel, table: &str) -> Result<(), DatabaseE
         }
         Ok(true)
     })?;
-    // Last, so that a removal which was cut short can be done again.
+    // Last, so that an interrupted removal can be repeated.
     ask(channel, &[b"DEL", table.as_bytes()]).map(drop)
 }
 
-/// How many rows a table has. A key that the server tells twice, as it may while its own table grows, counts once: for that a number of 8 bytes is kept of each.
+/// Returns the number of rows of a table. A key that the server returns twice, as it may while its own table grows, counts once: a number of 8 bytes is kept for each key.
 pub(super) fn count(channel: &mut Channel, table: &str) -> Result<u64, DatabaseError> {
     let mut seen = Vec::new();
     each_page(channel, table, |_, keys| {
@@ -90,7 +90,7 @@ fn number_of(key: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Gives the keys of a table's rows, page by page, until there are no more or it is told to end.
+/// Passes the keys of a table's rows to a function, page by page, until there are no more or it ends the scan.
 fn each_page(
     channel: &mut Channel,
     table: &str,
@@ -123,7 +123,7 @@ fn unknown() -> DatabaseError {
     DatabaseError::Lost("the server answers to SCAN with something else than a cursor and keys".to_owned())
 }
 
-/// A text as a pattern that is matched by itself alone.
+/// Returns a pattern that matches only this text.
 fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -135,7 +135,7 @@ fn escaped(text: &str) -> String {
     pattern
 }
 
-/// What somebody types to remove a table.
+/// Returns the command that a person types to remove a table.
 pub(super) fn removal(table: &str) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let (pattern, name) = (quoted(&format!("{}*", escaped(&prefix_of(table)))), quoted(table));

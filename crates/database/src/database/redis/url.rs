@@ -1,5 +1,5 @@
-//! Reads `database.url` of a Redis server: `redis://user:password@host:port/number`, `rediss://` for TLS, and `unix:///path/of/socket?db=number`, as Redis's
-//! own tools and most clients write them.
+//! The addresses of Redis servers in `database.url`: `redis://user:password@host:port/number`, `rediss://` for TLS, and
+//! `unix:///path/of/socket?db=number`, as Redis's own tools and most clients write them.
 //!
 //! Invariant: an error never repeats the password.
 
@@ -7,14 +7,14 @@ use crate::database::Endpoint;
 use crate::database::address::{decoded, host_and_port};
 use crate::database::tls::{TlsMode, TlsOption, TlsParts};
 
-/// Redis's own port.
+/// Redis's default port.
 const PORT: u16 = 6379;
 const FORM: &str = "the form is redis://user:password@host:port/number, or unix:///path/of/socket?db=number";
 
-/// The endpoint that an address names. The port is 6379 and the database 0 unless said otherwise.
+/// Returns the endpoint that an address names. The port is 6379 and the database 0 by default.
 ///
 /// # Errors
-/// A sentence that says which part is wrong and what the form is.
+/// A sentence that names the wrong part and the correct form.
 pub fn read_url(url: &str) -> Result<Endpoint, String> {
     read(url).map_err(|what| format!("{what}; {FORM}"))
 }
@@ -63,7 +63,7 @@ fn read(url: &str) -> Result<Endpoint, String> {
     if endpoint.database.bytes().any(|byte| !byte.is_ascii_digit()) {
         return Err(format!("the database {:?} is no number", endpoint.database));
     }
-    // A server has one port for each: there is nothing to agree upon first, so that TLS is there or not.
+    // A server has separate ports for TLS and plain text: nothing is negotiated first.
     let usual = if scheme == "rediss" { TlsMode::Require } else { TlsMode::Disable };
     endpoint.tls = tls.tls(usual)?;
     match (scheme, endpoint.tls.mode) {

@@ -1,14 +1,14 @@
-//! Values as the bytes of a field, and back.
+//! Conversion of values to the bytes of a field, and back.
 //!
-//! Whole numbers are in decimal; floating-point numbers have as few digits as make them the same again; texts and bytes are themselves. Null is a field
-//! that is not there.
+//! Integers are in decimal; floating-point numbers have the fewest digits that give the same number again; texts and bytes are stored as they are. Null is a
+//! missing field.
 
 use std::io::Write;
 
 use super::reply::{bulk, number};
 use crate::record::{Cell, Cells, ColumnKind};
 
-/// Room for any number in digits.
+/// The maximum bytes of a number in digits.
 const DIGITS: usize = 32;
 
 /// Appends the bytes of a value; nothing for null.
@@ -21,7 +21,7 @@ pub(super) fn append(cells: &Cells, cell: Cell, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value as a byte string of the protocol; `scratch` is emptied.
+/// Appends a value as a byte string of the protocol; `scratch` is cleared.
 pub(super) fn append_bulk(cells: &Cells, cell: Cell, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     match cell {
         Cell::Text(span) | Cell::Blob(span) => bulk(cells.bytes_of(span), out),
@@ -38,7 +38,7 @@ fn float(value: f64, out: &mut Vec<u8>) {
     let mut rest = &mut digits[..];
     let size = value.abs();
     let is_plain = size == 0.0 || (1e-5..1e15).contains(&size);
-    // Numbers of that size have no more digits than there is room for, and those with an exponent never have.
+    // Numbers of that size fit into the buffer, and so does every number with an exponent.
     let written = if is_plain { write!(rest, "{value}") } else { write!(rest, "{value:e}") };
     let length = DIGITS - rest.len();
     match written {
@@ -47,7 +47,7 @@ fn float(value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the value of this kind that bytes are; none, and nothing appended, where they are none.
+/// Appends the value of this kind from its bytes; returns `None`, and appends nothing, where they are invalid.
 pub(super) fn keep(kind: ColumnKind, bytes: &[u8], rows: &mut Cells) -> Option<()> {
     let text = || std::str::from_utf8(bytes).ok();
     match kind {

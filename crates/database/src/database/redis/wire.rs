@@ -1,7 +1,7 @@
-//! A connection to Redis as a state machine: the commands of a request leave together, and their answers are taken in one by one.
+//! A connection to Redis as a state machine: the commands of a request are sent together, and their answers are taken in one by one.
 //!
-//! Invariant: an outcome is given only when every command of the request is answered, or with the loss of the connection; there are never bytes of the next
-//! answer among those consumed.
+//! Invariant: an outcome is given only when every command of the request is answered, or when the connection is lost; bytes of the next answer are never
+//! among those consumed.
 
 use std::os::fd::{AsRawFd, RawFd};
 
@@ -19,13 +19,13 @@ use crate::statement::{Expect, Miscount, Program, Request, Table};
 pub(super) struct RedisWire {
     socket: Socket,
     plans: Vec<Plan>,
-    /// The name that the server gave [`UPDATE`].
+    /// The hash by which the server knows [`UPDATE`].
     update: Vec<u8>,
-    /// The commands of the request.
+    /// The commands of the running request.
     sent: Vec<Sent>,
     run: Run,
     kept: Option<Cells>,
-    /// Memory for the digits of a value, and for the key of a row.
+    /// A buffer for the digits of a value and for the key of a row.
     scratch: Vec<u8>,
     key: Vec<u8>,
 }
@@ -33,23 +33,23 @@ pub(super) struct RedisWire {
 /// A command of a request.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
-    /// The step that it belongs to.
+    /// The index of the step that the command belongs to.
     step: u32,
-    /// How many fields it sets, or reads.
+    /// The number of fields that the command sets or reads.
     fields: u32,
 }
 
-/// What is expected next.
+/// The part of the answer that is expected next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {
-    /// The answer to a PING, of a request without commands.
+    /// The answer to a PING, for a request without commands.
     #[default]
     Nothing,
-    /// That a transaction has begun.
+    /// The confirmation that a transaction has begun.
     Begun,
-    /// That a command is kept until EXEC.
+    /// The confirmation that a command is queued until EXEC.
     Queued,
-    /// The list of the answers of all commands.
+    /// The list with the answers of all commands.
     Executed,
     /// The answer of a command.
     Answers,
@@ -57,18 +57,18 @@ enum Stage {
     Fields,
 }
 
-/// How far a request has come.
+/// The progress of a request.
 #[derive(Debug, Default)]
 struct Run {
     stage: Stage,
-    /// The command whose answer comes next.
+    /// The index of the command whose answer comes next.
     next: usize,
     answer: Answer,
     failure: Option<DatabaseError>,
-    /// Rows read and changed by the step so far.
+    /// The numbers of rows read and changed by the step so far.
     rows: u64,
     changed: u64,
-    /// The field of a row that comes next, whether the row is there, and where its values begin among those kept.
+    /// The index of the next field of a row, whether the row exists, and the index of its first kept value.
     field: u32,
     is_there: bool,
     kept_from: usize,
@@ -88,7 +88,7 @@ impl RedisWire {
         }
     }
 
-    /// Appends the command of one row of a step, whose values begin at `first`; how many fields it has, and how many values the row has.
+    /// Appends the command for one row of a step, whose values begin at `first`. Returns the numbers of its fields and of the row's values.
     fn append(&mut self, plan: usize, cells: &Cells, first: usize, out: &mut Vec<u8>) -> (u32, usize) {
         let RedisWire { plans, update, scratch, key, .. } = self;
         let mut head = |words: usize, name: &[u8], keyed: &Keyed, out: &mut Vec<u8>| {
@@ -143,7 +143,7 @@ impl RedisWire {
         }
     }
 
-    /// Takes in one part of the answer; the outcome where it was the last.
+    /// Takes in one part of the answer. Returns whether it was the last.
     fn take(&mut self, request: &Request, part: Part<'_>) -> Result<bool, DatabaseError> {
         match (self.run.stage, part) {
             (Stage::Nothing, Part::Status(b"PONG")) => return Ok(true),
@@ -156,7 +156,7 @@ impl RedisWire {
             (Stage::Executed, Part::List(Some(commands))) if commands as usize == self.sent.len() => {
                 (self.run.stage, self.run.next) = (Stage::Answers, 0);
             }
-            // What was refused before, so that nothing of it is executed; and what the server says of that where nothing was.
+            // The error of an earlier command, because of which nothing is executed; or the server's own error where no command had one.
             (Stage::Executed, Part::Error(text)) => {
                 self.fail(refused(text));
                 return Ok(true);
@@ -193,12 +193,12 @@ impl RedisWire {
         self.run.failure.get_or_insert(error);
     }
 
-    /// Takes in the answer of a command, or the beginning of one that is a row.
+    /// Takes in the answer to a command, or the beginning of a row.
     fn answer(&mut self, request: &Request, part: Part<'_>) -> Result<bool, DatabaseError> {
         let Sent { step, fields } = self.sent[self.run.next];
         let statement = usize::from(request.steps[step as usize].statement);
         match (&self.plans[statement], part) {
-            // A row that was there has had its key before.
+            // An existing row already had its key field.
             (Plan::Insert { .. }, Part::Number(new)) => self.run.changed += u64::from(new == i64::from(fields)),
             (Plan::Update { .. } | Plan::Delete { .. }, Part::Number(rows @ 0..=1)) => self.run.changed += rows as u64,
             (Plan::Select { .. }, Part::List(Some(found))) if found == fields => {
@@ -249,7 +249,7 @@ impl RedisWire {
         Ok(self.answered(request))
     }
 
-    /// The answer of a command is whole; whether it was the last of the request.
+    /// Completes the answer to a command. Returns whether it was the last of the request.
     fn answered(&mut self, request: &Request) -> bool {
         let step = self.sent[self.run.next].step;
         self.run.next += 1;
@@ -270,7 +270,7 @@ impl RedisWire {
         if run.failure.is_none()
             && let Some(miscount) = expect.miscount(rows, changed)
         {
-            // Also what an insert has put into a row that was there.
+            // This includes what an insert has put into an existing row.
             let stays = miscount.is_of_changes;
             self.fail(DatabaseError::Miscounted(Box::new(Miscount { stays, ..miscount })));
         }

@@ -2,28 +2,28 @@
 
 use crate::database::{Answer, DatabaseError};
 
-/// A part of a dry run.
+/// A request as part of a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attempt {
-    /// What becomes first of the part before it.
+    /// The fate of the previous attempt, decided before this one.
     pub before: Before,
-    /// Whether it leaves together with others, so that it is kept, where it is taken, before it is answered.
+    /// True if the request is sent together with others, so that a successful one is kept before its answer is read.
     pub is_of_many: bool,
 }
 
-/// What becomes, within a dry run, of what was attempted last.
+/// The fate of the previous attempt within a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Before {
-    /// It stays, until the end of the dry run.
+    /// The attempt is kept until the end of the dry run.
     Kept,
-    /// It is undone.
+    /// The attempt is undone.
     Undone,
-    /// It left together with this one ([`Attempt::is_of_many`]): it stays if it was taken, and is undone if it was refused.
+    /// The attempt was sent together with this one ([`Attempt::is_of_many`]): it is kept if it succeeded and undone if it was refused.
     AsAnswered,
 }
 
 impl Before {
-    /// What goes before the next attempt.
+    /// Returns the fate of an attempt with this outcome.
     pub(super) fn behind(outcome: &Result<Answer, DatabaseError>) -> Self {
         if outcome.is_ok() { Before::Kept } else { Before::Undone }
     }

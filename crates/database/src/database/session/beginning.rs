@@ -1,11 +1,11 @@
-//! What a session does before it asks anything: it takes in what came since the last answer.
+//! The start of every request of a session: it takes in what the server has sent since the last answer.
 
 use super::{Prepare, WireSession};
 use crate::database::{DatabaseError, Unasked};
 
 impl<W: Prepare + 'static> WireSession<W> {
-    /// To be called before anything is asked: takes in what came since the last answer. What servers may say unasked is passed over; more would be taken for the answer
-    /// to what is asked next, and each answer from then on for the one to what was asked before.
+    /// Takes in what the server has sent since the last answer; must be called before each request. Messages that servers may send unasked are passed over.
+    /// Anything else would be taken for the answer to the next request, and each later answer for that of the request before.
     pub(super) fn begin(&mut self) -> Result<(), DatabaseError> {
         if self.channel.is_scripted() {
             return Ok(());
@@ -20,7 +20,7 @@ impl<W: Prepare + 'static> WireSession<W> {
                 self.channel.consume(consumed);
                 if self.out.is_empty() { Ok(()) } else { self.channel.send(&self.out) }
             }
-            // What it says at its end is the answer to what is asked next.
+            // The server's last message is the answer to the next request.
             Err(Unasked::Ended) => Ok(()),
             Err(Unasked::Wrong) => {
                 Err(DatabaseError::Lost("the server sent more than the answer to what was asked".to_owned()))

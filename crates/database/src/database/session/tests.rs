@@ -1,4 +1,4 @@
-//! Sessions over a wire that echoes.
+//! Tests of sessions over a wire that echoes.
 
 use super::*;
 use crate::database::{Endpoint, Progress};
@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 
-/// Sends as many bytes as the request has steps, and is done when as many came back.
+/// A wire that sends one byte for each step of the request, and is done when as many have come back.
 #[derive(Debug)]
 struct Echo {
     socket: UnixStream,
@@ -91,7 +91,7 @@ fn request(bytes: u32) -> Request {
 #[test]
 fn a_request_and_an_answer_larger_than_the_socket_buffers_do_not_lock_up() {
     let (mut session, mut server) = echo();
-    // The server answers each block before it reads the next, so it stops reading when we do.
+    // The server answers each block before it reads the next, so it stops reading when the client does.
     let server = std::thread::spawn(move || {
         let mut block = vec![0; 1 << 16];
         loop {
@@ -126,7 +126,7 @@ fn a_closed_connection_is_lost_and_silence_ends_at_the_time_limit() {
 fn a_limit_holds_for_the_whole_answer_and_no_longer_than_the_writers_own_time() {
     let (mut session, mut server) = echo();
     session.set_limits(Arc::new(SessionLimits::new("", Duration::from_millis(300), Box::new(|| None))));
-    // One byte now and then is no answer to a request of many.
+    // One byte now and then does not complete the answer to a request of many steps.
     let server = std::thread::spawn(move || {
         server.read_exact(&mut [0]).unwrap();
         while server.write_all(b"x").is_ok() {
@@ -173,7 +173,7 @@ fn a_dry_run_that_does_not_begin_leaves_nothing_begun() {
     let mut sent = String::new();
     server.read_to_string(&mut sent).unwrap();
     assert_eq!(sent, "first;second;undo;as before;");
-    // What cannot be undone ends the connection.
+    // A failed rollback ends the connection.
     let (mut session, _server) = echo();
     session.wire.refuses = "undo;";
     session.begin_dry_run().unwrap();
@@ -198,7 +198,7 @@ fn a_dry_run_that_is_kept_goes_back_behind_what_was_refused_and_commits() {
     let refused = Err(DatabaseError::refused("1", "not now"));
     assert_eq!(kept(Before::Kept, release), (refused.clone(), format!("{release}undo;as before;")));
     assert_eq!(kept(Before::Kept, "commit;"), (refused, format!("{release}commit;undo;as before;")));
-    // It is committed, and the session must not be used any more.
+    // The transaction is committed, but the session must not be used any more.
     assert!(kept(Before::Kept, "as before;").0.unwrap_err().is_lost());
 }
 
@@ -236,7 +236,7 @@ fn unread_bytes_keep_a_session_from_becoming_a_wire() {
 
 #[test]
 fn an_answer_too_many_is_never_taken_for_the_one_to_what_is_asked_next() {
-    // It comes with the first answer, or on its own while nothing is asked.
+    // The message comes with the first answer, or on its own while no request is running.
     for is_late in [false, true] {
         let (mut session, mut server) = echo();
         let answers = std::thread::spawn(move || {

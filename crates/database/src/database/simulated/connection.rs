@@ -47,7 +47,7 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Makes the timer readable at a time, at once when it has passed.
+    /// Makes the timer readable at a time, or at once if it has passed.
     fn arm(&self, at: Instant) {
         let wait = at.saturating_duration_since(Instant::now()).max(std::time::Duration::from_nanos(1));
         let value = libc::timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };

@@ -1,12 +1,12 @@
 //! The simulated database: servers with known service times and one queue in front of them, in real time. It stores nothing
 //! but the rows of tables that number their rows, until these are dropped.
-//! It is the oracle of the load engine: what the engine must see is known from queueing theory.
+//! It is the oracle of the load engine: queueing theory says what the engine must measure.
 //!
 //! Settings, under `database.config`: `service` (mean service time, default `1ms`), `distribution` (`exponential`, the
 //! default, or `constant`), `servers` (default 1), `delay` (added to each answer without occupying a server, default `0s`),
 //! `freeze` (a time in which nothing is served, once) that begins `freeze_after` the first request (both default `0s`),
 //! `fail_share` (share of refused requests, default 0), `empty_share` (share of answers without rows, default 0), `visible`
-//! (how long after its answer a row of a numbered table can be read, default `0s`), `seed`.
+//! (the time from its answer until a row of a numbered table can be read, default `0s`), `seed`.
 //!
 //! Invariant: requests are served first come, first served; an answer's time is decided when its request arrives.
 
@@ -45,26 +45,26 @@ fn open(settings: &DatabaseSettings, _: Option<&Endpoint>) -> Result<Box<dyn Tar
     Ok(Box::new(Simulated { queue: Arc::new(Mutex::new(Queue::new(service))) }))
 }
 
-/// How requests are served.
+/// The parameters of the service.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Service {
     /// Mean service time in nanoseconds.
     pub mean_ns: f64,
-    /// Whether service times vary exponentially; else they are constant.
+    /// True if service times are exponentially distributed; otherwise they are constant.
     pub is_exponential: bool,
     /// Parallel servers, at least 1.
     pub servers: usize,
     /// Constant delay of each answer in nanoseconds.
     pub delay_ns: u64,
-    /// Nothing is served for this time, once, in nanoseconds.
+    /// The duration of the single freeze, in which nothing is served, in nanoseconds; 0 for none.
     pub freeze_ns: u64,
-    /// The freeze begins this long after the first request, in nanoseconds.
+    /// The time from the first request to the start of the freeze, in nanoseconds.
     pub freeze_after_ns: u64,
     /// Share of requests that are refused, 0..1.
     pub fail_share: f64,
     /// Share of requests answered without rows, 0..1.
     pub empty_share: f64,
-    /// How long after its answer a row can be read, in nanoseconds.
+    /// The time from its answer until a row can be read, in nanoseconds.
     pub visible_ns: u64,
     /// Seed of service times.
     pub seed: u64,
@@ -130,19 +130,19 @@ impl Service {
 struct Queue {
     service: Service,
     origin: Instant,
-    /// When each server is free again.
+    /// The time at which each server is free again, in nanoseconds.
     free_ns: Vec<u64>,
     first_ns: Option<u64>,
     random: Stream,
     rows: Rows,
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Fate {
-    /// When the answer is complete.
+    /// The time at which the answer is complete.
     done: Instant,
-    /// The same since the database was opened.
+    /// The same time in nanoseconds since the database was opened.
     done_ns: u64,
     is_refused: bool,
     is_empty: bool,
@@ -160,7 +160,7 @@ impl Queue {
         }
     }
 
-    /// Lets a request arrive now.
+    /// Adds a request that arrives now.
     fn arrive(&mut self) -> Fate {
         let now_ns = self.now_ns();
         let done_ns = self.depart(now_ns) + self.service.delay_ns;
@@ -173,7 +173,7 @@ impl Queue {
         self.origin.elapsed().as_nanos() as u64
     }
 
-    /// Lets a request arrive that may insert rows, or read those that can be read now.
+    /// Adds a request that arrives now and may insert rows, or read the rows that are readable now.
     fn execute(&mut self, statements: &Statements, request: &Request, out: Option<&mut Cells>) -> (Fate, u64) {
         let read = out.map_or(0, |out| self.rows.read(statements, request, self.now_ns(), out));
         let fate = self.arrive();
@@ -184,7 +184,7 @@ impl Queue {
         (fate, read)
     }
 
-    /// When a request that arrives at `now_ns` leaves the server that is free first.
+    /// Returns when a request that arrives at `now_ns` leaves the server that is free first.
     fn depart(&mut self, now_ns: u64) -> u64 {
         let factor = if self.service.is_exponential { -(1.0 - self.random.unit()).ln() } else { 1.0 };
         let service_ns = (self.service.mean_ns * factor) as u64;
@@ -198,7 +198,7 @@ impl Queue {
         self.free_ns[first]
     }
 
-    /// When a service that could begin at a time does begin: after the freeze, if it falls into it.
+    /// Returns when a service that could begin at `begin_ns` begins: after the freeze, if it falls into it.
     fn served_from(&mut self, begin_ns: u64, now_ns: u64) -> u64 {
         let freeze_from_ns = *self.first_ns.get_or_insert(now_ns) + self.service.freeze_after_ns;
         let freeze_to_ns = freeze_from_ns + self.service.freeze_ns;
@@ -222,7 +222,7 @@ impl Target for Simulated {
     }
 }
 
-/// A lock that a panicked holder left is as good as any: the queue is consistent between statements.
+/// Locks the queue, even after a holder has panicked: the queue is consistent between statements.
 fn lock(queue: &Mutex<Queue>) -> std::sync::MutexGuard<'_, Queue> {
     queue.lock().unwrap_or_else(PoisonError::into_inner)
 }

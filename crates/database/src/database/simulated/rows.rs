@@ -1,22 +1,22 @@
 //! Rows of numbered tables, which the simulated database keeps so that they can be read while others are written.
 //!
-//! Main type: [`Rows`]. Invariant: keys rise in the order in which inserts arrive; a row can be read from its time on, which may be
-//! in another order, as it is with real databases.
+//! Main type: [`Rows`]. Invariant: keys rise in the order in which inserts arrive; rows may become readable in another order,
+//! as in real databases.
 
 use std::collections::BTreeMap;
 
 use crate::record::Cells;
 use crate::statement::{Limit, Program, Request, Statement};
 
-/// What a connection's statements do with numbered tables; none for all others.
+/// What each statement of a connection does with numbered tables; `None` for statements that do nothing with them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Statements(Vec<Option<Use>>);
 
 #[derive(Debug, Clone)]
 enum Use {
-    /// Rows of this many values.
+    /// Inserts rows of `width` values.
     Insert { table: String, width: usize },
-    /// The latest rows, or those behind a key.
+    /// Reads the latest rows, or those behind a key.
     Read { table: String, by_key: bool, most: usize },
 }
 
@@ -34,7 +34,7 @@ struct Row {
 }
 
 impl Statements {
-    /// Those of a program.
+    /// Returns the statements of a program.
     pub(super) fn of(program: &Program) -> Self {
         let is_numbered = |name: &str| program.tables.iter().any(|table| table.numbered && table.name == name);
         let of = |statement: &Statement| match statement {
@@ -53,7 +53,7 @@ impl Statements {
 }
 
 impl Rows {
-    /// Keeps what a request inserts; it can be read from `visible_ns` on.
+    /// Keeps the rows that a request inserts; they can be read from `visible_ns` on.
     pub(super) fn insert(&mut self, statements: &Statements, request: &Request, visible_ns: u64) {
         for step in &request.steps {
             let Some(Some(Use::Insert { table, width })) = statements.0.get(usize::from(step.statement)) else {
@@ -70,7 +70,7 @@ impl Rows {
         }
     }
 
-    /// Appends what a request reads of what can be read at a time; how many rows.
+    /// Appends the rows that a request reads among those readable at `now_ns`. Returns their number.
     pub(super) fn read(&self, statements: &Statements, request: &Request, now_ns: u64, out: &mut Cells) -> u64 {
         let mut found = 0;
         for step in &request.steps {
@@ -98,7 +98,7 @@ impl Rows {
         found
     }
 
-    /// Forgets a table.
+    /// Removes a table.
     pub(super) fn drop_table(&mut self, table: &str) {
         self.tables.remove(table);
     }

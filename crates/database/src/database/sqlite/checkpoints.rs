@@ -1,9 +1,9 @@
-//! Checkpoints beside a writer: what its commits left in the write-ahead log goes to the database's file on a thread of its own, so that
+//! Checkpoints beside a writer: a separate thread moves its commits from the write-ahead log to the database file, so that
 //! commits do not wait for that.
 //!
-//! Main type: [`Checkpoints`]. Invariant: the log is bounded. SQLite begins it anew only when all of it is in the file at the start of a
-//! transaction, which never happens while transactions follow each other closely: behind [`PAGES_MOST`] the writer finishes the little that
-//! is left itself, before its next transaction.
+//! Main type: [`Checkpoints`]. Invariant: the log is bounded. SQLite restarts it only when all of it is in the file at the start of a
+//! transaction, which never happens while transactions follow each other closely: above [`PAGES_MOST`] the writer itself writes the few
+//! remaining pages before its next transaction.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use std::thread::JoinHandle;
 
 use rusqlite::{Connection, ffi};
 
-/// The thread begins when so many more pages are in the log: 8 MiB of pages of 4 KiB. A page that changes often is written to the file once
-/// for all of them.
+/// The number of new pages in the log at which the thread starts a checkpoint: 8 MiB of pages of 4 KiB. A page that changes often is
+/// written to the file once for all its changes.
 const PAGES_EVERY: c_int = 2_048;
-/// The log is begun anew when it has so many pages: 64 MiB.
+/// The number of pages in the log at which it is restarted: 64 MiB.
 const PAGES_MOST: c_int = 16_384;
 
 /// A thread that makes checkpoints while another connection writes.
@@ -29,20 +29,20 @@ struct Shared {
     changed: Condvar,
 }
 
-/// What is known of the log.
+/// The state of the log.
 #[derive(Debug, Default)]
 struct State {
-    /// Pages in it as of the last commit.
+    /// The number of pages in the log as of the last commit.
     pages: c_int,
-    /// How many of them have been dealt with.
+    /// The number of pages for which a checkpoint has been started or made.
     written: c_int,
     is_running: bool,
     is_over: bool,
 }
 
 impl Checkpoints {
-    /// Starts the thread with a connection of its own, and takes over from SQLite's checkpoints on the writer's connection. None when
-    /// the system has no thread left: SQLite's own checkpoints stay then.
+    /// Starts the thread with its own connection, in place of SQLite's checkpoints on the writer's connection. Returns `None` when
+    /// the system has no thread left: SQLite's own checkpoints remain then.
     ///
     /// # Safety
     /// The writer's connection must be closed before this is dropped.
@@ -68,7 +68,7 @@ impl Drop for Checkpoints {
     }
 }
 
-/// What SQLite calls after each commit, once it is durable; the answer to the commit waits for it.
+/// The hook that SQLite calls after each commit, once it is durable; the answer to the commit waits for it.
 unsafe extern "C" fn committed(
     context: *mut c_void,
     database: *mut ffi::sqlite3,
@@ -82,7 +82,7 @@ unsafe extern "C" fn committed(
     ffi::SQLITE_OK
 }
 
-/// Writes what can be written of the log to the file, without waiting for anybody.
+/// Writes as much of the log to the file as possible, without waiting for other connections.
 ///
 /// # Safety
 /// The handle must be that of an open connection.
@@ -107,16 +107,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The log has so many pages after a commit.
+    /// Records the number of pages in the log after a commit, and starts a checkpoint where one is due.
     fn note(&self, pages: c_int, finish: impl FnOnce()) {
         let mut state = self.lock();
         if pages < state.pages {
-            // It was begun anew.
+            // The log was restarted.
             state.written = 0;
         }
         state.pages = pages;
         if pages >= PAGES_MOST {
-            // The thread has written nearly all of it; nobody commits while the rest is written.
+            // The thread has written nearly all of it; no commit happens while the rest is written.
             let is_running = |state: &mut State| state.is_running;
             state = self.changed.wait_while(state, is_running).unwrap_or_else(PoisonError::into_inner);
             finish();
@@ -135,7 +135,7 @@ impl Shared {
                 return;
             }
             state.is_running = true;
-            // Where it fails, more must have come before it is tried again.
+            // If the checkpoint fails, it is tried again only after further pages.
             state.written = state.pages;
             drop(state);
             // SAFETY: the connection is borrowed and open.

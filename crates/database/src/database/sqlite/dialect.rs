@@ -1,4 +1,4 @@
-//! How SQLite writes SQL.
+//! The SQL dialect of SQLite.
 
 use std::io::Write;
 
@@ -18,7 +18,7 @@ impl Dialect for SqliteDialect {
 
     fn column_type(&self, kind: ColumnKind) -> String {
         match kind {
-            // This very word makes a primary key of one column the number of the row, without an index of its own.
+            // Exactly this type makes a primary key of one column the row's number, without an index of its own.
             ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => "INTEGER",
             ColumnKind::Float64 => "REAL",
             // Documents are texts, which the JSON functions read.
@@ -28,7 +28,7 @@ impl Dialect for SqliteDialect {
         .to_owned()
     }
 
-    /// Deleted content is overwritten with zeros, in the file and, once it is written back and cut, in the log.
+    /// Deleted content is overwritten with zeros: in the file, and in the log once it is checkpointed and truncated.
     fn erasing(&self, _: &[&str]) -> Erasing {
         let of = |sql: &str| vec![sql.to_owned()];
         Erasing { before: of("PRAGMA secure_delete = ON"), after: of("PRAGMA wal_checkpoint(TRUNCATE)") }
@@ -38,7 +38,7 @@ impl Dialect for SqliteDialect {
         ""
     }
 
-    /// A primary key of this type is the number of the row; without AUTOINCREMENT it costs nothing, and rises as long as no row is
+    /// A primary key of this type is the row's number; without AUTOINCREMENT it costs nothing, and rises as long as no row is
     /// deleted.
     fn numbered_type(&self) -> String {
         "INTEGER".to_owned()
@@ -64,7 +64,7 @@ impl Dialect for SqliteDialect {
         format!("EXPLAIN QUERY PLAN {query}")
     }
 
-    /// The last column says it in words.
+    /// The last column describes the plan in words.
     fn plan_line(&self, row: &[Option<String>]) -> String {
         row.last().cloned().flatten().unwrap_or_default()
     }
@@ -73,7 +73,7 @@ impl Dialect for SqliteDialect {
         Some(format!("ANALYZE {}", self.quote(table)))
     }
 
-    /// The pages in use, of a file that holds nothing else: those of single tables are not known without reading them all.
+    /// The pages in use, of a file that holds nothing else: the pages of single tables are not known without reading them all.
     fn table_bytes(&self, tables: &[&str]) -> Vec<String> {
         let names: Vec<String> = tables.iter().map(|table| self.literal(table)).collect();
         vec![format!(
@@ -89,11 +89,11 @@ impl Dialect for SqliteDialect {
     }
 }
 
-/// Values in the text of statements.
+/// Writer of values into the text of statements.
 pub(super) struct SqliteLiterals;
 
 impl Literals for SqliteLiterals {
-    /// What is not a number becomes null, as it does where it is bound.
+    /// NaN becomes null, as it does where it is bound.
     fn float(value: f64, out: &mut Vec<u8>) {
         // Writing into a vector cannot fail.
         let _ = match value {

@@ -1,26 +1,26 @@
-//! Which settings of SQLite make it forget commits. Main function: [`weaknesses`].
+//! The settings of SQLite because of which it may lose commits. Main function: [`weaknesses`].
 //!
-//! Invariant: nothing bounds the time for which SQLite may forget a commit: what is not synced at the commit is synced at some time.
+//! Invariant: the time for which SQLite may lose a commit has no bound: what is not synced at the commit is synced at an unknown time.
 
 use crate::database::durability::{Lasts, Weakness};
 use crate::database::level::{Known, Level};
 use crate::database::{DatabaseError, LevelSettings, Session};
 
-/// `normal` loses the last commits in a power cut and keeps the file whole; `off` would damage it besides.
+/// `normal` loses the last commits in a power failure and keeps the file intact; `off` could also damage the file.
 pub(super) const LEVELS: [LevelSettings; 3] = [
     (Level::PowerCut, &[("journal_mode", "wal"), ("synchronous", "full")]),
     (Level::Crash, &[("journal_mode", "wal"), ("synchronous", "normal")]),
     (Level::Nothing, &[("journal_mode", "memory"), ("synchronous", "off")]),
 ];
 
-/// What the connection's settings may lose.
+/// Returns the settings of the connection because of which commits may be lost.
 pub(super) fn weaknesses(session: &mut dyn Session) -> Result<Vec<Weakness>, DatabaseError> {
     let (journal, synchronous) = (value(session, "journal_mode")?, value(session, "synchronous")?);
     Ok(of_settings(&journal, &synchronous))
 }
 
-/// A rollback journal that is removed may come back after a power cut and undo the commit, unless its folder is synced, which
-/// `extra` does: set here.
+/// Sets `synchronous` to `extra` where needed: a removed rollback journal may come back after a power failure and undo the commit, unless
+/// its directory is synced, which `extra` does. Returns the change.
 pub(super) fn harden(session: &mut dyn Session) -> Result<Option<String>, DatabaseError> {
     if (value(session, "journal_mode")?.as_str(), value(session, "synchronous")?.as_str()) != ("delete", "2") {
         return Ok(None);
@@ -58,15 +58,15 @@ fn of_settings(journal: &str, synchronous: &str) -> Vec<Weakness> {
     found
 }
 
-/// The server is the process that measures; what it has written is the system's when it dies.
+/// The server is this process itself; what it has written is in the operating system's cache when the process dies.
 pub(super) fn level(known: &Known<'_>, _: bool) -> Option<Level> {
     let (journal, synchronous) = (known.value("journal_mode")?, known.value("synchronous")?);
     let is_full = ["2", "full"].contains(&synchronous.as_str());
     let is_extra = ["3", "extra"].contains(&synchronous.as_str());
     Some(match journal.as_str() {
-        // What a transaction has half written cannot be undone after a crash.
+        // A half-written transaction cannot be undone after a crash.
         "off" | "memory" => Level::Nothing,
-        // A journal that is removed may come back after a power failure, unless its folder is synced too.
+        // A removed journal may come back after a power failure, unless its directory is synced too.
         "delete" if is_extra => Level::PowerCut,
         "delete" => Level::Crash,
         _ if is_full || is_extra => Level::PowerCut,

@@ -1,7 +1,7 @@
-//! SQLite, embedded: a file, write-ahead logging unless it has another journal already, every commit synced. Main type: [`Sqlite`].
+//! SQLite, embedded: one file, with write-ahead logging unless it already has another journal, and a sync at every commit. Main type: [`Sqlite`].
 //!
-//! Invariant: a setting that SQLite would silently ignore (an unknown PRAGMA, a journal mode that the file system cannot
-//! have) is an error.
+//! Invariant: a setting that SQLite would silently ignore (an unknown PRAGMA, a journal mode that the file system does not
+//! support) is an error.
 
 mod checkpoints;
 mod dialect;
@@ -25,7 +25,7 @@ use crate::trial::DatabaseSettings;
 use dialect::SqliteDialect;
 use session::SqliteSession;
 
-/// Registry entry.
+/// The registry's entry.
 pub static SQLITE: Entry = Entry {
     name: "sqlite",
     summary: "SQLite, embedded in loadline; write-ahead log, synced at every commit",
@@ -39,29 +39,29 @@ pub static SQLITE: Entry = Entry {
     levels: &durability::LEVELS,
 };
 
-/// How long a connection waits for another's lock.
+/// The maximum time that a connection waits for another's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Settings of every connection, unless `database.config` says otherwise.
+/// The settings of every connection, unless `database.config` says otherwise.
 const DEFAULTS: [(&str, &str); 3] = [("journal_mode", "wal"), ("synchronous", "full"), ("foreign_keys", "on")];
 
-/// Further settings of a recorder's writer: room for what a transaction changes, which is else written to the log twice.
+/// Further settings of a recorder's writer: memory for the pages that a transaction changes, which are otherwise written to the log twice.
 const OF_WRITERS: [(&str, &str); 1] = [("cache_size", "-32768")];
 
-/// Settings that only count before the file has content, and journal_mode = wal is content.
+/// Settings that only take effect before the file has content; journal_mode = wal adds content.
 const FIRST: [&str; 3] = ["page_size", "auto_vacuum", "encoding"];
 
 /// A database file.
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
-    /// PRAGMAs of every connection, in order.
+    /// The PRAGMAs of every connection, in order.
     pragmas: Vec<(String, String)>,
     dialect: SqliteDialect,
 }
 
 impl Sqlite {
-    /// Opens the file at `database.path`, which is created if there is none, and checks that every setting has its effect.
+    /// Opens the file at `database.path`, which is created if it does not exist, and checks that every setting takes effect.
     ///
     /// # Errors
     /// [`DatabaseError::Unavailable`] with the path or setting and the remedy.
@@ -78,7 +78,7 @@ impl Sqlite {
         };
         check_place(&path)?;
         let first = FIRST.iter().filter_map(|name| Some(((*name).to_owned(), settings.config.get(*name)?.clone())));
-        // The journal's mode is a property of the file: one that was there before stays as it is.
+        // The journal's mode is a property of the file: an existing file keeps its mode.
         let is_new = !std::fs::metadata(&path).is_ok_and(|file| file.len() > 0);
         let is_own = |name: &str| is_new || name != "journal_mode";
         let defaults = DEFAULTS.iter().filter(|(name, _)| is_own(name) && !settings.config.contains_key(*name));
@@ -109,7 +109,7 @@ impl Sqlite {
         ))
     }
 
-    /// SQLite ignores PRAGMAs that it does not know, so they are looked up.
+    /// Checks that the PRAGMAs exist, since SQLite ignores those that it does not know.
     fn check_names(&self, connection: &Connection) -> Result<(), DatabaseError> {
         let known = (|| {
             let mut statement = connection.prepare("SELECT name FROM pragma_pragma_list")?;
@@ -215,7 +215,7 @@ impl Database for Sqlite {
     }
 }
 
-/// SQLite's own message for a missing directory is only that it could not open the file.
+/// Checks that the file's directory exists; SQLite's own message for a missing directory says only that it could not open the file.
 fn check_place(path: &Path) -> Result<(), DatabaseError> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

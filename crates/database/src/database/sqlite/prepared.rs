@@ -1,7 +1,7 @@
-//! Prepared statements over SQLite's C interface: [`Prepared`] binds straight from [`Cells`], without a copy or an
-//! allocation, which rusqlite's statements, that borrow their connection, cannot do in a session that owns both.
+//! Prepared statements over SQLite's C interface: [`Prepared`] binds values directly from [`Cells`], without a copy or an
+//! allocation. The statements of rusqlite borrow their connection, so a session could not own both.
 //!
-//! Invariant: between two calls a statement is reset, and no text or blob of a request that is over is bound to it.
+//! Invariant: between two calls a statement is reset, and no text or blob of an earlier request is bound to it.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
@@ -25,11 +25,11 @@ pub(super) struct Prepared {
 // that owns both lets one thread at a time use them.
 unsafe impl Send for Prepared {}
 
-/// Where rows go that are read; else they are only counted.
+/// The destinations of the rows read; without one, rows are only counted.
 pub(super) struct Kept<'k> {
-    /// All of them.
+    /// Receives all rows.
     pub(super) all: Option<&'k mut Cells>,
-    /// The first one, besides.
+    /// Receives the first row, in addition.
     pub(super) first: Option<&'k mut Cells>,
 }
 
@@ -37,7 +37,7 @@ impl Prepared {
     /// Prepares a statement to be executed many times.
     ///
     /// # Errors
-    /// As SQLite answers, with the statement's text; a text with no statement or with several is refused.
+    /// SQLite's error, with the statement's text; a text with no statement or with several is refused.
     ///
     /// # Safety
     /// The statement must be dropped before the connection is.
@@ -77,20 +77,20 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// How many values one execution takes.
+    /// Returns the number of values that one execution takes.
     pub(super) fn parameters(&self) -> usize {
         self.parameters
     }
 
-    /// Whether it answers with rows, be it none.
+    /// Returns whether the statement answers with rows, even if there are none.
     pub(super) fn is_query(&self) -> bool {
         self.columns > 0
     }
 
-    /// Executes once, with the values from `first` on; gives the number of rows read, which are appended to `rows`.
+    /// Executes the statement once, with the values from `first` on. Returns the number of rows read, which are appended to `rows`.
     ///
     /// # Errors
-    /// As SQLite answers; missing values are refused.
+    /// SQLite's error; missing values are refused.
     #[inline]
     pub(super) fn execute(
         &mut self,
@@ -101,10 +101,10 @@ impl Prepared {
         self.execute_keeping(cells, first, &mut Kept { all: rows, first: None })
     }
 
-    /// The same, which also keeps the first row apart.
+    /// Executes the statement like [`Prepared::execute`], and also keeps the first row separately.
     ///
     /// # Errors
-    /// As [`Prepared::execute`].
+    /// The errors of [`Prepared::execute`].
     #[inline]
     pub(super) fn execute_keeping(
         &mut self,
@@ -130,7 +130,7 @@ impl Prepared {
         outcome
     }
 
-    /// Forgets the values bound; to be called before the cells that they were bound from change.
+    /// Clears the bound values; must be called before the cells that they were bound from change.
     #[inline]
     pub(super) fn release(&mut self) {
         if self.has_references {
@@ -187,7 +187,7 @@ impl Prepared {
         }
     }
 
-    /// Appends a column of the row that the statement stands at.
+    /// Appends a column of the statement's current row.
     fn read(&self, column: c_int, rows: &mut Cells) {
         let statement = self.statement.as_ptr();
         // SAFETY: the statement stands at a row and has this column. The type is asked first; the text or blob is valid,
@@ -235,7 +235,7 @@ unsafe fn bytes<'a>(start: *const u8, length: c_int) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(start, length as usize) }
 }
 
-/// Code and message of the last call that failed on a connection.
+/// Returns the code and the message of the last failed call on a connection.
 ///
 /// # Safety
 /// The handle must be that of an open connection.

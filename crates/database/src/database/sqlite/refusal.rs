@@ -4,7 +4,7 @@ use rusqlite::ffi;
 
 use crate::database::DatabaseError;
 
-/// What rusqlite reports.
+/// Converts an error of rusqlite.
 pub(super) fn of(error: &rusqlite::Error) -> DatabaseError {
     match error {
         rusqlite::Error::SqliteFailure(failure, message) => {
@@ -18,7 +18,7 @@ pub(super) fn of(error: &rusqlite::Error) -> DatabaseError {
     }
 }
 
-/// The name of a result code; of extended codes those of constraints have their own, the others that of their class.
+/// Returns the name of a result code: extended codes of constraints have their own name, others that of their primary code.
 pub(super) fn code_name(extended: i32) -> String {
     let name = match extended {
         ffi::SQLITE_CONSTRAINT_CHECK => "SQLITE_CONSTRAINT_CHECK",

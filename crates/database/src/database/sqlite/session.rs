@@ -14,26 +14,26 @@ use crate::database::{Answer, DatabaseError, Dialect, Session, TargetSession, Wi
 use crate::record::Cells;
 use crate::statement::{Expect, Program, Request, Statement, Step};
 
-/// A text with many rows ends behind this many bytes.
+/// A text with many rows ends after this many bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// A connection with its prepared statements. Statements stand before the connection, so that they are dropped first; what the connection
-/// calls after a commit stands behind it.
+/// A connection with its prepared statements. Statements precede the connection, so that they are dropped first; the checkpoints, which
+/// the connection calls after a commit, follow it.
 pub(super) struct SqliteSession {
     statements: Vec<Prepared>,
-    /// The statements where none is prepared: they are written, compiled and forgotten each time.
+    /// The statements where none is prepared: they are written, compiled and dropped each time.
     texts: Vec<TextStatement>,
-    /// Which of them insert, and so change as many rows as they are given or none.
+    /// For each of them, true if it is an insert, which changes as many rows as it is given or none.
     inserts: Vec<bool>,
     begin: Prepared,
     commit: Prepared,
     rollback: Prepared,
-    /// A savepoint before an attempt, and what keeps and undoes what is behind it.
+    /// Sets a savepoint before an attempt; the next statements keep and undo what follows it.
     savepoint: Prepared,
     release: Prepared,
     go_back: Prepared,
     carrying: Carrying,
-    /// The first row of the step that is running; its memory stays.
+    /// The first row of the running step; its memory is reused.
     first: Cells,
     connection: Connection,
     checkpoints: Option<Checkpoints>,
@@ -61,14 +61,14 @@ impl SqliteSession {
         })
     }
 
-    /// Leaves checkpoints to a thread with a connection of its own.
+    /// Leaves checkpoints to a thread with its own connection.
     pub(super) fn checkpoint_beside(&mut self, own: Connection) {
         // SAFETY: the session drops its connection before its checkpoints, in the order of its fields.
         self.checkpoints = unsafe { Checkpoints::start(&self.connection, own) };
     }
 
-    /// Whether a request needs no transaction around it to be executed whole or not at all. An update of which another
-    /// number of rows is expected must be undone.
+    /// Returns whether a request is executed whole or not at all without a transaction around it. An update that misses its expected
+    /// number of rows must be undone, so it is not.
     fn is_atomic(&self, request: &Request) -> bool {
         match request.steps.as_slice() {
             [] => true,
@@ -84,7 +84,7 @@ impl SqliteSession {
         }
     }
 
-    /// Executes the steps; the caller looks after the transaction.
+    /// Executes the steps; the caller handles the transaction.
     fn steps(&mut self, request: &Request, mut rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
         let mut answer = Answer::default();
         self.carrying.begin(request);
@@ -105,7 +105,7 @@ impl SqliteSession {
         Ok(answer)
     }
 
-    /// Executes a step, and adds it to the answer: the rows that it read.
+    /// Executes a step and adds the rows that it read to the answer.
     #[inline]
     fn step(
         &mut self,
@@ -133,7 +133,7 @@ impl SqliteSession {
     }
 }
 
-/// Adds what a step read and changed to the answer, unless it is not what was expected.
+/// Adds the rows that a step read and changed to the answer, unless they differ from those expected.
 #[inline]
 fn judge(step: &Step, (read, changed): (u64, u64), is_query: bool, answer: &mut Answer) -> Result<(), DatabaseError> {
     if step.expect == Expect::Rows && read == 0 && is_query {
@@ -147,7 +147,7 @@ fn judge(step: &Step, (read, changed): (u64, u64), is_query: bool, answer: &mut 
     Ok(())
 }
 
-/// Executes a step whose statement travels as text, in as many texts as its rows need. Rows read, and whether it is a query.
+/// Executes a step whose statement is sent as text, in as many texts as its rows need. Returns the rows read and whether it is a query.
 fn execute_text(
     connection: &Connection,
     text: &TextStatement,
@@ -181,13 +181,13 @@ fn repeat(statement: &mut Prepared, step: &Step, cells: &Cells, mut kept: Kept<'
     Ok(read)
 }
 
-/// Rows changed since the connection was opened, those of triggers included.
+/// Returns the number of rows changed since the connection was opened, including those changed by triggers.
 fn total_changes(connection: &Connection) -> u64 {
     // SAFETY: the handle is that of an open connection, and the call only reads a counter.
     unsafe { ffi::sqlite3_total_changes64(connection.handle()) as u64 }
 }
 
-/// Executes a statement; the rows as text, null as none.
+/// Executes a statement. Returns the rows as text, null as `None`.
 pub(super) fn query(connection: &Connection, sql: &str) -> rusqlite::Result<Vec<Vec<Option<String>>>> {
     let mut statement = connection.prepare(sql)?;
     let columns = statement.column_count();

@@ -1,4 +1,4 @@
-//! What is uploaded: blocks that there are, blocks that are made on the way, or bytes as if they were encrypted. Main type: [`Content`].
+//! The content to upload: given blocks, blocks made during the upload, or random bytes in the place of encrypted ones. Main type: [`Content`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,25 +10,25 @@ use crate::data::violation::generate;
 use crate::database::DatabaseError;
 use crate::random::Stream;
 
-/// Blocks to upload.
+/// The source of the blocks to upload.
 #[derive(Debug, Clone)]
 pub enum Content {
-    /// Random bytes, of which no two blocks are the same.
+    /// Random bytes, different for each block.
     Random(Arc<[u8]>),
-    /// These, in turn.
+    /// Given blocks, in turn.
     Blocks(Vec<Arc<[u8]>>),
     /// Blocks that each camera makes when it sends them, as a transmission module does: encrypted and signed, with a violation
-    /// of the camera's next sequence and an image that no other block has.
+    /// of the camera's next sequence number and an image that no other block has.
     Sealed(Arc<Sealing>),
 }
 
-/// What cameras make blocks with.
+/// The parts from which cameras make blocks.
 pub struct Sealing {
-    /// Of each camera, in their order.
+    /// The sealer of each camera, in the order of the cameras.
     pub sealers: Vec<Sealer>,
-    /// The image, but for a comment in it.
+    /// The image, without the comment that is added to each copy.
     pub image: Vec<u8>,
-    /// What violations are generated from.
+    /// The seed from which violations are generated.
     pub seed: u64,
 }
 
@@ -47,7 +47,7 @@ impl Sealing {
     }
 }
 
-/// A JPEG with two numbers in a comment behind its first marker: the same picture, and another file.
+/// Returns a JPEG with two numbers in a comment behind its first marker: the same picture in a different file.
 fn commented(image: &[u8], numbers: [u64; 2]) -> Vec<u8> {
     const MARKER: [u8; 2] = [0xff, 0xd8];
     let comment = format!("block {:016x}{:016x}", numbers[0], numbers[1]);
@@ -56,7 +56,7 @@ fn commented(image: &[u8], numbers: [u64; 2]) -> Vec<u8> {
     [&MARKER[..], &[0xff, 0xfe], &length.to_be_bytes(), comment.as_bytes(), rest].concat()
 }
 
-/// A block in two parts, of which the second may be shared with others.
+/// A block in two parts; the second may be shared with other blocks.
 pub(super) struct Block<'a>(Cow<'a, [u8]>, &'a [u8]);
 
 impl Block<'_> {
@@ -65,11 +65,11 @@ impl Block<'_> {
     }
 }
 
-/// Bytes at the beginning of a block of random bytes that tell it from all others.
+/// The number of bytes at the beginning of a random block that distinguish it from all others.
 const MARK_BYTES: usize = 16;
 
 impl Content {
-    /// Random bytes, so many of them, from a seed; at least 16.
+    /// Creates content of `bytes` random bytes per block from a seed; at least 16.
     pub fn random(bytes: usize, seed: u64) -> Self {
         let mut stream = Stream::seeded(seed);
         let words = (0..bytes.max(MARK_BYTES).div_ceil(8)).flat_map(|_| stream.word().to_le_bytes());
@@ -77,10 +77,10 @@ impl Content {
         Content::Random(all.into())
     }
 
-    /// The files of a directory whose names end in `.block`, in the order of their names.
+    /// Reads the files of a directory whose names end in `.block`, in the order of their names.
     ///
     /// # Errors
-    /// A sentence, when there is none or one cannot be read.
+    /// A sentence, when there is no such file or one cannot be read.
     pub fn read(directory: &Path) -> Result<Self, String> {
         let shown = directory.display();
         let unreadable = |error: std::io::Error| format!("{shown}: blocks cannot be read: {error}");
@@ -99,7 +99,7 @@ impl Content {
         }
     }
 
-    /// A camera's block of this sequence.
+    /// Returns a camera's block with this sequence number.
     pub(super) fn block(&self, camera: usize, sequence: u64) -> Result<Block<'_>, DatabaseError> {
         Ok(match self {
             Content::Random(bytes) => {
@@ -107,7 +107,7 @@ impl Content {
                 Block(Cow::Owned(mark), &bytes[MARK_BYTES..])
             }
             Content::Blocks(blocks) => {
-                // Cameras begin at different places.
+                // Cameras begin at different blocks.
                 let place = ((camera as u64 * 7).wrapping_add(sequence) % blocks.len() as u64) as usize;
                 Block(Cow::Borrowed(&[]), &blocks[place])
             }

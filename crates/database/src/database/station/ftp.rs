@@ -1,4 +1,4 @@
-//! Uploads over FTP, as cameras do it: one control connection, and a data connection for each block. Main type: [`FtpLine`].
+//! Uploads over FTP as cameras do them: one control connection, and a data connection for each block. Main type: [`FtpLine`].
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
@@ -7,10 +7,10 @@ use super::stream::{Dialer, Secured};
 use super::{Camera, Line, UploadWay, lost};
 use crate::database::DatabaseError;
 
-/// The longest reply.
+/// The maximum bytes of a reply.
 const REPLY_BYTES_MAX: usize = 8 << 10;
 
-/// A control connection that has logged in.
+/// A logged-in control connection.
 pub(super) struct FtpLine {
     control: BufReader<Secured>,
     peer: SocketAddr,
@@ -54,12 +54,12 @@ impl FtpLine {
         self.expect(expected)
     }
 
-    /// A reply with this code.
+    /// Receives a reply, which must have this code.
     fn expect(&mut self, expected: u16) -> Result<String, DatabaseError> {
         let (code, text) = self.reply()?;
         match code {
             code if code == expected => Ok(text),
-            // The station hangs up behind it.
+            // The station closes the connection after this reply.
             421 => Err(DatabaseError::Lost(text)),
             code => Err(DatabaseError::refused(code.to_string(), text)),
         }
@@ -90,7 +90,7 @@ impl Line for FtpLine {
         let socket = self.dialer.dial_port(self.peer, port)?;
         self.say(&format!("STOR {name}"), 150)?;
         let mut data = if self.is_protected { self.dialer.secure(socket)? } else { Secured::Plain(socket) };
-        // A refusal breaks the connection while it is written to; what the station says counts.
+        // A refusal breaks the data connection during the write; the station's reply decides.
         let _ = parts.iter().try_for_each(|part| data.write_all(part)).and_then(|()| data.finish());
         self.expect(226).map(drop)
     }

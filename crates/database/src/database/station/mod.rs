@@ -1,11 +1,11 @@
-//! A station in the place of a database: every record that is to be inserted becomes an upload of a block, over FTP, FTPS or HTTP PUT.
+//! A station in the place of a database: every record to insert becomes an upload of a block, over FTP, FTPS or HTTP PUT.
 //!
-//! Main type: [`StationDatabase`], which like a recorder stands in no registry: commands make one for the station that they load. Its sessions
-//! are blocking, one connection each (for FTP with a data connection for each block), so the engine drives them on threads; times, phases and
-//! validity are those of every other load.
+//! Main type: [`StationDatabase`], which like a recorder is not in the registry: commands create one for the station that they load. Its sessions
+//! are blocking, with one connection each (for FTP plus a data connection for each block), so the engine drives them on threads; times, phases
+//! and validity are those of every other load.
 //!
-//! Invariant: an answer is good only when the station has acknowledged the block, and every block is one of a camera's, numbered by its
-//! sequence, so that what was acknowledged can be looked for where blocks are stored.
+//! Invariant: a request succeeds only when the station has acknowledged the block, and every block belongs to one camera and is numbered by its
+//! sequence, so that acknowledged blocks can be looked for where blocks are stored.
 
 mod content;
 mod ftp;
@@ -23,10 +23,10 @@ use crate::statement::{Program, Request};
 pub use content::{Content, Sealing};
 use stream::Dialer;
 
-/// How blocks are uploaded.
+/// The protocol for uploads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UploadWay {
-    /// FTP in the clear.
+    /// FTP in plain text.
     Ftp,
     /// FTP with `AUTH TLS` and `PROT P`.
     FtpTls,
@@ -38,37 +38,37 @@ pub enum UploadWay {
     PutTls,
 }
 
-/// A camera that uploads.
+/// A camera that uploads blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Camera {
-    /// Its name.
+    /// The camera's name.
     pub name: String,
-    /// Its password; any where the station lets everybody in.
+    /// The camera's password; any value where the station admits everybody.
     pub password: String,
 }
 
-/// Whom to upload to, and what.
+/// The station to upload to, and the content.
 #[derive(Debug, Clone)]
 pub struct StationSettings {
-    /// How.
+    /// The protocol.
     pub way: UploadWay,
-    /// Name or address of the station.
+    /// The name or address of the station.
     pub host: String,
-    /// Its port.
+    /// The station's port.
     pub port: u16,
-    /// Cameras, at least one; connections are dealt out among them in turn.
+    /// The cameras, at least one; connections are assigned to them in turn.
     pub cameras: Vec<Camera>,
-    /// Networks that connections are made from, dealt out in turn; empty for the machine's own.
+    /// The network namespaces that connections are made from, assigned in turn; empty for the machine's own.
     pub networks: Vec<Namespace>,
-    /// The certificate to trust, in PEM, for TLS.
+    /// The PEM file of the certificate to trust, for TLS.
     pub certificate: Option<PathBuf>,
-    /// What is uploaded.
+    /// The content to upload.
     pub content: Content,
-    /// Whether every block has a connection and a login of its own, as with curl.
+    /// True if every block has a connection and a login of its own, as with curl.
     pub connects_for_each: bool,
 }
 
-/// A station that is loaded. Clones load the same one.
+/// A station to load. Clones load the same station.
 #[derive(Debug, Clone)]
 pub struct StationDatabase {
     shared: Arc<Shared>,
@@ -78,38 +78,38 @@ pub struct StationDatabase {
 struct Shared {
     settings: StationSettings,
     dialer: Dialer,
-    /// What names of blocks begin with, so that no two runs use the same.
+    /// The prefix of the blocks' names, different for each run.
     run: String,
     outcomes: Mutex<Outcomes>,
 }
 
-/// What became of the uploads so far.
+/// The outcomes of the uploads so far.
 #[derive(Debug, Default)]
 struct Outcomes {
-    /// Places that connections have: each is a camera and a network. One that is left is taken again first, so that a camera whose
+    /// The slots of the open connections; a slot determines the camera and the network. A freed slot is taken first, so that a camera whose
     /// connection broke comes back as itself.
     places: BTreeSet<u64>,
     sent: Sent,
-    /// Blocks of each camera so far, sent or not.
+    /// The number of blocks of each camera so far, sent or not.
     sequences: Vec<u64>,
 }
 
-/// Blocks that were sent, by camera and sequence.
+/// The blocks sent, by index of the camera and sequence number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sent {
-    /// Acknowledged.
+    /// The acknowledged blocks.
     pub acknowledged: Vec<(usize, u64)>,
-    /// Their bytes.
+    /// The total bytes of the acknowledged blocks.
     pub acknowledged_bytes: u64,
-    /// The connection broke before an answer came: stored or not.
+    /// The blocks whose connection broke before an answer came: it is not known whether they are stored.
     pub unknown: Vec<(usize, u64)>,
 }
 
 impl StationDatabase {
-    /// Uploads to a station.
+    /// Creates a target that uploads to a station.
     ///
     /// # Errors
-    /// [`DatabaseError::Unavailable`] when the certificate cannot be read, is missing, or there is no camera.
+    /// [`DatabaseError::Unavailable`] when the certificate cannot be read or is missing, or when there is no camera.
     pub fn new(settings: StationSettings) -> Result<Self, DatabaseError> {
         if settings.cameras.is_empty() {
             return Err(DatabaseError::Unavailable("there is no camera to upload as; name at least one".to_owned()));
@@ -123,12 +123,12 @@ impl StationDatabase {
         Ok(StationDatabase { shared: Arc::new(Shared { settings, dialer, run, outcomes }) })
     }
 
-    /// The name that a camera's block of this sequence is uploaded under.
+    /// Returns the name under which a camera's block with this sequence number is uploaded.
     pub fn name_of(&self, sequence: u64) -> String {
         self.shared.name_of(sequence)
     }
 
-    /// What became of the blocks so far.
+    /// Returns the blocks sent so far.
     pub fn sent(&self) -> Sent {
         self.shared.outcomes().sent.clone()
     }
@@ -166,16 +166,16 @@ impl Target for StationDatabase {
     }
 }
 
-/// An open way to the station.
+/// An open connection to the station.
 trait Line: Send {
-    /// Uploads a block; comes back when it is acknowledged.
+    /// Uploads a block; returns when it is acknowledged.
     fn upload(&mut self, name: &str, parts: [&[u8]; 2]) -> Result<(), DatabaseError>;
 }
 
 /// One connection of a camera.
 struct Uploading {
     shared: Arc<Shared>,
-    /// The camera's place in the list.
+    /// The camera's index in the list.
     camera: usize,
     place: u64,
     line: Option<Box<dyn Line>>,
@@ -205,7 +205,7 @@ impl Uploading {
             None => self.open()?,
         };
         let uploaded = line.upload(&name, block.parts());
-        // Over HTTP a station hangs up behind a refusal: it does not read what is left of the block.
+        // Over HTTP, a station closes the connection after a refusal: it does not read the rest of the block.
         let is_http = matches!(self.shared.settings.way, UploadWay::Put | UploadWay::PutTls);
         let is_usable = match &uploaded {
             Ok(()) => true,
@@ -238,7 +238,7 @@ impl TargetSession for Uploading {
         Ok(())
     }
 
-    /// Uploads as many blocks as the request has rows in its first step.
+    /// Uploads as many blocks as the request's first step has rows.
     fn execute(&mut self, request: &Request, _: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
         let rows = request.steps.first().map_or(0, |step| step.rows);
         for _ in 0..rows {
@@ -256,7 +256,7 @@ impl TargetSession for Uploading {
     }
 }
 
-/// A connection that broke.
+/// Converts an error of a broken connection.
 fn lost(error: &std::io::Error) -> DatabaseError {
     DatabaseError::Lost(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! Uploads over HTTP PUT, on a connection that stays. Main type: [`PutLine`].
+//! Uploads over HTTP PUT on a persistent connection. Main type: [`PutLine`].
 
 use std::io::{Read, Write};
 
@@ -7,7 +7,7 @@ use super::{Camera, Line, lost};
 use crate::database::DatabaseError;
 use crate::database::recorder::read_answer;
 
-/// A connection that blocks are put on.
+/// A connection for uploads of blocks.
 pub(super) struct PutLine {
     stream: Secured,
     host: String,
@@ -45,7 +45,7 @@ impl Line for PutLine {
         );
         let pieces = [head.as_bytes(), parts[0], parts[1]];
         let sent = pieces.iter().try_for_each(|piece| self.stream.write_all(piece)).and_then(|()| self.stream.flush());
-        // A station that refuses says so before it has read everything, and hangs up: what it said counts.
+        // A station that refuses answers before it has read everything, and then hangs up: its answer counts.
         match self.answer() {
             Ok((200 | 201, _)) => sent.map_err(|error| lost(&error)),
             Ok((status, body)) if sent.is_ok() && status != 408 => {

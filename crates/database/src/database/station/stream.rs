@@ -1,4 +1,4 @@
-//! Connections to a station, with TLS and without. Main types: [`Dialer`] and [`Secured`].
+//! Connections to a station, with and without TLS. Main types: [`Dialer`] and [`Secured`].
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ use super::{StationSettings, lost};
 use crate::database::session::dial;
 use crate::database::{DatabaseError, Endpoint, Namespace};
 
-/// How long an answer, or room for more bytes, is waited for.
+/// The maximum wait for an answer, or for room for more bytes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Opens connections to one station.
@@ -25,7 +25,7 @@ pub(super) struct Dialer {
     tls: Option<Arc<ClientConfig>>,
 }
 
-/// A connection.
+/// A connection, with or without TLS.
 pub(super) enum Secured {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
@@ -38,28 +38,28 @@ impl Dialer {
         Ok(Dialer { endpoint, host: settings.host.clone(), tls })
     }
 
-    /// The same from the network that has this place's turn.
+    /// Returns a dialer for the same station from the network whose turn it is for this slot.
     pub(super) fn at(&self, networks: &[Namespace], place: u64) -> Dialer {
         let turn = place.checked_rem(networks.len() as u64).map(|turn| networks[turn as usize].clone());
         Dialer { endpoint: Endpoint { namespace: turn, ..self.endpoint.clone() }, ..self.clone() }
     }
 
-    /// The host as clients name it.
+    /// Returns the host as clients name it.
     pub(super) fn host(&self) -> &str {
         &self.host
     }
 
-    /// Whether its connections are protected.
+    /// Returns whether the dialer's connections use TLS.
     pub(super) fn has_tls(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// A connection to the station itself.
+    /// Opens a connection to the station's own port.
     pub(super) fn dial(&self) -> Result<TcpStream, DatabaseError> {
         patient(dial(&self.endpoint)?.into()).map_err(|error| lost(&error))
     }
 
-    /// A connection to another of its ports.
+    /// Opens a connection to another port of the station.
     pub(super) fn dial_port(&self, peer: SocketAddr, port: u16) -> Result<TcpStream, DatabaseError> {
         let inside = self.endpoint.namespace.as_ref().map(Namespace::enter).transpose();
         let _inside = inside.map_err(|error| lost(&error))?;
@@ -67,7 +67,7 @@ impl Dialer {
         connected.and_then(patient).map_err(|error| lost(&error))
     }
 
-    /// Goes on with TLS.
+    /// Performs the TLS handshake on a socket.
     pub(super) fn secure(&self, socket: TcpStream) -> Result<Secured, DatabaseError> {
         let wrong = |what: &str| DatabaseError::Unavailable(format!("TLS with {}: {what}", self.host));
         let config = self.tls.clone().ok_or_else(|| wrong("no certificate to trust was named"))?;
@@ -98,7 +98,7 @@ fn client_config(settings: &StationSettings) -> Result<Arc<ClientConfig>, String
 }
 
 impl Secured {
-    /// Says that nothing follows, with TLS so that nobody else could have said it.
+    /// Ends the stream; with TLS by a message that no attacker could have sent.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         match self {
             Secured::Plain(stream) => stream.shutdown(std::net::Shutdown::Write),

@@ -1,6 +1,6 @@
-//! What is read from a certificate itself (X.509, RFC 5280, in DER): the algorithm of its signature and until when it is valid. Main functions: [`end_point`] and [`validity`].
+//! Reader of X.509 certificates (RFC 5280, in DER): the signature's algorithm and the period of validity. Main functions: [`end_point`] and [`validity`].
 //!
-//! Whatever a server sends is read within its bounds; nothing here decides whether it is trusted.
+//! A server's bytes are read within their bounds; nothing here decides whether a certificate is trusted.
 
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
@@ -10,15 +10,15 @@ const SEQUENCE: u8 = 0x30;
 const OBJECT: u8 = 0x06;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
-/// The version, where it is said.
+/// The tag of the version, which is optional.
 const VERSION: u8 = 0xa0;
 
-/// What RSA with PKCS #1 and ECDSA begin with (RFC 8017, RFC 5758).
+/// The prefixes of the identifiers of RSA with PKCS #1 and of ECDSA (RFC 8017, RFC 5758).
 const RSA: &[u8] = b"\x2a\x86\x48\x86\xf7\x0d\x01\x01";
 const ECDSA_SHA2: &[u8] = b"\x2a\x86\x48\xce\x3d\x04\x03";
 const ECDSA_SHA1: &[u8] = b"\x2a\x86\x48\xce\x3d\x04\x01";
 
-/// Takes an element off the front: its tag, what is in it, and what stands behind.
+/// Takes an element off the front. Returns its tag, its content and the bytes behind it.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let [tag, first, rest @ ..] = bytes else { return None };
     let (length, rest) = match first {
@@ -33,12 +33,13 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((*tag, body, behind))
 }
 
-/// What stands behind an element, and the element's content where it has that tag.
+/// Takes an element off the front. Returns the bytes behind it, and its content if it has the wanted tag.
 fn take(bytes: &[u8], wanted: u8) -> Option<(&[u8], &[u8])> {
     element(bytes).filter(|(tag, ..)| *tag == wanted).map(|(_, body, behind)| (body, behind))
 }
 
-/// The hash of a certificate by the algorithm of its signature, where that is weaker than SHA-256 by SHA-256 (RFC 5929, section 4.1); none for algorithms without one.
+/// Returns the hash of a certificate by its signature's algorithm, or by SHA-256 where that is weaker than SHA-256 (RFC 5929, section 4.1);
+/// `None` for algorithms without a hash.
 pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     let (body, _) = take(certificate, SEQUENCE)?;
     let (_, behind) = take(body, SEQUENCE)?;
@@ -60,14 +61,14 @@ pub(super) fn end_point(certificate: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// From when to when a certificate is valid, in seconds since 1970.
+/// Returns the start and the end of a certificate's validity, in seconds since 1970.
 pub(super) fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
     let (body, _) = take(certificate, SEQUENCE)?;
     let (mut signed, _) = take(body, SEQUENCE)?;
     if let Some((_, behind)) = take(signed, VERSION) {
         signed = behind;
     }
-    // Number, algorithm and issuer.
+    // Serial number, algorithm and issuer.
     for _ in 0..3 {
         signed = element(signed)?.2;
     }
@@ -77,7 +78,7 @@ pub(super) fn validity(certificate: &[u8]) -> Option<(i64, i64)> {
     Some((seconds(tag, from)?, seconds(until_tag, until)?))
 }
 
-/// A time of a certificate: `YYMMDDhhmmssZ`, where 50 to 99 are of the last century, or `YYYYMMDDhhmmssZ`.
+/// Returns the seconds since 1970 of a certificate's time: `YYMMDDhhmmssZ`, where years 50 to 99 are of the last century, or `YYYYMMDDhhmmssZ`.
 fn seconds(tag: u8, text: &[u8]) -> Option<i64> {
     let digits = text.strip_suffix(b"Z")?;
     let number = |from: usize, to: usize| -> Option<i64> {
@@ -143,7 +144,7 @@ mod tests {
             (b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0d", Some(64)),
             (b"\x2a\x86\x48\xce\x3d\x04\x03\x02", Some(32)),
             (b"\x2a\x86\x48\xce\x3d\x04\x03\x03", Some(48)),
-            // Ed25519, and RSA by PSS, whose hash stands elsewhere.
+            // Ed25519, and RSA by PSS, whose hash is stated elsewhere.
             (b"\x2b\x65\x70", None),
             (b"\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0a", None),
         ] {

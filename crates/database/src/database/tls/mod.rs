@@ -1,8 +1,8 @@
-//! TLS between loadline and a server. Main types: [`Tls`], what is asked for; [`Secure`], a connection that is protected.
+//! TLS between loadline and a server. Main types: [`Tls`], the settings; [`Secure`], a protected connection.
 //!
-//! TLS is spoken in this process, between the sockets and the codecs: blocking sessions and event loops seal what they send and open what they receive.
+//! TLS runs in this process, between the sockets and the codecs: blocking sessions and event loops seal what they send and open what they receive.
 //!
-//! Invariant: from a server whose certificate is to be proven, nothing is taken before it is; what was not sealed is never taken for an answer.
+//! Invariant: data from a server that must prove its certificate is not used before it has; data that was not sealed is never taken for an answer.
 
 mod certificate;
 mod options;
@@ -26,30 +26,30 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub use options::{TlsOption, TlsParts};
 pub use secure::{Secure, SharedSecure, Socket};
 
-/// For how long a configuration is used again: certificates are renewed while a recorder runs, and three hundred clients connect in a second.
+/// The time for which a configuration is reused: certificates are renewed while a recorder runs, and three hundred clients connect in a second.
 const CONFIG_FOR: Duration = Duration::from_secs(10);
 
 /// Whether a connection is protected, and what the server must prove; the names are those of PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsMode {
-    /// Never.
+    /// No TLS.
     #[default]
     Disable,
-    /// Where the server lets nobody in without.
+    /// TLS only where the server refuses connections without it.
     Allow,
-    /// Where the server can.
+    /// TLS where the server supports it.
     Prefer,
-    /// Always; whoever answers is trusted.
+    /// Always TLS; the server's certificate is not verified.
     Require,
-    /// Always; an authority that is trusted has signed the server's certificate.
+    /// Always TLS; a trusted authority must have signed the server's certificate.
     VerifyCa,
-    /// Always; besides, the certificate is for the host that was asked for.
+    /// Always TLS; in addition, the certificate must be for the requested host.
     VerifyFull,
 }
 
 impl TlsMode {
-    /// Its name in addresses.
+    /// Returns the name of the mode in addresses.
     pub fn name(self) -> &'static str {
         match self {
             TlsMode::Disable => "disable",
@@ -62,32 +62,32 @@ impl TlsMode {
     }
 }
 
-/// How connections to a server are protected.
+/// The TLS settings for connections to a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Tls {
-    /// Whether they are, and what the server must prove.
+    /// Whether connections are protected, and what the server must prove.
     pub mode: TlsMode,
-    /// A file with the certificates of the authorities that are trusted, in PEM; none for those of the system.
+    /// The PEM file with the certificates of the trusted authorities; `None` for those of the system.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub authorities: Option<PathBuf>,
-    /// Our own certificate, with those that signed it, and its key, in PEM.
+    /// The PEM files of the client's own certificate, with those that signed it, and of its key; `None` for no client certificate.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// Whether PostgreSQL's log-in is bound to this very connection.
+    /// Whether PostgreSQL's login is bound to the TLS connection that carries it.
     #[serde(skip_serializing_if = "ChannelBinding::is_usual", default)]
     pub channel_binding: ChannelBinding,
 }
 
-/// Whether a log-in by SCRAM is bound to the connection that it travels through.
+/// Whether a SCRAM login is bound to the TLS connection that carries it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChannelBinding {
-    /// Never.
+    /// Never bound.
     Disable,
-    /// Where the server can.
+    /// Bound where the server supports it.
     #[default]
     Prefer,
-    /// Nobody is let in otherwise.
+    /// Always bound; otherwise the login fails.
     Require,
 }
 
@@ -98,20 +98,20 @@ impl ChannelBinding {
 }
 
 impl Tls {
-    /// Whether a connection without TLS is never used.
+    /// Returns whether a connection without TLS is never used.
     pub fn is_required(&self) -> bool {
         self.mode >= TlsMode::Require
     }
 
-    /// Whether TLS is tried at all.
+    /// Returns whether TLS is tried at all.
     pub fn is_tried(&self) -> bool {
         self.mode > TlsMode::Disable
     }
 
-    /// What connections are made with.
+    /// Returns the configuration for making connections.
     ///
     /// # Errors
-    /// A sentence that names the file that cannot be used.
+    /// A sentence that names the unusable file.
     pub(super) fn config(&self) -> Result<Arc<ClientConfig>, String> {
         static LAST: Mutex<Option<(Tls, Instant, Arc<ClientConfig>)>> = Mutex::new(None);
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,13 +144,13 @@ impl Tls {
                 })?
             }
         };
-        // Each connection is opened as the first one is.
+        // No session is resumed: each connection is opened as the first one is.
         config.resumption = Resumption::disabled();
         Ok(Arc::new(config))
     }
 }
 
-/// The certificates of a file, at least one.
+/// Returns the certificates of a PEM file, at least one.
 fn certificates(path: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let unreadable = |error: &dyn std::fmt::Display| format!("{} cannot be read as PEM: {error}", path.display());
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);

@@ -1,25 +1,25 @@
-//! TLS in the addresses of servers, by the names that clients of PostgreSQL, MySQL and MariaDB give its settings. Main type: [`TlsOption`].
+//! TLS settings in the addresses of servers, under the names that PostgreSQL, MySQL and MariaDB clients use. Main type: [`TlsOption`].
 
 use std::path::PathBuf;
 
 use super::{ChannelBinding, Tls, TlsMode};
 
-/// A setting of an address that is about TLS.
+/// A TLS setting of an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsOption {
     /// Whether connections are protected, and what the server must prove.
     Mode,
-    /// The file of the authorities that are trusted.
+    /// The file with the certificates of the trusted authorities.
     Authorities,
-    /// The file of our own certificate.
+    /// The file of the client's own certificate.
     Certificate,
-    /// The file of its key.
+    /// The file of the certificate's key.
     Key,
-    /// Whether the log-in is bound to the connection.
+    /// Whether the login is bound to the connection.
     ChannelBinding,
 }
 
-/// The settings as they are said in an address, before they are judged.
+/// The TLS settings of an address as given, before they are checked together.
 #[derive(Debug, Default)]
 pub struct TlsParts {
     mode: Option<TlsMode>,
@@ -30,7 +30,7 @@ pub struct TlsParts {
 }
 
 impl TlsOption {
-    /// The setting that a word names, in whichever of the ways that are usual.
+    /// Returns the setting that a name stands for, in any of the usual spellings.
     pub fn of(name: &str) -> Option<Self> {
         let plain: String = name.chars().filter(|letter| !matches!(letter, '-' | '_')).collect();
         Some(match plain.to_ascii_lowercase().as_str() {
@@ -45,10 +45,10 @@ impl TlsOption {
 }
 
 impl TlsParts {
-    /// Takes a setting in.
+    /// Stores a setting.
     ///
     /// # Errors
-    /// A sentence with what may stand there.
+    /// A sentence that names the permitted values.
     pub fn set(&mut self, option: TlsOption, name: &str, value: &str) -> Result<(), String> {
         let file = || match value {
             "" => Err(format!("{name} in the address names no file")),
@@ -56,7 +56,7 @@ impl TlsParts {
         };
         match option {
             TlsOption::Mode => self.mode = Some(mode(name, value)?),
-            // Of PostgreSQL from 16 on.
+            // PostgreSQL has this value from version 16 on.
             TlsOption::Authorities if value == "system" => self.authorities = None,
             TlsOption::Authorities => self.authorities = Some(file()?),
             TlsOption::Certificate => self.certificate = Some(file()?),
@@ -73,10 +73,10 @@ impl TlsParts {
         Ok(())
     }
 
-    /// What is asked for: TLS where the server can, unless something else was said. Who names authorities wants them to be asked.
+    /// Returns the resulting TLS settings; the mode is `usual` unless the address sets another. Naming authorities implies verification by them.
     ///
     /// # Errors
-    /// A sentence where something is missing.
+    /// A sentence that names what is missing.
     pub fn tls(self, usual: TlsMode) -> Result<Tls, String> {
         let identity = match (self.certificate, self.key) {
             (Some(certificate), Some(key)) => Some((certificate, key)),

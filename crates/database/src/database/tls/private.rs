@@ -1,4 +1,4 @@
-//! A certificate for a server that loadline starts, made on the spot and trusted by nobody else. Main functions: [`files`] and [`trust`].
+//! A certificate made for a server that loadline starts, trusted by its clients only. Main functions: [`files`] and [`trust`].
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -9,17 +9,17 @@ use rcgen::{CertificateParams, KeyPair};
 
 use super::{Tls, TlsMode};
 
-/// What `database.tls` asks for when it asks for TLS.
+/// The value of `database.tls` that enables TLS.
 pub const VERIFY: &str = "verify";
-/// The file of the certificate, in the server's directory.
+/// The name of the certificate's file, in the server's directory.
 pub const CERTIFICATE_FILE: &str = "certificate.pem";
-/// The file of its key.
+/// The name of the key's file, in the server's directory.
 pub const KEY_FILE: &str = "certificate-key.pem";
 
-/// The files for a server at an address, by name with their content: a key of its own (ECDSA, P-256) and a certificate that it signed itself.
+/// Returns the files for a server at an address, by name with their content: a new key (ECDSA, P-256) and a certificate signed with it.
 ///
 /// # Errors
-/// Why none could be made.
+/// The reason why no certificate can be made.
 pub fn files(address: Ipv4Addr) -> Result<Vec<(&'static str, String)>, String> {
     let unmade = |error: rcgen::Error| format!("no certificate can be made for a private server: {error}");
     let key = KeyPair::generate().map_err(unmade)?;
@@ -29,7 +29,7 @@ pub fn files(address: Ipv4Addr) -> Result<Vec<(&'static str, String)>, String> {
     Ok(vec![(CERTIFICATE_FILE, certificate), (KEY_FILE, pem("PRIVATE KEY", key.serialized_der()))])
 }
 
-/// Bytes as text between two lines that say what they are (RFC 7468).
+/// Encodes bytes as text between two lines that name their kind (RFC 7468).
 pub(super) fn pem(label: &str, bytes: &[u8]) -> String {
     let text = STANDARD.encode(bytes);
     let lines: Vec<String> =
@@ -37,7 +37,7 @@ pub(super) fn pem(label: &str, bytes: &[u8]) -> String {
     format!("-----BEGIN {label}-----\n{}\n-----END {label}-----\n", lines.join("\n"))
 }
 
-/// How the clients of such a server connect: they know its certificate, and take no other.
+/// Returns the TLS settings of clients of such a server: they trust its certificate and no other.
 pub fn trust(directory: &Path) -> Tls {
     Tls { mode: TlsMode::VerifyFull, authorities: Some(directory.join(CERTIFICATE_FILE)), ..Tls::default() }
 }

@@ -1,4 +1,4 @@
-//! A connection that is protected, and the socket that it is on. Main types: [`Secure`] and [`Socket`].
+//! A TLS connection and the socket that it protects. Main types: [`Secure`] and [`Socket`].
 
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -11,27 +11,27 @@ use super::{Tls, TlsMode, certificate, verifying};
 use crate::database::DatabaseError;
 use crate::database::session::Channel;
 
-/// One end of TLS, without a socket: seals what is to be sent and opens what was received.
+/// One end of TLS, without a socket: seals bytes to be sent and opens bytes received.
 #[derive(Debug)]
 pub struct Secure {
     connection: ClientConnection,
     host: String,
-    /// What the server has proven, once both sides agree.
+    /// What the server has proven, once the handshake is complete.
     proven: &'static str,
-    /// Why there is no connection any more, where the server said so or TLS failed.
+    /// Why the connection is gone, where the server said so or TLS failed.
     failure: Option<DatabaseError>,
 }
 
-/// The same for whoever has the socket for a while. Only one at a time works with it.
+/// A shared [`Secure`], for each temporary user of the socket. Only one at a time works with it.
 #[derive(Debug, Clone)]
 pub struct SharedSecure(Arc<Mutex<Secure>>);
 
-/// A socket, and what protects what goes through it.
+/// A socket and the TLS connection that protects it, if any.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
     secure: Option<SharedSecure>,
-    /// Whether the two sides could not agree upon TLS.
+    /// True if the TLS handshake failed.
     has_failed: bool,
 }
 
@@ -48,15 +48,15 @@ impl AsRawFd for Socket {
 }
 
 impl Socket {
-    /// What protects it, where something does.
+    /// Returns the TLS connection on the socket; `None` for plain text.
     pub fn secure(&self) -> Option<SharedSecure> {
         self.secure.clone()
     }
 
-    /// Agrees with the server upon TLS over a channel of this socket.
+    /// Performs the TLS handshake with the server over a channel of this socket.
     ///
     /// # Errors
-    /// As [`Channel::protect`].
+    /// The errors of [`Channel::protect`].
     pub fn protect(&mut self, channel: &mut Channel, tls: &Tls, host: &str) -> Result<(), DatabaseError> {
         self.has_failed = true;
         self.secure = Some(channel.protect(tls, host)?);
@@ -64,23 +64,23 @@ impl Socket {
         Ok(())
     }
 
-    /// Whether the two sides could not agree upon TLS: where it need not be, another connection does without, as those of other clients do.
+    /// Returns whether another connection may go without TLS because the handshake failed and the mode is `Prefer`, as other clients do.
     pub fn may_do_without(&self, tls: &Tls) -> bool {
         self.has_failed && tls.mode == TlsMode::Prefer
     }
 }
 
 impl SharedSecure {
-    /// The beginning of a connection to a host by that name.
+    /// Begins a TLS connection to a host of that name.
     ///
     /// # Errors
-    /// A sentence: a file cannot be used, or the host has no name that a certificate could be for.
+    /// A sentence: a file cannot be used, or the host has no name for which there could be a certificate.
     pub fn begin(tls: &Tls, host: &str) -> Result<Self, String> {
         let name = ServerName::try_from(host.to_owned());
         let name = name.map_err(|_| format!("{host:?} is no name that a certificate could be for"))?;
         let mut connection =
             ClientConnection::new(tls.config()?, name).map_err(|error| format!("TLS cannot be begun: {error}"))?;
-        // Whatever is sealed is taken out at once.
+        // All sealed bytes are taken out at once.
         connection.set_buffer_limit(None);
         Ok(SharedSecure(Arc::new(Mutex::new(Secure {
             connection,
@@ -98,7 +98,7 @@ impl SharedSecure {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends what is to be sent for these bytes, and for whatever TLS itself has to say.
+    /// Appends the sealed form of these bytes and any messages that TLS itself has to send.
     ///
     /// # Errors
     /// [`DatabaseError::Lost`].
@@ -106,25 +106,25 @@ impl SharedSecure {
         self.lock().seal(plain, sealed)
     }
 
-    /// Appends what these bytes of the server's mean; nothing while they are not whole.
+    /// Appends the plain text of these bytes from the server; nothing while a record is incomplete.
     ///
     /// # Errors
-    /// [`DatabaseError::Lost`] where they are not what the server sealed, or it does not prove what it is to prove.
+    /// [`DatabaseError::Lost`] where the server did not seal them or fails to prove what it must.
     pub fn open(&self, sealed: &[u8], plain: &mut Vec<u8>) -> Result<(), DatabaseError> {
         self.lock().open(sealed, plain)
     }
 
-    /// Why there is no connection any more, where the server said so or TLS failed: that says more than that nothing can be sent.
+    /// Returns why the connection is gone, where the server said so or TLS failed; this explains more than an error of the socket.
     pub fn failure(&self) -> Option<DatabaseError> {
         self.lock().failure.clone()
     }
 
-    /// Whether the two sides have yet to agree.
+    /// Returns whether the handshake is still in progress.
     pub fn is_beginning(&self) -> bool {
         self.lock().connection.is_handshaking()
     }
 
-    /// Version, cipher and what the server has proven, as in "TLS 1.3, AES 256 GCM; the server has proven who it is".
+    /// Returns the version, the cipher and what the server has proven, as in "TLS 1.3, AES 256 GCM; the server has proven who it is".
     pub fn agreed(&self) -> String {
         let secure = self.lock();
         let version = secure.connection.protocol_version().and_then(|version| version.as_str().map(version_name));
@@ -133,7 +133,7 @@ impl SharedSecure {
         format!("{}; {}", parts.join(", "), secure.proven)
     }
 
-    /// What a log-in is bound to: the hash of the server's certificate (RFC 5929, `tls-server-end-point`); none where none is defined for it.
+    /// Returns the channel binding of a login: the hash of the server's certificate (RFC 5929, `tls-server-end-point`); `None` where it is not defined.
     pub fn end_point(&self) -> Option<Vec<u8>> {
         let secure = self.lock();
         let own: &CertificateDer<'_> = secure.connection.peer_certificates()?.first()?;
@@ -145,7 +145,7 @@ fn version_name(version: &str) -> String {
     version.replace("TLSv1_", "TLS 1.")
 }
 
-/// `TLS13_AES_256_GCM_SHA384` and `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384` protect data by AES 256 GCM.
+/// Returns the cipher's name: `TLS13_AES_256_GCM_SHA384` and `TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384` protect data by AES 256 GCM.
 fn cipher_name(suite: Option<&str>) -> String {
     let suite = suite.unwrap_or("a cipher without a name");
     let behind = suite.rsplit_once("_WITH_").map_or(suite, |(_, cipher)| cipher);

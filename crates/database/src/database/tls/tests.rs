@@ -1,4 +1,4 @@
-//! Channels that are protected, against servers of rustls that prove themselves well and badly.
+//! Tests of protected channels against rustls servers with valid and invalid certificates.
 
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -84,15 +84,15 @@ fn self_signed(names: &[&str], is_authority: bool) -> Own {
     own(&params.self_signed(&key).unwrap(), &key)
 }
 
-/// What a server is like besides its certificate.
+/// The behaviour of a server besides its certificate.
 #[derive(Default)]
 struct Manner {
     versions: Option<&'static [&'static SupportedProtocolVersion]>,
-    /// Whose certificates it asks clients for.
+    /// The authorities whose certificates it requests from clients.
     asks: Option<RootCertStore>,
 }
 
-/// Agrees with a server upon TLS as `tls` says, for the host db.example, and has it send everything back once; what was agreed upon.
+/// Performs a handshake with a server as `tls` says, for the host db.example, and has it send everything back once. Returns the agreed protection.
 fn meet(own: &Own, manner: Manner, tls: &Tls) -> Result<String, DatabaseError> {
     let (ours, theirs) = UnixStream::pair().unwrap();
     let provider = Arc::new(ring::default_provider());
@@ -175,7 +175,7 @@ fn each_wrong_certificate_has_a_sentence_of_its_own() {
         let why = refused(own, &full);
         assert!(why.starts_with(right), "{why}");
         assert!(why.contains("sslmode="), "without a remedy: {why}");
-        // Whoever does not ask is not told.
+        // A client that does not verify gets no error.
         assert!(meet(own, Manner::default(), &authority.tls(TlsMode::Require)).is_ok());
     }
     let authority_alone = authority.tls(TlsMode::VerifyCa);
@@ -192,7 +192,7 @@ fn a_certificate_that_is_named_itself_is_trusted_as_it_is_and_no_longer_than_it_
     let authority = Authority::new("named");
     let pinned = |own: &Own, mode| {
         std::fs::write(authority.directory.join("ca.pem"), &own.pem).unwrap();
-        // The files are read again after a while; here at once.
+        // Files are read again after a while; the new name makes it happen at once here.
         Tls { identity: None, authorities: Some(numbered(&authority.directory)), ..authority.tls(mode) }
     };
     for is_authority in [false, true] {
@@ -201,7 +201,7 @@ fn a_certificate_that_is_named_itself_is_trusted_as_it_is_and_no_longer_than_it_
         let elsewhere = self_signed(&["db.elsewhere"], is_authority);
         assert!(refused(&elsewhere, &pinned(&elsewhere, TlsMode::VerifyFull)).contains("is for db.elsewhere"));
         assert!(meet(&elsewhere, Manner::default(), &pinned(&elsewhere, TlsMode::VerifyCa)).is_ok());
-        // The same names, another key.
+        // The same names with another key.
         let impostor = self_signed(&["db.example"], is_authority);
         refused(&impostor, &pinned(&own, TlsMode::VerifyCa));
     }
@@ -212,7 +212,7 @@ fn a_certificate_that_is_named_itself_is_trusted_as_it_is_and_no_longer_than_it_
     assert!(refused(&expired, &pinned(&expired, TlsMode::VerifyCa)).contains("since 2021-02-03"));
 }
 
-/// A copy of the authority's file by a name that was not used before.
+/// Copies the authority's file to a name that was not used before.
 fn numbered(directory: &Path) -> PathBuf {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -239,7 +239,7 @@ fn a_server_that_asks_for_our_certificate_gets_it_or_we_are_told_to_name_one() {
     std::fs::write(&key, &us.key_pem).unwrap();
     let known = Tls { identity: Some((certificate.clone(), key)), ..full.clone() };
     assert!(meet(&own, asks(), &known).is_ok());
-    // Someone else's key, and no key.
+    // Another certificate's key, and no key at all.
     std::fs::write(authority.directory.join("other.key"), &own.key_pem).unwrap();
     let other = Tls { identity: Some((certificate.clone(), authority.directory.join("other.key"))), ..full.clone() };
     let why = meet(&own, asks(), &other).unwrap_err().to_string();
@@ -300,7 +300,7 @@ fn a_changed_bit_ends_the_connection_and_is_never_taken_for_an_answer() {
         let place = at * sealed.len() / 60;
         sealed[place] ^= 1 << (at % 8);
         let outcome = client.open(&sealed, &mut plain);
-        // What the type and version of a record say is not looked at; a length that grew is waited for.
+        // The type and version of a record are not checked; a record with a length that grew is waited for.
         assert!(plain.is_empty() || outcome.is_ok() && plain == answer, "{at}: {plain:?}");
         refused += u32::from(outcome.is_err());
     }

@@ -1,4 +1,4 @@
-//! What a server must prove, and what is said when it does not. Main functions: [`verifier`] and [`sentence`].
+//! Verification of servers' certificates, and the messages when it fails. Main functions: [`verifier`] and [`sentence`].
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::certificate::validity;
 use super::{Tls, TlsMode, certificates};
 use crate::units::show_utc;
 
-/// Judges the certificates of servers.
+/// Returns the verifier of servers' certificates.
 ///
 /// # Errors
 /// A sentence: a file cannot be used, or the system knows no authority.
@@ -28,7 +28,7 @@ pub(super) fn verifier(tls: &Tls, provider: &CryptoProvider) -> Result<Arc<dyn S
         Some(path) => {
             let trusted = certificates(path)?;
             let mut roots = RootCertStore::empty();
-            // What is no authority may still be the server's own certificate.
+            // A certificate that is no authority may still be the server's own.
             trusted.iter().for_each(|one| drop(roots.add(one.clone())));
             (roots, trusted)
         }
@@ -37,7 +37,7 @@ pub(super) fn verifier(tls: &Tls, provider: &CryptoProvider) -> Result<Arc<dyn S
     Ok(Arc::new(Verifier { mode: tls.mode, roots, trusted, algorithms }))
 }
 
-/// The authorities that the system trusts.
+/// Returns the authorities that the system trusts.
 fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -82,7 +82,7 @@ impl Verifier {
     }
 }
 
-/// Whether a certificate that is trusted itself is valid now.
+/// Checks that a certificate which is itself trusted is valid now.
 fn is_valid_at(own: &CertificateDer<'_>, now: UnixTime) -> Result<(), Error> {
     let (from, until) = validity(own).ok_or(CertificateError::BadEncoding)?;
     let seconds = now.as_secs() as i64;
@@ -131,7 +131,7 @@ impl ServerCertVerifier for Verifier {
     }
 }
 
-/// What went wrong with TLS, and what to do about it.
+/// Describes a TLS error and its remedy.
 pub(super) fn sentence(error: &Error, host: &str) -> String {
     match error {
         Error::InvalidCertificate(wrong) => of_certificate(wrong, host),
@@ -191,7 +191,7 @@ fn of_certificate(wrong: &CertificateError, host: &str) -> String {
     }
 }
 
-/// `DnsName("db.example")` is db.example.
+/// Returns the name in a text such as `DnsName("db.example")`: db.example.
 fn name_of(presented: &str) -> &str {
     let inner = presented.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
     inner.map_or(presented, |inner| inner.trim_matches('"'))
@@ -208,7 +208,7 @@ fn of_alert(alert: AlertDescription) -> String {
     }
 }
 
-/// A day as 2026-11-26.
+/// Returns a day in the form 2026-11-26.
 fn day(time: UnixTime) -> String {
     show_utc(time.as_secs()).chars().take_while(|letter| *letter != 'T').collect()
 }

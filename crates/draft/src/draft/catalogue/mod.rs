@@ -1,6 +1,6 @@
-//! What there is: tables, their columns and keys, and what the columns hold.
+//! Reads the catalogue: tables, their columns and keys, and the contents of columns.
 //!
-//! Main function: [`read_catalogue`]. Invariant: what is asked of a table ends after so many rows, however many there are.
+//! Main function: [`read_catalogue`]. Invariant: every query on a table reads a bounded number of rows, however many the table has.
 
 mod mysql;
 mod postgres;
@@ -17,13 +17,13 @@ pub use sample::order_of;
 pub use sampling::{leading, sampling};
 pub use spread::Spread;
 
-/// A name in all that is asked here, so that it is not taken for a statement of somebody else: servers keep names, and no comments.
+/// A name contained in every query of this module, which identifies it as loadline's own: servers keep names but not comments.
 pub const MARK: &str = "loadline_drawn";
 
-/// Tables that are looked at, at most.
+/// The most tables that are examined.
 pub const TABLES_MOST: usize = 1_000;
 
-/// What a column holds, as far as values for it can be made.
+/// The contents of a column, as far as values for it can be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holds {
     /// Whole numbers.
@@ -32,94 +32,94 @@ pub enum Holds {
     Fraction,
     /// Texts.
     Text,
-    /// Points in time, and whether they have a zone.
+    /// Points in time.
     Time {
-        /// Whether a zone is written behind them.
+        /// Whether the times are written with a zone.
         has_zone: bool,
     },
-    /// Days.
+    /// Calendar dates.
     Date,
-    /// True or false.
+    /// Truth values.
     Truth,
-    /// Something else: values are taken from the table itself.
+    /// Any other type: values are taken from the table itself.
     Other,
 }
 
 /// A column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// Name.
+    /// The name of the column.
     pub name: String,
-    /// Its type, as the database writes it.
+    /// The type, as the database writes it.
     pub type_name: String,
-    /// What it holds.
+    /// The kind of its contents.
     pub holds: Holds,
-    /// Whether the database makes its values: sequences, generated columns.
+    /// Whether the database generates its values, by a sequence or a generated column.
     pub makes_itself: bool,
-    /// Whether it may be null.
+    /// Whether the column may be null.
     pub nullable: bool,
-    /// What its type is made of where the database does not bring it: the type below a domain, or a text for an enumeration; none of a type that somebody
-    /// added and that is made of nothing else.
+    /// The base type if the type is not built in: the type below a domain, or a text for an enumeration; `None` for an added type that has
+    /// no such base.
     pub plain_type: Option<String>,
-    /// What it holds, as far as that was looked at.
+    /// The distribution of its values, as far as it was examined.
     pub spread: Spread,
 }
 
 /// A table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// Schema; empty where the database has none besides its own.
+    /// The schema; empty if the database has no others besides its own.
     pub schema: String,
-    /// Name.
+    /// The name of the table.
     pub name: String,
-    /// As statements write it.
+    /// The name as statements write it.
     pub quoted: String,
-    /// Whether it is a view, or a table of another server, which is not looked at.
+    /// Whether it is a view, or a table of another server, whose rows are not examined.
     pub is_view: bool,
-    /// What a view shows, as the SQL that it stands for; none of a table, and where it is not told.
+    /// The SQL of a view; `None` for a table, and if the database does not reveal it.
     pub definition: Option<String>,
-    /// About how many rows it has.
+    /// The approximate number of rows.
     pub rows: f64,
-    /// Bytes, with its indexes; none where nothing tells.
+    /// The size in bytes, including indexes; `None` if unknown.
     pub bytes: Option<f64>,
-    /// Columns, in order.
+    /// The columns, in order.
     pub columns: Vec<Column>,
-    /// Keys that no two rows share, as places of columns; the primary key first.
+    /// The unique keys, as indices of columns; the primary key first.
     pub keys: Vec<Vec<usize>>,
-    /// Places of the columns that an index begins with.
+    /// The indices of the columns that lead an index.
     pub indexed: Vec<usize>,
-    /// Indexes of columns that are no keys, as places of columns.
+    /// The non-unique indexes, as indices of columns.
     pub indexes: Vec<Vec<usize>>,
-    /// Columns that hold keys of other tables.
+    /// The columns that hold keys of other tables.
     pub references: Vec<Reference>,
-    /// What stands behind its columns where it is made, and says how its rows are stored.
+    /// The text behind the columns in CREATE TABLE that determines how rows are stored.
     pub suffix: Option<String>,
-    /// Whether the database has looked at what it holds: SQLite plans otherwise then, and a statement anew for each value.
+    /// Whether the database has statistics on the table: with them SQLite plans differently, and plans a statement anew for each value.
     pub is_analysed: bool,
-    /// Whether its name alone leads to it, without its schema.
+    /// Whether the name leads to the table without its schema.
     pub is_visible: bool,
 }
 
-/// A column that holds the keys of another table, or of the same.
+/// A column that holds the keys of another table, or of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// Place of the column.
+    /// The index of the column.
     pub column: usize,
-    /// Schema of the other table; empty where the database has none besides its own.
+    /// The schema of the other table; empty if the database has no others besides its own.
     pub schema: String,
-    /// The other table.
+    /// The name of the other table.
     pub table: String,
-    /// Its column.
+    /// The name of the column in the other table.
     pub of: String,
 }
 
 impl Table {
-    /// Whether no two rows have the same value in this column.
+    /// Returns whether every row has a different value in this column.
     pub fn is_unique(&self, column: usize) -> bool {
         self.keys.iter().any(|key| key == &[column])
     }
 
-    /// The column of whole numbers that is the primary key alone.
+    /// Returns the column of whole numbers that forms the primary key alone.
     pub fn number_key(&self) -> Option<usize> {
         self.keys
             .first()
@@ -129,7 +129,7 @@ impl Table {
     }
 }
 
-/// Which database it is.
+/// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
     /// PostgreSQL.
@@ -138,21 +138,21 @@ pub enum Server {
     MySql,
     /// MariaDB.
     MariaDb,
-    /// A file of SQLite.
+    /// An SQLite file.
     Sqlite,
 }
 
-/// What there is.
+/// The tables of a database.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Catalogue {
-    /// Tables, by their names.
+    /// The tables, ordered by name.
     pub tables: Vec<Table>,
-    /// What could not be looked at, and why.
+    /// The parts that could not be examined, with reasons.
     pub notes: Vec<String>,
 }
 
 impl Catalogue {
-    /// Says where there are more tables than are looked at.
+    /// Adds a note if there are more tables than are examined.
     fn note_number(&mut self, tables: usize) {
         if tables > TABLES_MOST {
             let told =
@@ -162,18 +162,18 @@ impl Catalogue {
     }
 }
 
-/// How names and values are written.
+/// Writes names and values in the database's syntax.
 pub struct Writer<'d> {
-    /// A name in quotes.
+    /// Returns a name in quotes.
     pub quote: &'d dyn Fn(&str) -> String,
-    /// A text as a literal.
+    /// Returns a text as a literal.
     pub literal: &'d dyn Fn(&str) -> String,
 }
 
-/// The tables that the session may read.
+/// Returns the tables that the session may read.
 ///
 /// # Errors
-/// As the database answers to the first question; what it refuses later is a note.
+/// When the database rejects the first query; later rejections become notes.
 pub fn read_catalogue(
     server: Server,
     session: &mut dyn Session,
@@ -195,7 +195,7 @@ pub fn read_catalogue(
     Ok(catalogue)
 }
 
-/// What decides over memory, plans and durability, by what each server calls it.
+/// The settings for memory, plans and durability, by each server's name for them.
 const SETTINGS: [(&[Server], &[&str]); 2] = [
     (
         &[Server::Postgres],
@@ -223,7 +223,7 @@ const SETTINGS: [(&[Server], &[&str]); 2] = [
     ),
 ];
 
-/// What a server is set to, of what decides over memory, plans and durability; what it does not tell is left out.
+/// Returns the server's settings for memory, plans and durability; those that it does not reveal are left out.
 ///
 /// # Errors
 /// [`DatabaseError::Lost`] when the connection broke.
@@ -244,7 +244,7 @@ pub fn settings_of(server: Server, session: &mut dyn Session) -> Result<Vec<(Str
     Ok(found)
 }
 
-/// Rows by the text of their first value.
+/// Groups rows by the text of their first value.
 fn by_first(rows: &[Vec<Option<String>>]) -> HashMap<&str, Vec<&Vec<Option<String>>>> {
     let mut grouped: HashMap<&str, Vec<&Vec<Option<String>>>> = HashMap::new();
     for row in rows {
@@ -253,22 +253,22 @@ fn by_first(rows: &[Vec<Option<String>>]) -> HashMap<&str, Vec<&Vec<Option<Strin
     grouped
 }
 
-/// The rows of a text, of those that [`by_first`] has grouped.
+/// Returns the rows with this first value among those that [`by_first`] has grouped.
 fn rows_of<'a>(grouped: &HashMap<&'a str, Vec<&'a Vec<Option<String>>>>, first: &str) -> Vec<&'a Vec<Option<String>>> {
     grouped.get(first).cloned().unwrap_or_default()
 }
 
-/// A value of a row as a number.
+/// Returns a value of a row as a number.
 fn number(row: &[Option<String>], place: usize) -> Option<f64> {
     row.get(place)?.as_deref()?.trim().parse().ok()
 }
 
-/// A value of a row as a text; nothing for none.
+/// Returns a value of a row as a text; empty for null.
 fn text(row: &[Option<String>], place: usize) -> String {
     row.get(place).and_then(Clone::clone).unwrap_or_default()
 }
 
-/// Whether a value of a row says yes.
+/// Returns whether a value of a row is true.
 fn is_true(row: &[Option<String>], place: usize) -> bool {
     matches!(text(row, place).as_str(), "t" | "true" | "1" | "YES")
 }

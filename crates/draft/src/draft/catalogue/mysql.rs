@@ -9,8 +9,8 @@ use crate::database::{DatabaseError, Session};
 
 type Row = Vec<Option<String>>;
 
-/// The tables of the connection's database. MariaDB writes names of columns of the catalogue in small letters, MySQL in capitals, so that they are told
-/// by their places.
+/// Returns the tables of the connection's database. MariaDB writes the catalogue's column names in lower case and MySQL in upper case, so
+/// that columns are read by position.
 pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogue, DatabaseError> {
     let found = session.query(&format!(
         "SELECT t.table_name, t.table_rows, t.data_length + t.index_length, t.engine, REPLACE(v.view_definition, CONCAT('`', DATABASE(), '`.'), '') FROM information_schema.tables t \
@@ -42,7 +42,7 @@ pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogu
     Ok(catalogue)
 }
 
-/// A table of what the catalogue answered about its columns, its indexes and what they refer to.
+/// Returns a table from the catalogue's rows on its columns, indexes and references.
 fn table(row: &Row, (columns, indexes, references): (&[&Row], &[&Row], &[&Row]), writer: &Writer<'_>) -> Table {
     let name = text(row, 0);
     let columns: Vec<Column> = columns.iter().map(|row| column(row)).collect();
@@ -86,14 +86,14 @@ fn column(row: &Row) -> Column {
     let (type_name, extra) = (text(row, 2), text(row, 4).to_lowercase());
     let makes_itself = extra.contains("auto_increment") || extra.contains("generated");
     let holds = holds(&text(row, 3), &type_name);
-    // The words of an enumeration are somebody's values.
+    // The words of an enumeration are values of the user.
     let is_listed = type_name.starts_with("enum(") || type_name.starts_with("set(");
     let plain_type = Some(if is_listed { "varchar(255)".to_owned() } else { type_name.clone() });
     let (name, nullable, spread) = (text(row, 1), is_true(row, 5), Spread::default());
     Column { name, type_name, holds, makes_itself, nullable, plain_type, spread }
 }
 
-/// What a type holds; `tinyint(1)` is what BOOLEAN is another word for.
+/// Returns the contents of a type; `tinyint(1)` is a synonym of BOOLEAN.
 fn holds(data_type: &str, column_type: &str) -> Holds {
     match data_type.to_lowercase().as_str() {
         "tinyint" if column_type == "tinyint(1)" => Holds::Truth,

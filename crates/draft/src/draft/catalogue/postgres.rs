@@ -1,4 +1,4 @@
-//! PostgreSQL's catalogue and what ANALYZE has left in `pg_stats`.
+//! Reads PostgreSQL's catalogue, and the statistics of ANALYZE in `pg_stats`.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ type Rows = Vec<Row>;
 const OWN: &str = "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_%' \
      AND c.relkind IN ('r', 'p', 'm', 'v', 'f') AND has_any_column_privilege(c.oid, 'SELECT')";
 
-/// About how many rows there are, as the planner tells it: as many on each of the pages that there are now as ANALYZE or VACUUM found. What is counted since
-/// (`pg_stat_get_live_tuples`) can have rows twice that were inserted right before an ANALYZE, and is asked where nobody has looked yet.
+/// The approximate number of rows, as the planner computes it: the rows per page at the last ANALYZE or VACUUM, times the present number of
+/// pages. `pg_stat_get_live_tuples` can count rows inserted right before an ANALYZE twice, and is used only if neither has run yet.
 const ROWS: &str = "CASE WHEN c.reltuples > 0 AND c.relpages > 0 AND pg_relation_size(c.oid) > 0 \
      THEN c.reltuples / c.relpages * (pg_relation_size(c.oid) / current_setting('block_size')::float8) \
      WHEN c.reltuples > 0 THEN c.reltuples WHEN pg_stat_get_live_tuples(c.oid) > 0 THEN pg_stat_get_live_tuples(c.oid) ELSE c.reltuples END";
 
-/// The tables and views that the session may read.
+/// Returns the tables and views that the session may read.
 pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogue, DatabaseError> {
     let found = session.query(&format!(
         "SELECT c.oid, n.nspname, c.relname, {ROWS}, pg_total_relation_size(c.oid), pg_table_is_visible(c.oid), c.relkind, \
@@ -33,7 +33,7 @@ pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogu
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_index i ON i.indrelid = c.oid \
          WHERE {OWN} AND i.indisvalid ORDER BY c.oid, i.indisprimary DESC, i.indexrelid LIMIT 50000"
     ))?;
-    // Keys of one column: of several, each column would have to be told which of the other's it holds, and with which.
+    // Only single-column keys: for a key of several columns, the pairs of columns would have to be matched.
     let references = session.query(&format!(
         "SELECT c.oid, k.conkey[1], fn.nspname, f.relname, fa.attname \
          FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_constraint k ON k.conrelid = c.oid AND k.contype = 'f' \
@@ -76,12 +76,12 @@ fn columns(session: &mut dyn Session) -> Result<Rows, DatabaseError> {
     ))
 }
 
-/// What the catalogue answered, by what it is about.
+/// The catalogue's rows, grouped by their subject.
 struct Answers<'a> {
     columns: HashMap<&'a str, Vec<&'a Row>>,
     indexes: HashMap<&'a str, Vec<&'a Row>>,
     references: HashMap<&'a str, Vec<&'a Row>>,
-    /// By schema, table and column.
+    /// The statistics by schema, table and column.
     statistics: HashMap<[String; 3], &'a Row>,
 }
 
@@ -104,7 +104,7 @@ impl Answers<'_> {
             match (is_true(row, 1), is_true(row, 5)) {
                 (true, _) => keys.push(of_index),
                 (false, true) => further.push(of_index),
-                // An index of some rows is none of the others.
+                // A partial index is neither a key nor listed among the indexes.
                 (false, false) => {}
             }
         }
@@ -115,7 +115,7 @@ impl Answers<'_> {
         let references = rows_of(&self.references, &id).iter().filter_map(reference).collect();
         let quoted_name = (writer.quote)(&name);
         let quoted = if is_visible { quoted_name } else { format!("{}.{quoted_name}", (writer.quote)(&schema)) };
-        // A foreign table takes no TABLESAMPLE, and is asked elsewhere.
+        // A foreign table does not support TABLESAMPLE, and is queried on another server.
         let (bytes, is_view) = (number(row, 4), matches!(text(row, 6).as_str(), "v" | "f"));
         Table {
             schema,
@@ -151,7 +151,7 @@ impl Answers<'_> {
     }
 }
 
-/// What a type holds.
+/// Returns the contents of a type.
 fn holds(type_name: &str) -> Holds {
     let bare = type_name.split('(').next().unwrap_or_default().trim();
     match bare {
@@ -167,14 +167,14 @@ fn holds(type_name: &str) -> Holds {
     }
 }
 
-/// What a row of `pg_stats` says.
+/// Returns the distribution that a row of `pg_stats` describes.
 fn spread(row: &[Option<String>], rows: f64) -> Spread {
     let list = |place: usize| serde_json::from_str::<Vec<serde_json::Value>>(&text(row, place)).unwrap_or_default();
     let texts =
         |place: usize| list(place).iter().filter_map(|value| Some(value.as_str()?.to_owned())).collect::<Vec<String>>();
     let shares = list(7).iter().filter_map(serde_json::Value::as_f64).collect::<Vec<f64>>();
     let bounds = texts(8);
-    // A negative number is the share of the rows that differ.
+    // A negative number is the share of rows with distinct values.
     let distinct = number(row, 4).map(|distinct| if distinct < 0.0 { -distinct * rows.max(0.0) } else { distinct });
     Spread {
         nulls: number(row, 3).unwrap_or(0.0),

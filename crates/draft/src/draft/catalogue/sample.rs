@@ -1,6 +1,6 @@
-//! What columns hold, from a sample of their tables.
+//! Examines the contents of columns by sampling their tables.
 //!
-//! Main function: [`look_at`]. Invariant: no more than [`SAMPLE_MOST`] rows of a table are read, from slices all over its key where it has one.
+//! Main function: [`look_at`]. Invariant: no more than [`SAMPLE_MOST`] rows of a table are read, from slices spread over its key if it has one.
 
 use std::collections::HashSet;
 
@@ -10,17 +10,17 @@ use super::{Holds, MARK, Server, Spread, Table, Writer, number, text};
 use crate::database::{DatabaseError, Session};
 use crate::units::times::{parse_time, write_time};
 
-/// Rows that a table is sampled by, at most; a smaller one is read whole.
+/// The most rows in a sample of a table; a smaller table is read whole.
 const SAMPLE_MOST: u32 = 4_000;
-/// Rows that are counted one by one where nothing tells how many there are, at most.
+/// The most rows that are counted one by one if their number is unknown.
 const COUNTED_MOST: u32 = 100_000;
-/// Letters of a text that are looked at.
+/// The number of letters of a text that are examined.
 const LETTERS_MOST: u32 = 100;
 
-/// Fills in what a table's columns hold. What the database has found out itself stays.
+/// Fills in the contents of a table's columns. Statistics of the database itself are kept.
 ///
 /// # Errors
-/// As the database answers.
+/// When the database fails.
 pub fn look_at(
     server: Server,
     session: &mut dyn Session,
@@ -42,7 +42,7 @@ pub fn look_at(
         return Ok(());
     }
     let leads = leads(server, session, table, writer)?;
-    // InnoDB's own figure is off by up to a half, and a count that was ended is a least.
+    // InnoDB's own estimate is off by up to a half, and a count that was cut off is a lower bound.
     let counted =
         if table.rows > f64::from(SAMPLE_MOST) { rows_by_leads(session, table, &leads, writer)? } else { 0.0 };
     let is_least = server == Server::Sqlite;
@@ -71,7 +71,7 @@ pub fn look_at(
         }
         let lead = leads.iter().find(|(lead, values)| *lead == place && values.len() < LEADS_MOST);
         if let Some((_, values)) = lead {
-            // Of a sample from slices of these values it is not known how often each is.
+            // A sample of slices by these values does not show how frequent each is.
             column.spread.distinct = Some(values.len() as f64);
             column.spread.frequent = if table.keys.first().is_some_and(|key| key[0] == place) {
                 Vec::new()
@@ -86,8 +86,8 @@ pub fn look_at(
     Ok(())
 }
 
-/// Values of the columns that indexes begin with and that rows share, from one to the next: an index finds each at once. [`LEADS_MOST`] where there are
-/// as many or more.
+/// Returns the values of non-unique columns that lead an index, from one to the next: the index finds each at once. [`LEADS_MOST`] values
+/// if there are as many or more.
 fn leads(
     server: Server,
     session: &mut dyn Session,
@@ -114,8 +114,8 @@ fn leads(
     Ok(leads)
 }
 
-/// A sample of a table whose key begins with a column that rows share and goes on with one that has an order, as series of measurements have: from all
-/// over the second, of values from all over the first. Empty of other tables.
+/// Returns a sample of a table whose key begins with a non-unique column and goes on with an ordered one, as time series have: spread over
+/// the second column, for values spread over the first. Empty for other tables.
 fn paths(
     server: Server,
     session: &mut dyn Session,
@@ -132,7 +132,7 @@ fn paths(
     let values = if values.len() < LEADS_MOST {
         values
     } else {
-        // Those that are known are the first ones alone.
+        // The known values are only the first ones.
         spread = leads_all_over(session, table, *first, writer)?;
         &spread
     };
@@ -169,18 +169,18 @@ fn paths(
         );
         rows.extend(session.query(&sql)?);
     }
-    // Values that few rows share have no second column to look along.
+    // A second column is not sampled along for values that few rows share.
     Ok(if rows.len() < SAMPLE_MOST as usize / 4 { Vec::new() } else { rows })
 }
 
-/// How many rows a table has: as many for each value that its key begins with as some of these have; 0 where they are not known.
+/// Returns the number of rows of a table: the mean over several leading values of its key, times their number; 0 if they are unknown.
 fn rows_by_leads(
     session: &mut dyn Session,
     table: &Table,
     leads: &[(usize, Vec<String>)],
     writer: &Writer<'_>,
 ) -> Result<f64, DatabaseError> {
-    /// Values that are looked at.
+    /// The number of values that are examined.
     const LOOKED_AT: usize = 5;
     let first = table.keys.first().and_then(|key| key.first());
     let own = leads.iter().find(|(lead, values)| Some(lead) == first && (1..LEADS_MOST).contains(&values.len()));
@@ -199,7 +199,7 @@ fn rows_by_leads(
     Ok(rows / f64::from(count.max(1)) * values.len() as f64)
 }
 
-/// Values of a column of whole numbers that an index begins with, from all over its range; none of another column.
+/// Returns values from all over the range of a column of whole numbers that leads an index; empty for any other column.
 fn leads_all_over(
     session: &mut dyn Session,
     table: &Table,
@@ -220,8 +220,8 @@ fn leads_all_over(
     Ok(found)
 }
 
-/// How many different values a column has that the key begins with, by how many rows of a sample share each: its slices are of neighbours in the key, so that a
-/// value's rows are all there, or none.
+/// Returns the number of distinct values of the key's leading column, from the rows per value in a sample: its slices are neighbours in the
+/// key, so that the rows of a value are in it completely or not at all.
 fn distinct_of_lead(table: &Table, rows: &[Vec<Option<String>>]) -> Option<(usize, f64)> {
     let [lead, _, ..] = table.keys.first()?.as_slice() else { return None };
     let values: HashSet<&str> = rows.iter().filter_map(|row| row.get(*lead)?.as_deref()).collect();
@@ -229,7 +229,7 @@ fn distinct_of_lead(table: &Table, rows: &[Vec<Option<String>>]) -> Option<(usiz
     (!values.is_empty()).then(|| (*lead, (table.rows / each).max(values.len() as f64)))
 }
 
-/// Slices that begin in a gap of the key have the same rows: each counts once.
+/// Removes repeated rows: slices that begin in the same gap of the key have the same rows.
 fn keep_once(table: &Table, rows: &mut Vec<Vec<Option<String>>>) {
     let Some(key) = table.keys.first() else { return };
     let mut known = HashSet::new();
@@ -239,7 +239,7 @@ fn keep_once(table: &Table, rows: &mut Vec<Vec<Option<String>>>) {
     });
 }
 
-/// A value as a number that has its place among the others.
+/// Returns a value as a number that gives its place in the column's order.
 pub fn order_of(holds: Holds, text: &str) -> Option<f64> {
     match holds {
         Holds::Time { .. } | Holds::Date => parse_time(text).map(|time| time.us as f64),
@@ -247,7 +247,7 @@ pub fn order_of(holds: Holds, text: &str) -> Option<f64> {
     }
 }
 
-/// Least and greatest of what an index begins with: they are found without going through the table.
+/// Finds the least and the greatest value of columns that lead an index, without scanning the table.
 fn ranges(
     server: Server,
     session: &mut dyn Session,
@@ -276,7 +276,7 @@ fn ranges(
     Ok(())
 }
 
-/// All columns as they are sampled: texts cut, and what has no values to look at as null.
+/// Returns all columns as they are sampled: texts shortened, and columns without usable values as null.
 fn sampled_columns(server: Server, table: &Table, writer: &Writer<'_>) -> String {
     let column = |place: usize| {
         let column = &table.columns[place];

@@ -1,16 +1,16 @@
-//! Queries for rows from all over a table, which end after so many rows.
+//! Queries for rows from all over a table, with a bounded number of rows.
 //!
 //! Main functions: [`sampling`], [`leading`].
 
 use super::{Holds, MARK, Server, Table, Writer};
 
-/// Slices of a large table.
+/// The number of slices of a large table.
 pub const SLICES: u32 = 40;
-/// Values of a column that an index begins with, at most.
+/// The most values of a leading column of an index.
 pub const LEADS_MOST: usize = 1_000;
 
-/// A query for so many rows from all over a table: of what the columns say, which are the ones at these places where they are any. Slices begin all over
-/// the range of such a column, or of the key, where an index begins with it and it holds whole numbers.
+/// Returns a query for a number of rows from all over a table. `columns` is its list of expressions, and `places` are the columns in it, if
+/// any. Slices begin all over the range of the key or such a column, if an index begins with it and it holds whole numbers.
 pub fn sampling(
     server: Server,
     table: &Table,
@@ -48,16 +48,16 @@ pub fn sampling(
     (0..SLICES).map(slice).collect::<Vec<_>>().join(" UNION ALL ")
 }
 
-/// A query for the values of a column that an index begins with, each once, in order.
+/// Returns a query for the distinct values of a column that leads an index, in order.
 pub fn leading(server: Server, table: &Table, column: usize, writer: &Writer<'_>) -> String {
     let (name, quoted) = ((writer.quote)(&table.columns[column].name), &table.quoted);
     if server != Server::Sqlite {
-        // These go from group to group by the index.
+        // These databases step from group to group in the index.
         return format!(
             "SELECT {name} AS {MARK} FROM {quoted} WHERE {name} IS NOT NULL GROUP BY {name} LIMIT {LEADS_MOST}"
         );
     }
-    // SQLite would go through all of it; here each value is found by the one before it.
+    // SQLite would scan the whole index; here each value is found from the one before it.
     format!(
         "WITH RECURSIVE {MARK} AS (SELECT min({name}) AS value, 1 AS number FROM {quoted} UNION ALL \
          SELECT (SELECT min({name}) FROM {quoted} WHERE {name} > {MARK}.value), number + 1 FROM {MARK} \

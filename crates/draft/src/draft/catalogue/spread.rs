@@ -1,36 +1,36 @@
-//! How the values of a column are spread: those that are frequent, and bounds between which the others are evenly many.
+//! The distribution of a column's values: the frequent ones, and bounds that divide the others evenly.
 //!
 //! Main type: [`Spread`].
 
 use std::collections::HashMap;
 
-/// Frequent values that are kept, at most.
+/// The most frequent values that are kept.
 const FREQUENT_MOST: usize = 50;
-/// Bounds that are kept, at most.
+/// The most bounds that are kept.
 const BOUNDS_MOST: usize = 21;
 
-/// Gives a value its place among others, where it has one.
+/// Returns the place of a value in an order, if it has one.
 pub type Order<'o> = &'o dyn Fn(&str) -> Option<f64>;
 
-/// What a column holds.
+/// The distribution of a column's values.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spread {
-    /// Rows without a value, as a share.
+    /// The share of rows with null.
     pub nulls: f64,
-    /// How many different values there are, about.
+    /// The approximate number of distinct values.
     pub distinct: Option<f64>,
-    /// Bytes or characters of a value, on average.
+    /// The mean size of a value, in bytes or characters.
     pub width: Option<f64>,
-    /// Least and greatest.
+    /// The least and the greatest value.
     pub range: Option<(String, String)>,
     /// Frequent values with their shares of all rows.
     pub frequent: Vec<(String, f64)>,
-    /// Values in order that divide the others into parts of as many rows each.
+    /// Values in order that divide the other rows into parts of equal size.
     pub bounds: Vec<String>,
 }
 
 impl Spread {
-    /// The spread of a sample out of so many rows. `order` puts values into order, where they have one.
+    /// Returns the distribution of a sample out of this many rows. `order` orders the values that can be ordered.
     pub fn of(sample: &[Option<String>], rows: f64, order: Option<Order<'_>>) -> Self {
         let total = sample.len() as f64;
         let values: Vec<&str> = sample.iter().flatten().map(String::as_str).collect();
@@ -43,7 +43,7 @@ impl Spread {
         let mut frequent: Vec<(&str, usize)> = counts.iter().map(|(value, count)| (*value, *count)).collect();
         frequent.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
         let is_small = counts.len() <= FREQUENT_MOST && average >= 2.0;
-        // As PostgreSQL's ANALYZE: what is a quarter above the average is frequent.
+        // As in PostgreSQL's ANALYZE, a value is frequent if its count is a quarter above the average.
         frequent.retain(|(_, count)| is_small || (*count > 1 && *count as f64 > 1.25 * average));
         frequent.truncate(FREQUENT_MOST);
         let is_frequent = |value: &str| frequent.iter().any(|(other, _)| *other == value);
@@ -72,7 +72,7 @@ impl Spread {
         }
     }
 
-    /// Rows that have the same value as a row that is drawn at random, as a share of all.
+    /// Returns the expected share of rows that have the same value as a randomly drawn row.
     pub fn share_alike(&self) -> Option<f64> {
         let distinct = self.distinct.filter(|distinct| *distinct >= 1.0)?;
         let frequent: f64 = self.frequent.iter().map(|(_, share)| share * share).sum();
@@ -82,8 +82,8 @@ impl Spread {
     }
 }
 
-/// How many different values so many rows have, of which a sample has these: the estimator Duj1 of Haas and Stokes, "Estimating the number of classes in
-/// a finite population", Journal of the American Statistical Association 93, 1998, which PostgreSQL's ANALYZE uses too.
+/// Estimates the number of distinct values among all rows from their counts in a sample: the estimator Duj1 of Haas and Stokes, "Estimating
+/// the number of classes in a finite population", Journal of the American Statistical Association 93, 1998, which PostgreSQL's ANALYZE uses too.
 fn distinct(counts: &HashMap<&str, usize>, sampled: f64, rows: f64) -> f64 {
     let once = counts.values().filter(|count| **count == 1).count() as f64;
     let seen = counts.len() as f64;
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn distinct_values_are_estimated_within_a_factor() {
-        // 1,000 of 100,000 rows, of 500 values as often as each other.
+        // 1,000 of 100,000 rows, with 500 equally frequent values.
         let sample = texts((0..1000).map(|n| (n * 7919) % 500));
         let distinct = Spread::of(&sample, 100_000.0, None).distinct.unwrap();
         assert!((400.0..650.0).contains(&distinct), "{distinct}");

@@ -1,10 +1,10 @@
-//! The catalogue of a file of SQLite.
+//! Reads the catalogue of an SQLite file.
 
 use super::{Catalogue, Column, Holds, Reference, Spread, TABLES_MOST, Table, Writer, is_true, number, text};
 use crate::database::{DatabaseError, Session};
 use crate::draft::sql::{Grammar, tokens_of};
 
-/// The tables and views of the file.
+/// Returns the tables and views of the file.
 pub fn tables(session: &mut dyn Session, writer: &Writer<'_>) -> Result<Catalogue, DatabaseError> {
     let found = session.query(&format!(
         "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' \
@@ -95,29 +95,29 @@ fn table(session: &mut dyn Session, writer: &Writer<'_>, row: &[Option<String>])
     })
 }
 
-/// What a view shows: the query behind `CREATE VIEW name AS`.
+/// Returns the SQL of a view: the query behind `CREATE VIEW name AS`.
 fn shown_by(sql: &str) -> Option<String> {
     let tokens = tokens_of(sql, Grammar::SQLITE);
     let behind = tokens.iter().position(|token| token.is("as")).and_then(|word| tokens.get(word + 1))?;
-    // Names of its columns stand before that, where it gives them other ones than the query.
+    // The column names of the view stand before the query if they differ from the query's.
     let has_names = tokens.iter().take_while(|token| !token.is("as")).any(|token| token.is_mark("("));
     let at = behind.text.as_ptr() as usize - sql.as_ptr() as usize;
     (!has_names).then(|| sql[at..].to_owned())
 }
 
-/// Whether ANALYZE has looked at a table; where it never ran there is no table to ask.
+/// Returns whether ANALYZE has examined a table; before its first run, the table that records this does not exist.
 fn is_analysed(session: &mut dyn Session, table: &str) -> bool {
     let found = session.query(&format!("SELECT 1 FROM sqlite_stat1 WHERE tbl = {table} LIMIT 1"));
     found.is_ok_and(|rows| !rows.is_empty())
 }
 
-/// The greatest number of a row, which is found at once; what was deleted is counted with it.
+/// Returns the greatest row id, which is found at once; deleted rows are included.
 fn greatest_row(session: &mut dyn Session, quoted: &str) -> Result<f64, DatabaseError> {
     let rows = session.query(&format!("SELECT max(rowid) FROM {quoted}"))?;
     Ok(rows.first().and_then(|row| number(row, 0)).unwrap_or(0.0))
 }
 
-/// The columns that hold keys of other tables.
+/// Returns the columns that hold keys of other tables.
 fn references(session: &mut dyn Session, table: &str, columns: &[Column]) -> Result<Vec<Reference>, DatabaseError> {
     let rows = session.query(&format!(
         "SELECT id, \"from\", \"table\", \"to\" FROM pragma_foreign_key_list({table}) ORDER BY id, seq LIMIT 1000"
@@ -130,7 +130,7 @@ fn references(session: &mut dyn Session, table: &str, columns: &[Column]) -> Res
     Ok(rows.iter().filter_map(reference).collect())
 }
 
-/// What a declared type holds, by SQLite's rules of affinity, and by the names that people give to times.
+/// Returns the contents of a declared type, by SQLite's rules of affinity and by usual names of time types.
 fn holds(declared: &str) -> Holds {
     let declared = declared.to_uppercase();
     let has = |parts: &[&str]| parts.iter().any(|part| declared.contains(part));

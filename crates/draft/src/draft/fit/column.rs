@@ -1,4 +1,4 @@
-//! Fills from what a column holds.
+//! Makes fills from the contents of a column.
 //!
 //! Main functions: [`found`], [`stored`], [`from_spread`].
 
@@ -7,36 +7,36 @@ use crate::draft::catalogue::{Column, Holds, MARK, Server, Table, Writer, leadin
 use crate::trial::{Fill, Times};
 use crate::units::times::parse_time;
 
-/// Rows that values are drawn from, at most.
+/// The most rows from which values are drawn.
 const DRAWN_MOST: u32 = 20_000;
-/// Texts that differ by this many at most are taken from the table, where they are stored: they may be the only ones that it takes.
+/// The most distinct texts that are drawn from the table when texts are stored, because a column may accept no others.
 const CHOICES_MOST: f64 = 200.0;
-/// Share of its numbers that a key has to have given out, so that any number of its range will do.
+/// The share of a key's range that must be in use for any number in the range to be a suitable value.
 const DENSE_SHARE: f64 = 0.9;
-/// A time column is being written now where its newest value is at most this old.
+/// The greatest age in seconds of the newest value of a time column that is still being written.
 const RECENT_S: f64 = 3_600.0;
 
-/// Where fills are made for.
+/// The database and the time for which fills are made.
 pub struct Place<'p> {
     /// The database.
     pub server: Server,
-    /// How it writes names.
+    /// The writer of names and literals in the database's syntax.
     pub writer: &'p Writer<'p>,
-    /// The present, in microseconds since 1970, as the database's own times say it.
+    /// The present, in microseconds since 1970, by the database's own clock.
     pub now_us: i64,
-    /// How much later its times without a zone are than UTC, in seconds.
+    /// How far the database's times without a zone are ahead of UTC, in seconds.
     pub offset_s: i64,
     /// Whether texts may be written into the study.
     pub keeps_values: bool,
 }
 
-/// Least and greatest value as numbers.
+/// Returns the least and the greatest value as numbers.
 pub fn range_of(column: &Column) -> Option<(f64, f64)> {
     let (low, high) = column.spread.range.as_ref()?;
     Some((order_of(column.holds, low)?, order_of(column.holds, high)?))
 }
 
-/// A value that is there, for a comparison by `=`. `rows` is how many rows a call finds, where that tells something.
+/// Returns a fill of existing values, for a comparison by `=`. `rows` is the number of rows that a call finds, if known.
 pub fn found(place: &Place<'_>, table: &Table, column: usize, rows: Option<f64>) -> Result<Fill, String> {
     let own = &table.columns[column];
     if own.holds == Holds::Truth {
@@ -57,7 +57,7 @@ pub fn found(place: &Place<'_>, table: &Table, column: usize, rows: Option<f64>)
     Ok(Fill::From(format!("SELECT {distinct}{name} FROM ({drawn}) AS {MARK} WHERE {name} IS NOT NULL")))
 }
 
-/// Whether there are rows whose values can be asked for.
+/// Returns an error if there are no rows from which values can be taken.
 fn has_rows(table: &Table, columns: &[usize]) -> Result<(), String> {
     if table.is_view {
         let names: Vec<&str> = columns.iter().map(|column| table.columns[*column].name.as_str()).collect();
@@ -77,14 +77,14 @@ fn has_rows(table: &Table, columns: &[usize]) -> Result<(), String> {
     if table.rows < 1.0 { Err(format!("{} has no rows to find", table.name)) } else { Ok(()) }
 }
 
-/// Whether all values of a column are found by an index, and no other key leads to rows from all over the table.
+/// Returns whether an index on the column finds all its values, and no other indexed column of whole numbers leads to rows from all over the table.
 fn is_lead(table: &Table, column: usize) -> bool {
     let is_whole = |place: &usize| table.columns[*place].holds == Holds::Whole;
     let has_other = table.number_key().is_some() || table.indexed.iter().any(is_whole);
     table.indexed.contains(&column) && !has_other && table.columns[column].holds != Holds::Other
 }
 
-/// Whether each value is asked for as often as any other, rather than each row: which of the two gives about as many rows as were found.
+/// Returns whether calls use each distinct value equally often instead of each row: the assumption that better explains the rows found.
 fn is_each_as_often(table: &Table, column: &Column, rows: Option<f64>) -> bool {
     let (Some(rows), Some(alike), Some(distinct)) = (rows, column.spread.share_alike(), column.spread.distinct) else {
         return false;
@@ -94,7 +94,7 @@ fn is_each_as_often(table: &Table, column: &Column, rows: Option<f64>) -> bool {
     is_told && (rows / by_value).ln().abs() < (rows / by_row).ln().abs()
 }
 
-/// A row that is there: fills for several columns of it at once.
+/// Returns a query for an existing row, which fills several columns at once.
 pub fn row(place: &Place<'_>, table: &Table, columns: &[usize]) -> Result<String, String> {
     has_rows(table, columns)?;
     let names: Vec<String> = columns.iter().map(|column| (place.writer.quote)(&table.columns[*column].name)).collect();
@@ -117,7 +117,7 @@ fn truths(column: &Column) -> Fill {
     }
 }
 
-/// The column's values, as they are spread: for bounds of ranges, and for what is stored. None where it has no order.
+/// Returns a fill with the distribution of the column's values, for bounds of ranges and for stored values. `None` if the column has no order.
 pub fn from_spread(place: &Place<'_>, column: &Column) -> Option<Fill> {
     let values: Vec<f64> = sample_of(column);
     match column.holds {
@@ -130,9 +130,9 @@ pub fn from_spread(place: &Place<'_>, column: &Column) -> Option<Fill> {
     }
 }
 
-/// Numbers that are spread as the column's values are.
+/// Returns numbers distributed like the column's values.
 fn sample_of(column: &Column) -> Vec<f64> {
-    /// Numbers in all.
+    /// The approximate count of the numbers.
     const NUMBERS: f64 = 1_000.0;
     let order = |text: &String| order_of(column.holds, text);
     let bounds: Vec<f64> = column.spread.bounds.iter().filter_map(order).collect();
@@ -165,9 +165,9 @@ fn sample_of(column: &Column) -> Vec<f64> {
     values
 }
 
-/// Times between these, in microseconds since 1970, by their quantiles.
+/// Returns a fill of times by the quantiles of these values, in microseconds since 1970.
 pub fn times(place: &Place<'_>, holds: Holds, mut values: Vec<f64>) -> Option<Fill> {
-    /// Parts that times are divided into.
+    /// The number of parts into which times are divided.
     const PARTS: usize = 10;
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1).filter(|last| *last >= 1)?;
@@ -177,13 +177,13 @@ pub fn times(place: &Place<'_>, holds: Holds, mut values: Vec<f64>) -> Option<Fi
     Some(Fill::Times(Times { bounds_us, zone: zone(place, holds) }))
 }
 
-/// What is written behind a column's times.
+/// Returns the zone that is written behind a column's times; empty without one.
 pub fn zone(place: &Place<'_>, holds: Holds) -> String {
     let has_zone = holds == (Holds::Time { has_zone: true }) && place.server == Server::Postgres;
     if has_zone { "+00".to_owned() } else { String::new() }
 }
 
-/// Whether a time column is being written now.
+/// Returns whether a time column is being written now.
 pub fn is_recent(place: &Place<'_>, column: &Column) -> bool {
     let newest = column.spread.range.as_ref().and_then(|(_, newest)| parse_time(newest));
     let now_us = present_us(place, column.holds);
@@ -191,13 +191,13 @@ pub fn is_recent(place: &Place<'_>, column: &Column) -> bool {
         && newest.is_some_and(|newest| (now_us - newest.us) as f64 / 1e6 <= RECENT_S)
 }
 
-/// The present, as a column's times say it.
+/// Returns the present in the time zone of a column's times, in microseconds since 1970.
 pub fn present_us(place: &Place<'_>, holds: Holds) -> i64 {
     let is_local = holds != (Holds::Time { has_zone: true });
     place.now_us + if is_local { place.offset_s * 1_000_000 } else { 0 }
 }
 
-/// A time so many seconds from now, in the form of a column.
+/// Returns a fill of times between two distances from now, in seconds, in the form of a column.
 pub fn now(place: &Place<'_>, holds: Holds, from_s: f64, to_s: f64) -> Fill {
     if zone(place, holds).is_empty() {
         let offset_s = if holds == (Holds::Time { has_zone: true }) { 0.0 } else { place.offset_s as f64 };
@@ -206,11 +206,11 @@ pub fn now(place: &Place<'_>, holds: Holds, from_s: f64, to_s: f64) -> Fill {
     Fill::Now(from_s, to_s, zone(place, holds))
 }
 
-/// A new value for a column, as it holds already.
+/// Returns a fill of new values for a column, similar to those that it holds.
 pub fn stored(place: &Place<'_>, table: &Table, column: usize) -> Result<Fill, String> {
     let own = &table.columns[column];
     let name = (place.writer.quote)(&own.name);
-    // Whatever the columns before it in a key are, with a new value in the last one the row is new.
+    // A new value in the last column of a key makes the row new, whatever the columns before it are.
     let is_unique = table.keys.iter().any(|key| key.last() == Some(&column));
     let has_seconds = matches!(place.server, Server::MySql | Server::MariaDb) && !own.type_name.contains('(');
     let fill = match own.holds {
@@ -237,11 +237,11 @@ pub fn stored(place: &Place<'_>, table: &Table, column: usize) -> Result<Fill, S
         }
         _ => None,
     };
-    // Whatever is there already is allowed: numbers may be those of another table's rows.
+    // Any existing value is allowed: numbers may be keys of another table's rows.
     fill.map_or_else(|| found(place, table, column, None), Ok)
 }
 
-/// What a parameter that is compared with a column's order is filled with: values of the column, by their quantiles.
+/// Returns the fill of a parameter that is compared with a column by order: values of the column, by their quantiles.
 pub fn bound(place: &Place<'_>, table: &Table, column: usize) -> Result<Fill, String> {
     let own = &table.columns[column];
     match from_spread(place, own) {
@@ -250,8 +250,8 @@ pub fn bound(place: &Place<'_>, table: &Table, column: usize) -> Result<Fill, St
     }
 }
 
-/// How far it is, in the column's order, over a share of the rows: numbers, or seconds for times. From the 5th to the 95th part of its values, so that
-/// single far ones do not count.
+/// Returns the width, in the column's order, that a share of the rows spans: a number, or seconds for times. Measured between the 5th and
+/// the 95th percentile, so that outliers do not count.
 pub fn stretch(column: &Column, share: f64) -> Option<f64> {
     let mut values = sample_of(column);
     values.sort_by(f64::total_cmp);
@@ -261,7 +261,7 @@ pub fn stretch(column: &Column, share: f64) -> Option<f64> {
     Some(share * whole / unit).filter(|width| width.is_finite() && *width >= 0.0)
 }
 
-/// The same fill with nothing below or above what is given, in the column's order: numbers, or microseconds. Fills that are no ranges stay as they are.
+/// Returns the fill limited to the given bounds, in the column's order: numbers, or microseconds. Fills that are not ranges stay as they are.
 pub fn clipped(fill: Fill, low: f64, high: f64) -> Fill {
     if low > high {
         return fill;

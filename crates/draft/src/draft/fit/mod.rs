@@ -1,4 +1,4 @@
-//! Fills for the parameters of a statement: from the values that it was asked with, or from what the columns hold.
+//! Makes fills for the parameters of a statement, from the values that were used in calls or from the contents of the columns.
 //!
 //! Main type: [`Fitter`]. Invariant: no text of the database or of a log gets into a fill unless that is allowed.
 

@@ -1,21 +1,21 @@
-//! Distributions fitted to values that were asked for.
+//! Fits distributions to the values with which calls were made.
 //!
-//! Main function: [`fit_numbers`]. Invariant: a distribution with a name is only given where the values do not contradict it (Kolmogorov's test, 1 %).
+//! Main function: [`fit_numbers`]. Invariant: a named distribution is returned only if the values do not contradict it (Kolmogorov's test, 1 %).
 
 use std::collections::HashMap;
 
 use crate::trial::Fill;
 
-/// Values that a distribution is fitted to, at least.
+/// The fewest values to which a distribution is fitted.
 pub const VALUES_LEAST: usize = 20;
-/// Different values that are listed one by one, at most.
+/// The most distinct values that are listed one by one.
 const LISTED_MOST: usize = 20;
-/// Parts that quantiles divide values into.
+/// The number of parts into which quantiles divide the values.
 const PARTS: usize = 20;
-/// Kolmogorov's statistic, times the square root of the number of values, that one sample in a hundred exceeds.
+/// The value of Kolmogorov's statistic, times the square root of the number of values, that one sample in a hundred exceeds.
 const KOLMOGOROV_1_PERCENT: f64 = 1.628;
 
-/// What fills a parameter that had these values. `range` is that of the column, where it is known.
+/// Returns a fill for a parameter that had these values. `range` is the range of the column, if known.
 pub fn fit_numbers(values: &[f64], range: Option<(f64, f64)>) -> Option<Fill> {
     if values.is_empty() {
         return None;
@@ -46,7 +46,7 @@ pub fn fit_numbers(values: &[f64], range: Option<(f64, f64)>) -> Option<Fill> {
             return Some(Fill::Zipf(low as i64, high as i64, exponent));
         }
     }
-    // What comes much more often than others do on average is named; the others are spread as they are.
+    // Values much more frequent than the average are listed by themselves; the others keep their spread.
     let average = sorted.len() as f64 / counts.len() as f64;
     let is_frequent = |count: usize| count as f64 > 5.0 * average && count * 100 >= sorted.len();
     let mut frequent: Vec<(u64, usize)> =
@@ -62,7 +62,7 @@ pub fn fit_numbers(values: &[f64], range: Option<(f64, f64)>) -> Option<Fill> {
     Some(weighted(&listed, sorted.len(), Some(Fill::Quantiles(quantiles(&rest, is_whole)))))
 }
 
-/// Values with their shares in percent, and what the others are.
+/// Returns a fill of values with their shares in percent, and of a fill for the remaining share.
 fn weighted(counts: &HashMap<u64, usize>, total: usize, rest: Option<Fill>) -> Fill {
     let percent = |count: usize| (1e5 * count as f64 / total as f64).round() / 1e3;
     let mut listed: Vec<(f64, usize)> = counts.iter().map(|(bits, count)| (f64::from_bits(*bits), *count)).collect();
@@ -77,7 +77,7 @@ fn weighted(counts: &HashMap<u64, usize>, total: usize, rest: Option<Fill>) -> F
     )
 }
 
-/// Bounds that divide sorted values into parts of as many each.
+/// Returns bounds that divide sorted values into parts of equal size.
 pub fn quantiles(sorted: &[f64], is_whole: bool) -> Vec<f64> {
     let last = sorted.len().saturating_sub(1);
     let parts = PARTS.min(last).max(1);
@@ -85,14 +85,14 @@ pub fn quantiles(sorted: &[f64], is_whole: bool) -> Vec<f64> {
         if is_whole || value == 0.0 {
             return value;
         }
-        // Six digits say all that a sample knows.
+        // Six digits are as precise as a sample can be.
         let scale = 10_f64.powf(5.0 - value.abs().log10().floor());
         (value * scale).round() / scale
     };
     (0..=parts).filter_map(|part| sorted.get(part * last / parts)).map(|value| rounded(*value)).collect()
 }
 
-/// Whether values in order are such as a distribution gives: Kolmogorov's test. `step` is the distance of one value to the next, 0 of fractions.
+/// Returns whether sorted values are consistent with a distribution, by Kolmogorov's test. `step` is the distance between neighbouring values, 0 for fractions.
 fn fits(sorted: &[f64], step: f64, cumulative: impl Fn(f64) -> f64) -> bool {
     let count = sorted.len() as f64;
     let (mut largest, mut place) = (0.0_f64, 0);
@@ -105,7 +105,7 @@ fn fits(sorted: &[f64], step: f64, cumulative: impl Fn(f64) -> f64) -> bool {
     largest * count.sqrt() < KOLMOGOROV_1_PERCENT
 }
 
-/// The exponent of a Zipf distribution whose most frequent value is the least, by greatest likelihood; none where the values contradict it.
+/// Returns the maximum-likelihood exponent of a Zipf distribution whose most frequent value is the least; `None` if the values contradict it.
 fn zipf(sorted: &[f64], low: f64, high: f64) -> Option<f64> {
     let ranks = high - low + 1.0;
     let logs: f64 = sorted.iter().map(|value| (value - low + 1.0).ln()).sum();
@@ -123,7 +123,7 @@ fn zipf(sorted: &[f64], low: f64, high: f64) -> Option<f64> {
     (is_fit && exponent > 0.05).then_some((exponent * 1e3).round() / 1e3)
 }
 
-/// The sum of k^-s over the first ranks: term by term at first, then by the integral from midpoint to midpoint.
+/// Returns the sum of k^-s over the ranks: the first terms one by one, the rest by the integral from midpoint to midpoint.
 fn harmonic(ranks: f64, exponent: f64) -> f64 {
     const SUMMED: u32 = 100;
     let summed = f64::from(SUMMED).min(ranks);
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_exponent_of_zipf_is_found_again() {
-        // Ranks by inverting the exact distribution, another way than the generator's.
+        // Ranks come from inverting the exact distribution, a method other than the generator's.
         let (ranks, exponent) = (10_000_u32, 0.9);
         let weights: Vec<f64> = (1..=ranks)
             .scan(0.0, |sum, rank| {
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn what_has_no_name_keeps_its_frequent_values_and_its_quantiles() {
-        // A hot value in the middle, and the rest with a density that rises.
+        // A hot value in the middle, and the rest with a rising density.
         let values =
             drawn(2000, 3, |stream| if stream.below(10) < 3 { 500.0 } else { (1000.0 * stream.unit().sqrt()).floor() });
         let Some(Fill::Weighted(choices)) = fit_numbers(&values, Some((0.0, 1000.0))) else { panic!() };

@@ -1,17 +1,17 @@
-//! Where the columns of views come from.
+//! Finds the table columns from which the columns of views come.
 //!
-//! Main function: [`with_origins`]. Invariant: a view is never asked for its rows, since that may go through whole tables: values for its columns are those of the
-//! tables' columns that it shows.
+//! Main function: [`with_origins`]. Invariant: the rows of a view are never queried, since that may scan whole tables: the values of its
+//! columns are those of the table columns that it shows.
 
 use crate::draft::catalogue::Catalogue;
 use crate::draft::sql::{ColumnPlace, Grammar, Kind, Known, Role, Scope, Token, tokens_of};
 
-/// Words and marks of a statement, and of what a view stands for, at most.
+/// The most tokens of a statement, or of a view's definition.
 pub const TOKENS_MOST: usize = 10_000;
-/// Views of views that are looked into, at most.
+/// The deepest nesting of views that is followed.
 pub const VIEWS_MOST: u32 = 8;
 
-/// What there is, as it is and as names, and how statements are written.
+/// The catalogue, its names, and the grammar of statements.
 #[derive(Clone, Copy)]
 pub struct Views<'v> {
     pub catalogue: &'v Catalogue,
@@ -19,7 +19,7 @@ pub struct Views<'v> {
     pub grammar: Grammar,
 }
 
-/// The roles of parameters, with the tables' columns in the place of those that views show of them.
+/// Returns the roles of parameters, with each column of a view replaced by the table column that it shows.
 pub fn with_origins(views: Views<'_>, roles: &[Role]) -> Vec<Role> {
     let of = |role: &Role| match role {
         Role::Compared { column, how, is_plain } => {
@@ -31,7 +31,7 @@ pub fn with_origins(views: Views<'_>, roles: &[Role]) -> Vec<Role> {
     roles.iter().map(of).collect()
 }
 
-/// The column that a view shows as this one; the same where it is none of a view, or is computed.
+/// Returns the column that a view shows as this one; the column itself if it belongs to no view or is computed.
 fn origin(views: Views<'_>, column: ColumnPlace, depth: u32) -> ColumnPlace {
     let table = &views.catalogue.tables[column.table];
     let Some(definition) = table.definition.as_deref().filter(|_| depth > 0) else { return column };
@@ -53,16 +53,16 @@ fn origin(views: Views<'_>, column: ColumnPlace, depth: u32) -> ColumnPlace {
     }
 }
 
-/// What a view shows under a name.
+/// The expression that a view shows under a name.
 #[derive(Debug, PartialEq)]
 enum Shown {
-    /// A column, by the name or alias of its table, where that is said, and its own.
+    /// A column: the name or alias of its table, if given, and its own name.
     Column(Option<String>, String),
-    /// Something else.
+    /// Any other expression.
     Computed,
 }
 
-/// What stands in the list of a SELECT for the column of this name.
+/// Returns the expression in the list of a SELECT for the column of this name.
 fn shown_as(tokens: &[Token<'_>], name: &str) -> Shown {
     let depth = tokens[0].depth;
     let end = tokens.iter().position(|token| token.is("from") && token.depth == depth).unwrap_or(tokens.len());
@@ -90,7 +90,7 @@ fn shown_as(tokens: &[Token<'_>], name: &str) -> Shown {
     Shown::Column(None, name.to_owned())
 }
 
-/// Whether this is a name alone, or names with dots between them.
+/// Returns whether the tokens are a single name, or names separated by dots.
 fn is_dotted(tokens: &[Token<'_>]) -> bool {
     tokens.len() % 2 == 1
         && tokens.iter().enumerate().all(|(place, token)| match place % 2 {

@@ -1,6 +1,6 @@
-//! Ranges of a column: where they begin and how wide they are.
+//! Fills for ranges of a column: their beginnings and widths.
 //!
-//! Invariant: both ends of a range move together, so that it finds about as many rows each time.
+//! Invariant: both ends of a range move together, so that it finds about the same number of rows each time.
 
 use super::column;
 use super::numbers::{VALUES_LEAST, fit_numbers};
@@ -11,11 +11,11 @@ use crate::draft::sql::{ColumnPlace, Comparison, Role};
 use crate::trial::{Fill, Times};
 use crate::units::times::parse_time;
 
-/// The share of a table that a range covers of which nothing is known.
+/// The share of a table that a range is assumed to cover if nothing is known.
 const SHARE_UNKNOWN: f64 = 0.01;
 
 impl Fitter<'_> {
-    /// Two bounds of one column lie as far apart as they did.
+    /// Keeps two bounds of one column as far apart as they were in the calls.
     pub(super) fn pair_bounds(&self, work: &mut Work<'_>) -> Result<(), String> {
         let bound = |place: usize| match work.roles[place] {
             Role::Compared { column, how: how @ (Comparison::AtLeast | Comparison::AtMost), is_plain: true } => {
@@ -53,7 +53,7 @@ impl Fitter<'_> {
         Ok(())
     }
 
-    /// A range that begins where the column ends would find less than others.
+    /// Keeps the beginning of a range away from the end of the column, where the range would find fewer rows.
     pub(super) fn keep_within(&self, work: &mut Work<'_>, place: usize, column: ColumnPlace, width: f64) {
         let own = &self.table(column).columns[column.column];
         let (Some((low, high)), Some(fill)) = (column::range_of(own), work.fills[place].take()) else { return };
@@ -63,7 +63,7 @@ impl Fitter<'_> {
         work.fills[place] = Some(column::clipped(fill, whole(least), whole(most)));
     }
 
-    /// How far a value is from an earlier one, where both are known: in seconds for times.
+    /// Returns the distances of a value from an earlier one in the calls where both are known; in seconds for times.
     pub(super) fn distances(&self, ran: &Ran, column: ColumnPlace, from: usize, to: usize) -> Vec<f64> {
         let holds = self.table(column).columns[column.column].holds;
         let value = |sample: &Sample, place: usize| self.as_number(holds, sample.values.get(place)?.as_deref()?);
@@ -75,7 +75,7 @@ impl Fitter<'_> {
         if is_time(holds) { parse_time(text).map(|time| time.us as f64) } else { text.parse().ok() }
     }
 
-    /// How wide a range is that finds as many rows as calls found, and what was assumed.
+    /// Returns the width at which a range finds as many rows as calls found, and the assumption that was made, if any.
     pub(super) fn width(&self, work: &Work<'_>, column: ColumnPlace) -> (f64, Option<String>) {
         let own = &self.table(column).columns[column.column];
         let (share, is_guess) = self.share_found(work, column);
@@ -89,11 +89,11 @@ impl Fitter<'_> {
         (whole, is_guess.then_some(remark))
     }
 
-    /// Which share of a table a range of this column covers, and whether that is a guess.
+    /// Returns the share of a table that a range of this column covers, and whether it is a guess.
     pub(super) fn share_found(&self, work: &Work<'_>, column: ColumnPlace) -> (f64, bool) {
         let table = self.table(column);
         let Some(rows) = work.rows_told.filter(|_| table.rows >= 1.0) else { return (SHARE_UNKNOWN, true) };
-        // Other conditions find less: each as if it were independent.
+        // Other conditions reduce the rows found; each is taken as independent.
         let others: f64 = work
             .roles
             .iter()
@@ -107,7 +107,7 @@ impl Fitter<'_> {
         ((rows / (table.rows * others)).clamp(0.0, 1.0), false)
     }
 
-    /// The bound of a range that has another one, or that values are known of.
+    /// Returns the fill of a bound that belongs to a range with two ends, or of which values are known.
     pub(super) fn bound(&self, work: &Work<'_>, place: usize, column: ColumnPlace) -> Result<Fill, String> {
         let own = &self.table(column).columns[column.column];
         if let Some(fill) = self.asked_times(work.ran, place, column) {
@@ -128,7 +128,7 @@ impl Fitter<'_> {
         column::bound(&self.place, self.table(column), column.column)
     }
 
-    /// Times that were asked for: so far from the present, where they all were about as far.
+    /// Returns a fill relative to the present for times from calls, if they all were at about the same distance from it.
     pub(super) fn asked_times(&self, ran: &Ran, place: usize, column: ColumnPlace) -> Option<Fill> {
         let own = &self.table(column).columns[column.column];
         if !is_time(own.holds) {
@@ -139,19 +139,19 @@ impl Fitter<'_> {
             ran.samples.iter().filter_map(|sample| Some((value(sample)? - sample.at_us?) as f64 / 1e6)).collect();
         let mut asked = ran.samples.iter().filter_map(value);
         let first = asked.next()?;
-        // One time that is always asked for moves with nothing.
+        // One time that is always used does not move with the present.
         if offsets.len() < CONSTANT_LEAST || asked.all(|other| other == first) {
             return None;
         }
         let (low, high) =
             offsets.iter().fold((f64::MAX, f64::MIN), |(low, high), offset| (low.min(*offset), high.max(*offset)));
         let (oldest, newest) = column::range_of(own)?;
-        // Times that lie anywhere in the table are not told by how far they are from now.
+        // The distance from now does not describe times that lie anywhere in the table.
         let is_near = (high - low) * 1e6 < 0.05 * (newest - oldest) && column::is_recent(&self.place, own);
         is_near.then(|| column::now(&self.place, own.holds, low.floor(), high.ceil()))
     }
 
-    /// A range with one bound: it finds as much as calls found, from the end of the column.
+    /// Returns the fill of a range with one bound: from the end of the column, it finds as many rows as calls found.
     pub(super) fn bound_alone(&self, work: &mut Work<'_>, place: usize, column: ColumnPlace) -> Result<Fill, String> {
         let own = &self.table(column).columns[column.column];
         let is_least = matches!(work.roles[place], Role::Compared { how: Comparison::AtLeast, .. });

@@ -1,4 +1,4 @@
-//! Fills for all parameters of a statement.
+//! Makes fills for all parameters of a statement.
 //!
 //! Main type: [`Fitter`].
 
@@ -15,61 +15,61 @@ use crate::draft::sql::{
 use crate::statement::parameters_of;
 use crate::trial::Fill;
 
-/// Parameters of a statement, at most.
+/// The most parameters of a statement.
 const PARAMETERS_MOST: usize = 1_000;
-/// Values that all have to be the same for a constant, at least.
+/// The fewest equal values that make a constant.
 pub const CONSTANT_LEAST: usize = 5;
-/// Values of an array, at most.
+/// The most values of an array.
 const ARRAY_MOST: usize = 1_000;
-/// Texts that are listed, at most.
+/// The most texts that are listed.
 const TEXTS_MOST: usize = 50;
-/// Rows of an answer that is limited to an unknown number.
+/// The number of rows of an answer whose limit is unknown.
 const LIMIT_UNKNOWN: f64 = 10.0;
 
 /// Makes fills for statements.
 pub struct Fitter<'f> {
-    /// What there is.
+    /// The tables of the database.
     pub catalogue: &'f Catalogue,
-    /// The same, as names.
+    /// The names of the tables and columns.
     pub known: &'f [Known],
-    /// How statements are written.
+    /// The grammar of the statements.
     pub grammar: Grammar,
-    /// Where fills are made for.
+    /// The place for which fills are made.
     pub place: Place<'f>,
 }
 
-/// A statement that a study can have.
+/// A statement with fills, ready for a study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fitted {
-    /// What it is called.
+    /// The name of the statement.
     pub name: String,
     /// The text, with `?` for each parameter.
     pub sql: String,
-    /// One for each parameter.
+    /// One fill for each parameter.
     pub fills: Vec<Fill>,
-    /// Whether it changes something, or locks rows.
+    /// Whether it changes rows or locks them.
     pub writes: bool,
-    /// What to know about its parameters.
+    /// Remarks on its parameters.
     pub remarks: Vec<String>,
-    /// Rows of a call, where they tell how much its conditions find.
+    /// Rows per call, if they show how many rows the conditions find.
     pub rows: Option<f64>,
-    /// Fills that say how many rows it finds, by what the columns hold.
+    /// The fills that determine how many rows it finds, by the contents of the columns.
     pub widths: Vec<(usize, Width)>,
 }
 
-/// A fill that says how many rows are found.
+/// The kind of a fill that determines how many rows are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
-    /// How far the ends of a range lie apart.
+    /// The distance between the ends of a range.
     Fraction,
-    /// The same of whole numbers: both ends are in it.
+    /// The distance between the ends of a range of whole numbers, both ends included.
     Whole,
-    /// The most rows of the answer.
+    /// The maximum number of rows of the answer.
     Limit,
 }
 
 impl Fitted {
-    /// Makes it find more rows, or fewer, by a factor; whether it can be made so.
+    /// Makes the statement find more or fewer rows by a factor, and returns whether that was possible.
     pub fn widen(&mut self, factor: f64) -> bool {
         for (place, kind) in &self.widths {
             let width = match self.fills.get_mut(*place) {
@@ -96,9 +96,9 @@ pub struct Work<'w> {
     pub(super) roles: &'w [Role],
     pub(super) fills: Vec<Option<Fill>>,
     pub(super) remarks: Vec<String>,
-    /// Rows of a call, where they tell how much its conditions find.
+    /// Rows per call, if they show how many rows the conditions find.
     pub(super) rows_told: Option<f64>,
-    /// Fills that say how many rows it finds.
+    /// The fills that determine how many rows it finds.
     pub(super) widths: Vec<(usize, Width)>,
 }
 
@@ -106,7 +106,7 @@ pub struct Work<'w> {
 const OF_SERVER: [&str; 5] = ["pg_catalog", "information_schema", "performance_schema", "mysql", "sys"];
 
 impl Fitter<'_> {
-    /// Whether a statement asks about the server itself, and nothing else: its own tables, or no table with no value at all, as in `SELECT version()`.
+    /// Returns whether a statement queries only the server itself: its own tables, or no table and no value at all, as in `SELECT version()`.
     pub fn is_of_server(&self, sql: &str) -> bool {
         let tokens = tokens_of(sql, Grammar { has_question_marks: true, ..self.grammar });
         if tokens.len() > TOKENS_MOST {
@@ -124,10 +124,10 @@ impl Fitter<'_> {
         scope.tables().is_empty() && (asks_nothing || is_of_it)
     }
 
-    /// The statement with fills.
+    /// Returns the statement with fills.
     ///
     /// # Errors
-    /// Why it cannot have them.
+    /// The reason for which the statement cannot have fills.
     pub fn fit(&self, ran: &Ran) -> Result<Fitted, String> {
         if let Some(why) = &ran.broken {
             return Err(why.clone());
@@ -195,13 +195,13 @@ impl Fitter<'_> {
         Ok(fitted)
     }
 
-    /// The tables that a statement is about, as places of the catalogue.
+    /// Returns the catalogue indices of the tables that a statement names.
     pub fn tables_of(&self, sql: &str) -> Vec<usize> {
         let tokens = tokens_of(sql, Grammar { has_question_marks: true, ..self.grammar });
         Scope::of(&tokens, self.known).tables()
     }
 
-    /// The same, and the tables that views among them stand on, each before what stands on it.
+    /// Returns the tables that a statement names and those on which its views are based, each before the views based on it.
     pub fn tables_below(&self, sql: &str) -> Vec<usize> {
         let mut found = Vec::new();
         self.add_below(sql, VIEWS_MOST, &mut found);
@@ -230,7 +230,7 @@ impl Fitter<'_> {
         format!("{}.{}", self.table(column).name, self.table(column).columns[column.column].name)
     }
 
-    /// A parameter that is numbered has one value wherever it stands.
+    /// Gives a numbered parameter the same value wherever it stands.
     fn repeat_numbered(&self, work: &mut Work<'_>) {
         for place in 0..work.fills.len() {
             let Literal::Parameter(Some(number)) = work.ran.literals[place] else { continue };
@@ -242,7 +242,7 @@ impl Fitter<'_> {
         }
     }
 
-    /// Several columns of a table that are compared by `=` are those of one row: values of different rows would find none.
+    /// Draws the values of several columns of a table that are compared by `=` from one row: values of different rows would find none.
     fn draw_rows_together(&self, work: &mut Work<'_>) -> Result<(), String> {
         let equal = |place: usize| match work.roles[place] {
             Role::Compared { column, how: Comparison::Equal, is_plain: true } if work.fills[place].is_none() => {
@@ -280,7 +280,7 @@ impl Fitter<'_> {
         Ok(())
     }
 
-    /// One parameter by itself.
+    /// Returns the fill of one parameter by itself.
     fn single(&self, work: &mut Work<'_>, place: usize) -> Result<Fill, String> {
         if let Some(constant) = self.constant(work.ran, place) {
             return Ok(constant);
@@ -309,7 +309,7 @@ impl Fitter<'_> {
         }
     }
 
-    /// A number that is always the same; a text too, where it may be written.
+    /// Returns a number that is always the same as a constant; a text too, if texts may be written.
     fn constant(&self, ran: &Ran, place: usize) -> Option<Fill> {
         let mut values = ran.samples.iter().filter_map(|sample| sample.values.get(place)?.as_deref());
         let first = values.next()?;
@@ -325,7 +325,7 @@ impl Fitter<'_> {
         }
     }
 
-    /// Texts with their shares, where they may be written and are few.
+    /// Returns a fill of texts with their shares, if they may be written and are few.
     fn texts(&self, values: &[&str]) -> Option<Fill> {
         let mut counted: HashMap<&str, usize> = HashMap::new();
         values.iter().for_each(|value| *counted.entry(value).or_default() += 1);
@@ -370,7 +370,7 @@ impl Fitter<'_> {
         column::found(&self.place, table, column.column, rows)
     }
 
-    /// An array of values that are there: as long as those that were asked for, or as calls found rows.
+    /// Returns an array of existing values: as long as the arrays in calls, or as the number of rows that calls found.
     fn any_of(&self, work: &mut Work<'_>, values: &[&str], column: ColumnPlace) -> Result<Fill, String> {
         let length = |array: &&str| 1 + array.matches(',').count();
         let mut lengths: Vec<usize> = values.iter().map(length).collect();
@@ -398,7 +398,7 @@ impl Fitter<'_> {
         column::stored(&self.place, table, column.column)
     }
 
-    /// What it is called: what it does, to which table, by which column.
+    /// Returns the name of a statement: its verb, its table, and the columns of its conditions.
     fn name_of(&self, verb: &str, scope: &Scope, roles: &[Role]) -> String {
         let plain = |text: &str| {
             text.chars().filter(|letter| letter.is_ascii_alphanumeric() || "_-".contains(*letter)).collect::<String>()
@@ -416,7 +416,7 @@ impl Fitter<'_> {
         format!("{verb}{table}{}", by.unwrap_or_default())
     }
 
-    /// Writes numbers that are always the same, and are no values of columns, into the text: databases plan with them.
+    /// Writes numbers that are always the same, and are not values of columns, into the text, because databases plan with them.
     fn inline_constants(&self, ran: &Ran, roles: &[Role], fitted: &mut Fitted) {
         let is_constant = |place: usize| {
             let is_plain =
@@ -432,7 +432,7 @@ impl Fitter<'_> {
             })?
         };
         let constants: Vec<Option<String>> = (0..roles.len()).map(is_constant).collect();
-        // Places of later parameters change with each that goes: that is done only where nothing refers to a place.
+        // Removing a parameter shifts the places of later ones, so this is done only if no fill refers to a place.
         let refers = fitted.fills.iter().any(|fill| matches!(fill, Fill::Same(_) | Fill::Plus(..) | Fill::RowOf(..)));
         if refers || fitted.sql.contains("??") || constants.iter().all(Option::is_none) {
             return;
@@ -453,7 +453,7 @@ impl Fitter<'_> {
     }
 }
 
-/// The most rows of an answer: as many as calls gave.
+/// Returns the fill of a limit: as many rows as calls returned.
 fn limit(work: &mut Work<'_>, place: usize) -> Fill {
     let rows = work.rows_told.map(|rows| rows.ceil()).filter(|rows| *rows >= 1.0);
     match rows {
@@ -463,7 +463,7 @@ fn limit(work: &mut Work<'_>, place: usize) -> Fill {
     Fill::Number(rows.unwrap_or(LIMIT_UNKNOWN))
 }
 
-/// Stands for the words around a value, until they are known.
+/// A placeholder for a value in the words around it.
 const HERE: &str = "{here}";
 
 pub fn unknown(place: usize) -> String {
@@ -473,7 +473,7 @@ pub fn unknown(place: usize) -> String {
     )
 }
 
-/// The words around a value.
+/// Returns the words around a value.
 fn around(tokens: &[Token<'_>], number: usize) -> String {
     let marks = tokens.iter().enumerate().filter(|(_, token)| matches!(token.kind, Kind::Parameter(_)));
     let Some((place, _)) = marks.into_iter().nth(number) else { return String::new() };
@@ -485,7 +485,7 @@ pub fn is_time(holds: Holds) -> bool {
     matches!(holds, Holds::Time { .. } | Holds::Date)
 }
 
-/// Whether an answer has fewer rows than are found: the statement counts or sums them.
+/// Returns whether an answer has fewer rows than are found, because the statement counts or sums them.
 fn is_summed(tokens: &[Token<'_>]) -> bool {
     const SUMS: [&str; 8] = ["count", "sum", "avg", "min", "max", "array_agg", "string_agg", "group_concat"];
     let is_call = |pair: &[Token<'_>]| {

@@ -1,4 +1,4 @@
-//! Fills for statements, on a catalogue that is written down here.
+//! Tests of fills for statements, on a catalogue written here.
 
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn numbers(low: u32, high: u32, distinct: f64) -> Spread {
     Spread { distinct: Some(distinct), range: Some((low.to_string(), high.to_string())), bounds, ..Spread::default() }
 }
 
-/// Orders of a shop: a key without gaps, customers with ten orders each, a state, and times of one day.
+/// Returns a catalogue with the orders of a shop: a key without gaps, customers with ten orders each, a state, and times of one day.
 fn catalogue() -> Catalogue {
     let frequent = vec![("top-secret".to_owned(), 0.9), ("open".to_owned(), 0.1)];
     let hours = (0..=20).map(|part| format!("2026-11-01 {:02}:00:00", part)).collect();
@@ -58,7 +58,7 @@ fn catalogue() -> Catalogue {
     Catalogue { tables: vec![orders], notes: Vec::new() }
 }
 
-/// A statement that ran so often with these rows, and the samples that its literals are.
+/// Returns a statement that ran with these calls and rows per call; the literals of the calls are its samples.
 fn ran(calls: &[&str], rows_per_call: f64) -> Ran {
     let shapes: Vec<_> = calls.iter().map(|sql| shape_of(sql, Grammar::POSTGRES)).collect();
     let sample = |shape: &crate::draft::sql::Shape| Sample {
@@ -114,7 +114,7 @@ fn arrays_are_as_long_as_calls_found_rows() {
 #[test]
 fn a_range_is_as_wide_as_the_rows_of_a_call_say() {
     let found = fills("SELECT * FROM orders WHERE at BETWEEN $1 AND $2", 500.0);
-    // A twentieth of the rows is an hour of twenty.
+    // A twentieth of the rows is one hour out of twenty.
     assert!(
         found[0].starts_with("{ times = [\"2026-11-01 00:00:00\"") && found[1] == "{ plus = [1, 3600] }",
         "{found:?}"

@@ -1,27 +1,27 @@
-//! A table as it is described, and what its parts share.
+//! The description of a table, and functions shared by its parts.
 //!
 //! Main type: [`Described`].
 
 use crate::draft::catalogue::Table;
 use crate::trial::{Fill, TableSettings};
 
-/// A table of the study, and what to know about it.
+/// A table of the study, with remarks about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Described {
     /// The table.
     pub table: TableSettings,
-    /// The schema that it is in, as statements write it; none for the one that names lead to.
+    /// The table's schema as statements write it; `None` if its name leads to it without a schema.
     pub schema: Option<String>,
-    /// What is not as in the original.
+    /// Remarks on differences from the original.
     pub remarks: Vec<String>,
 }
 
-/// The place of a table that another refers to.
+/// Returns the index of a table that another table refers to.
 pub fn referred(tables: &[Table], schema: &str, name: &str) -> Option<usize> {
     tables.iter().position(|table| table.schema == schema && table.name.eq_ignore_ascii_case(name))
 }
 
-/// The same fill, null as often as the share says.
+/// Returns the fill with nulls in the given share of values.
 pub fn with_nulls(fill: Fill, nulls: f64) -> Fill {
     let percent = (1e3 * nulls).round() / 10.0;
     if percent <= 0.0 || matches!(fill, Fill::Null) {
@@ -39,7 +39,7 @@ pub fn with_nulls(fill: Fill, nulls: f64) -> Fill {
             choices.push((Fill::Null, percent));
             Fill::Weighted(choices)
         }
-        // What counts, or is drawn from rows, stands for itself alone.
+        // A fill that counts, or that is drawn from rows, cannot stand within another one.
         fill if is_plain(&fill) => {
             Fill::Weighted(vec![(fill, (1e1 * (100.0 - percent)).round() / 1e1), (Fill::Null, percent)])
         }
@@ -47,7 +47,7 @@ pub fn with_nulls(fill: Fill, nulls: f64) -> Fill {
     }
 }
 
-/// Whether a fill may stand within another one.
+/// Returns whether a fill may stand within another one.
 fn is_plain(fill: &Fill) -> bool {
     matches!(
         fill,

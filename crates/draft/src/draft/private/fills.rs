@@ -1,4 +1,4 @@
-//! What columns are filled with that are no keys.
+//! Makes fills for columns that do not belong to keys.
 //!
 //! Main function: [`fill_of`].
 
@@ -8,14 +8,14 @@ use crate::draft::catalogue::{Column, Holds, Server};
 use crate::draft::fit::{Place, from_spread, is_recent, now, present_us, range_of};
 use crate::trial::Fill;
 
-/// Different texts of a column, as a share of its rows, up to which rows share them.
+/// The largest share of distinct texts among a column's rows at which rows are taken to share texts.
 const SHARED_MOST: f64 = 0.5;
-/// Different texts, up to which each has its own share.
+/// The most distinct texts for which each has its own share.
 const WORDS_MOST: f64 = 50.0;
-/// Letters of an invented document.
+/// The most letters of an invented document.
 const DOCUMENT_MOST: f64 = 200.0;
 
-/// What a column of so many rows holds, of things that look alike; none where the database has to make it.
+/// Returns a fill whose values resemble those of a column with this many rows; `None` if the database has to make them.
 pub fn fill_of(place: &Place<'_>, column: &Column, rows: f64) -> Option<Fill> {
     let fill = match column.holds {
         Holds::Whole | Holds::Fraction => {
@@ -41,7 +41,7 @@ pub fn fill_of(place: &Place<'_>, column: &Column, rows: f64) -> Option<Fill> {
     })
 }
 
-/// True and false as the database writes them as text.
+/// Returns a fill of true and false as the database writes them as text.
 fn truths(place: &Place<'_>, column: &Column) -> Fill {
     let value = |is: bool| match place.server {
         Server::Postgres => Fill::Text(if is { "t" } else { "f" }.to_owned()),
@@ -65,7 +65,7 @@ fn texts(place: &Place<'_>, column: &Column, rows: f64) -> Fill {
     let frequent = &column.spread.frequent;
     let are_few = column.spread.distinct.is_some_and(|distinct| distinct <= WORDS_MOST) && !frequent.is_empty();
     if !are_few {
-        // Texts that rows share are as many as in the original; others are each one's own.
+        // Shared texts have as many distinct values as in the original; other texts are unique to their row.
         return match column.spread.distinct {
             Some(distinct) if distinct < SHARED_MOST * rows => {
                 Fill::TextOf(width as u32, Box::new(Fill::Uniform(1.0, number(distinct.max(1.0)).round())))
@@ -81,7 +81,7 @@ fn texts(place: &Place<'_>, column: &Column, rows: f64) -> Fill {
     Fill::Weighted(frequent.iter().enumerate().map(of).collect())
 }
 
-/// An invented word: of so many letters where its number has room in them.
+/// Returns an invented word of the given width, or longer if its number needs more letters.
 fn word(number: usize, width: usize) -> String {
     const LETTERS: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
     let mut letters = Vec::new();
@@ -99,7 +99,7 @@ fn word(number: usize, width: usize) -> String {
     letters.into_iter().rev().collect()
 }
 
-/// Values of types that are neither numbers, times nor texts; none where the database makes them, or may leave them empty.
+/// Returns a fill for types other than numbers, times and texts; `None` if the database makes the values or accepts null.
 fn other(column: &Column) -> Option<Fill> {
     let name = column.plain_type.as_deref().unwrap_or_default().to_lowercase();
     let width = column.spread.width.unwrap_or(16.0).round().clamp(1.0, 65_535.0);
@@ -118,13 +118,13 @@ fn other(column: &Column) -> Option<Fill> {
     }
 }
 
-/// Some documents of about this length.
+/// Returns a fill of several documents of about this length.
 fn documents(width: f64) -> Fill {
-    /// How many.
+    /// The number of documents.
     const COUNT: u8 = 8;
     let letters = (width.min(DOCUMENT_MOST) as usize).saturating_sub(9);
     let one = |number: u8| {
-        // Letters that do not repeat, so that they compress no better than those of a real one.
+        // The letters do not repeat, so that they compress no better than those of a real document.
         let mut state = u32::from(number) * 2_654_435 + 1;
         let filler: String = (0..letters)
             .map(|_| {

@@ -1,4 +1,4 @@
-//! Columns of keys: values of which no two rows have the same.
+//! Makes fills for key columns, whose values differ in every row.
 //!
 //! Main function: [`keys_of`].
 
@@ -7,18 +7,18 @@ use crate::draft::catalogue::{Column, Holds, Server, Table};
 use crate::draft::fit::{Place, range_of, stretch, zone};
 use crate::trial::{Fill, TimeBlocks};
 
-/// The letters that texts are made of.
+/// The number of letters from which texts are made.
 const LETTERS: f64 = 26.0;
 
-/// What the columns of keys are filled with, and which keys hold by that.
+/// The fills of key columns, and the keys that are unique with them.
 pub struct Keys {
-    /// By column.
+    /// The fill of each column.
     pub fills: Vec<Option<Fill>>,
-    /// By key.
+    /// Whether each key is unique with these fills.
     pub holds: Vec<bool>,
 }
 
-/// Fills for the columns of a table's keys, for so many rows.
+/// Returns fills for the columns of a table's keys, for the given number of rows.
 pub fn keys_of(place: &Place<'_>, table: &Table, rows: u64) -> Keys {
     let mut keys = Keys { fills: vec![None; table.columns.len()], holds: Vec::new() };
     for key in &table.keys {
@@ -56,7 +56,7 @@ fn single(place: &Place<'_>, table: &Table, column: usize, rows: u64, fills: &mu
             Some(fill) => fill,
             None => return false,
         },
-        // The database makes these itself.
+        // The database makes these values itself.
         Holds::Other => return is_uuid(own),
         Holds::Date | Holds::Truth => return false,
     };
@@ -64,7 +64,8 @@ fn single(place: &Place<'_>, table: &Table, column: usize, rows: u64, fills: &mu
     true
 }
 
-/// A key of several columns: the first is of one thing after the other, and the last counts within it; or the first goes round, and the last is a time.
+/// Fills a key of several columns, and returns whether it is unique: the first takes one value after another while the last counts within it, or the
+/// first cycles while the last is a time.
 fn several(place: &Place<'_>, table: &Table, key: &[usize], rows: u64, fills: &mut [Option<Fill>]) -> bool {
     let (Some(first), Some(last)) = (key.first().copied(), key.last().copied()) else { return false };
     let (lead, end) = (&table.columns[first], &table.columns[last]);
@@ -103,15 +104,15 @@ fn several(place: &Place<'_>, table: &Table, key: &[usize], rows: u64, fills: &m
     }
 }
 
-/// Times over the column's range, each for so many rows; none where it holds no such fine ones.
+/// Returns a fill of times over the column's range, each for several rows; `None` if the column cannot hold times that fine.
 fn times(place: &Place<'_>, column: &Column, (rows, each): (u64, u64)) -> Option<Fill> {
     let (low, high) = range_of(column)?;
     let moments = rows.div_ceil(each.max(1)).max(1);
-    // Times of whole seconds stay so; some databases store no others.
+    // Times of whole seconds stay whole, because some databases store no fractions.
     let takes_seconds = matches!(place.server, Server::MySql | Server::MariaDb) && !column.type_name.contains('(');
     let has_seconds = [low, high].iter().all(|end| end % 1e6 == 0.0);
     let unit = if takes_seconds || has_seconds { 1e6 } else { 1.0 };
-    // Single times far from the others do not thin out the rest.
+    // Outlying times do not thin out the rest.
     let width_us = stretch(column, 1.0).map_or(high - low, |seconds| (1e6 * seconds).min(high - low));
     let step_in = |unit: f64| ((width_us / moments as f64 / unit).round() * unit) as i64;
     let step_us = if step_in(unit) == 0 && !takes_seconds { step_in(1.0) } else { step_in(unit) };
@@ -124,7 +125,7 @@ fn times(place: &Place<'_>, column: &Column, (rows, each): (u64, u64)) -> Option
     (step_us > 0).then_some(Fill::TimeBlocks(blocks))
 }
 
-/// A text of its own for each row, where its letters tell so many apart.
+/// Returns a fill with a unique text for each row, if its length allows that many.
 fn unique_text(column: &Column, rows: u64) -> Option<Fill> {
     let width = width_of(column);
     has_room(width, rows as f64).then(|| Fill::TextOf(width, Box::new(Fill::Sequence(1, 1))))
@@ -134,12 +135,12 @@ fn width_of(column: &Column) -> u32 {
     column.spread.width.unwrap_or(12.0).round().clamp(1.0, 65_535.0) as u32
 }
 
-/// Whether so many texts of these letters can be told apart.
+/// Returns whether this many distinct texts of the given width exist.
 fn has_room(width: u32, texts: f64) -> bool {
     LETTERS.powi(width.min(20) as i32) > texts
 }
 
-/// Whether its values are UUIDs.
+/// Returns whether the column's values are UUIDs.
 pub fn is_uuid(column: &Column) -> bool {
     column.plain_type.as_deref().is_some_and(|name| name.eq_ignore_ascii_case("uuid"))
 }

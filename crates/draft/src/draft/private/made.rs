@@ -1,4 +1,4 @@
-//! How a table is made, in the database's own words.
+//! Describes how a table is created, in the database's own SQL.
 //!
 //! Main type: [`Maker`].
 
@@ -10,23 +10,23 @@ use crate::draft::catalogue::{Column, Holds, Server, Table};
 use crate::draft::fit::{Place, from_spread};
 use crate::trial::{ColumnFill, Fill, TableSettings};
 
-/// Rows of a table that others refer to, whose keys are drawn.
+/// The most rows of a referenced table whose keys are drawn.
 const DRAWN_MOST: u32 = 100_000;
-/// Letters of a text that MySQL puts into an index.
+/// The number of letters of a text that MySQL indexes.
 const INDEXED_LETTERS: u32 = 64;
 
 /// Describes tables.
 pub struct Maker<'m> {
-    /// Where.
+    /// The place for which fills are made.
     pub place: &'m Place<'m>,
-    /// All that there are.
+    /// All tables of the catalogue.
     pub tables: &'m [Table],
-    /// Those that are described, in the order in which they are made.
+    /// The indices of the described tables, in the order in which they are created.
     pub included: &'m [usize],
 }
 
 impl Maker<'_> {
-    /// A table of the study.
+    /// Describes one table.
     pub fn describe(&self, number: usize) -> Described {
         let table = &self.tables[number];
         if let Some(definition) = &table.definition {
@@ -69,7 +69,7 @@ impl Maker<'_> {
         Described { table: TableSettings { rows, columns, then, ..made }, ..described }
     }
 
-    /// A table or view that this makes, in its schema.
+    /// Returns the description of a table or view that these statements create, in its schema.
     fn described(&self, table: &Table, create: Vec<String>, drop: String, remarks: Vec<String>) -> Described {
         let schema = (!table.is_visible).then(|| (self.place.writer.quote)(&table.schema));
         let made = schema.iter().map(|schema| format!("CREATE SCHEMA IF NOT EXISTS {schema}"));
@@ -84,7 +84,7 @@ impl Maker<'_> {
         Described { table: settings, schema, remarks }
     }
 
-    /// Columns that hold keys of other tables hold such as are there.
+    /// Fills columns that refer to other tables with keys that exist there.
     fn refer(&self, number: usize, rows: u64, keys: &mut Keys) {
         let table = &self.tables[number];
         for reference in &table.references {
@@ -127,7 +127,7 @@ impl Maker<'_> {
                 Server::MariaDb if is_uuid(column) => " DEFAULT uuid()",
                 _ => "",
             };
-            // What the database made there and is no key may be left out by those who insert.
+            // A value that the database made and that is not a key may be omitted by an INSERT.
             let is_filled =
                 keys.fills[place].is_some() || fill_of(self.place, column, table.rows).is_some() || is_uuid(column);
             let is_required = is_primary || (!column.nullable && is_filled && !column.makes_itself);
@@ -136,13 +136,13 @@ impl Maker<'_> {
         };
         let mut parts: Vec<String> = table.columns.iter().enumerate().map(column).collect();
         parts.extend(primary.map(|key| format!("PRIMARY KEY ({})", self.list(table, key))));
-        // SQLite stores rows by their key where they have one.
+        // SQLite stores rows by their key if they have one.
         let suffix = table.suffix.as_deref().filter(|_| self.place.server != Server::Sqlite || primary.is_some());
         let suffix = suffix.map_or(String::new(), |suffix| format!(" {suffix}"));
         format!("CREATE TABLE {} (\n  {}\n){suffix}", table.quoted, parts.join(",\n  "))
     }
 
-    /// The key that is the primary one here.
+    /// Returns the key that becomes the primary key.
     fn primary<'t>(&self, table: &'t Table, keys: &Keys) -> Option<&'t [usize]> {
         let first = table.keys.first().filter(|_| keys.holds.first() == Some(&true))?;
         first.iter().all(|column| !table.columns[*column].nullable).then_some(first)
@@ -162,7 +162,7 @@ impl Maker<'_> {
         columns.iter().map(one).collect::<Vec<_>>().join(", ")
     }
 
-    /// What follows the rows: where the database goes on counting, the other keys and indexes, and a look at what there is.
+    /// Returns the statements that follow the rows: setting sequences, creating the other keys and indexes, and analysing the table.
     fn then(&self, table: &Table, keys: &Keys) -> Vec<String> {
         let (quote, literal) = (self.place.writer.quote, self.place.writer.literal);
         let primary = self.primary(table, keys);
@@ -200,12 +200,12 @@ impl Maker<'_> {
     }
 }
 
-/// The names of some columns, for people.
+/// Returns the names of some columns, for display.
 fn names(table: &Table, columns: &[usize]) -> String {
     columns.iter().map(|column| table.columns[*column].name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// A fill of numbers with none outside of a range; none where it is no such fill.
+/// Returns a numeric fill limited to a range; `None` for any other fill.
 fn within(fill: Fill, low: f64, high: f64) -> Option<Fill> {
     Some(match fill {
         Fill::Uniform(from, to) => Fill::Uniform(from.clamp(low, high), to.clamp(low, high)),

@@ -1,7 +1,7 @@
-//! The tables of a study that needs nothing of the original: their descriptions, with rows that look alike.
+//! Describes the tables of a study that runs without the original: their definitions, with rows similar to the original's.
 //!
-//! Main function: [`describe`]. Invariants: no text of a row is in what is described, and of numbers and times rounded bounds alone, unless values may be kept; every
-//! statement that stays has all its tables.
+//! Main function: [`describe`]. Invariants: a description contains no text of a row, and only rounded bounds of numbers and times, unless
+//! values may be kept; every statement that remains has all its tables.
 
 mod described;
 mod fills;
@@ -23,11 +23,11 @@ use rounded::rounded;
 
 pub use described::Described;
 
-/// The letters of a table's name that studies take.
+/// The most letters of a table name that a study accepts.
 const NAME_MOST: usize = 60;
 
-/// Describes the tables that the statements are about, those that others refer to first, and leaves out the statements whose tables cannot be described. What
-/// the statements' parameters are filled with is rounded.
+/// Describes the tables that the statements use, referenced tables first, and leaves out statements whose tables cannot be described.
+/// The fills of the statements' parameters are rounded.
 pub fn describe(fitter: &Fitter<'_>, drafted: &mut Drafted) -> Vec<Described> {
     let tables = &fitter.catalogue.tables;
     let (kept, left): (Vec<DraftedStatement>, Vec<DraftedStatement>) = std::mem::take(&mut drafted.statements)
@@ -48,7 +48,7 @@ pub fn describe(fitter: &Fitter<'_>, drafted: &mut Drafted) -> Vec<Described> {
             statement.fitted.fills = fills.into_iter().map(rounded).collect();
         }
     }
-    // Tables that refer to each other come in the order in which they were met.
+    // Tables that refer to each other keep the order in which they were found.
     let (views, wanted): (Vec<usize>, Vec<usize>) = included.into_iter().partition(|table| tables[*table].is_view);
     let mut ordered = Vec::new();
     wanted.iter().for_each(|table| put_in_order(tables, *table, &wanted, &mut Vec::new(), &mut ordered));
@@ -57,12 +57,12 @@ pub fn describe(fitter: &Fitter<'_>, drafted: &mut Drafted) -> Vec<Described> {
     ordered.iter().map(|table| maker.describe(*table)).collect()
 }
 
-/// Why a statement cannot be executed on tables that are described.
+/// Returns the reason for which a statement cannot be executed on described tables, if there is one.
 fn hindrance(fitter: &Fitter<'_>, sql: &str) -> Option<String> {
     let tables = &fitter.catalogue.tables;
     let of_table = |table: usize| {
         let Table { name, is_view, schema, definition, .. } = &tables[table];
-        // Tables are found by their names alone where they are made.
+        // Tables are created without their schema, so their names must be unique.
         let is_one_of_several =
             tables.iter().any(|other| other.name.eq_ignore_ascii_case(name) && other.schema != *schema);
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
@@ -79,7 +79,7 @@ fn hindrance(fitter: &Fitter<'_>, sql: &str) -> Option<String> {
     fitter.tables_below(sql).into_iter().find_map(of_table)
 }
 
-/// Why a view cannot be described.
+/// Returns the reason for which a view cannot be described, if there is one.
 fn of_view(fitter: &Fitter<'_>, name: &str, definition: Option<&str>) -> Option<String> {
     let Some(definition) = definition else {
         return Some(format!("{name} is a table of another server, or a view whose SQL is not told"));
@@ -96,7 +96,7 @@ fn include(tables: &[Table], table: usize, included: &mut Vec<usize>) {
     }
 }
 
-/// Puts a table behind those that it refers to.
+/// Appends a table behind the tables that it refers to.
 fn put_in_order(tables: &[Table], table: usize, wanted: &[usize], above: &mut Vec<usize>, ordered: &mut Vec<usize>) {
     if ordered.contains(&table) || above.contains(&table) {
         return;

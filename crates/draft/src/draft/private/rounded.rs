@@ -1,17 +1,17 @@
-//! Fills without single values: bounds rounded.
+//! Rounds the bounds of fills so that they reveal no single values.
 //!
 //! Main function: [`rounded`].
 
 use crate::trial::{Fill, TimeBlocks, Times};
 
-/// Digits that are kept of a bound.
+/// The number of digits kept of a bound.
 const DIGITS: i32 = 3;
-/// Ranges of whole numbers up to this are kept: they are few values, each of which many rows have.
+/// The widest range of whole numbers that is kept unrounded: its few values each occur in many rows.
 const NARROW: f64 = 1_000.0;
 const HOUR_US: i64 = 3_600_000_000;
 const SECOND_US: i64 = 1_000_000;
 
-/// The same fill, with its bounds rounded to three digits, and times to hours. Counts, lengths, steps, and what is asked of the database stay as they are.
+/// Returns the fill with its bounds rounded to three digits, and times to hours. Counts, lengths, steps and queries stay as they are.
 pub fn rounded(fill: Fill) -> Fill {
     match fill {
         Fill::Uniform(low, high) if high - low > NARROW || low.fract() != 0.0 => {
@@ -23,7 +23,7 @@ pub fn rounded(fill: Fill) -> Fill {
         }
         Fill::Quantiles(bounds) => Fill::Quantiles(bounds.into_iter().map(number).collect()),
         Fill::Times(times) => Fill::Times(hours(times)),
-        // Wherever keys begin, they are as many.
+        // The number of keys does not depend on the first one.
         Fill::Sequence(first, step) => Fill::Sequence(number(first as f64) as i64, step),
         Fill::Blocks(first, step, times) => Fill::Blocks(number(first as f64) as i64, step, times),
         Fill::Cycle(first, step, count) => Fill::Cycle(number(first as f64) as i64, step, count),
@@ -34,7 +34,7 @@ pub fn rounded(fill: Fill) -> Fill {
         }
         Fill::Weighted(choices) => {
             let one = |fill| match fill {
-                // One of several is a value that rows have; alone it is a constant of the statement.
+                // One of several numbers is a value of rows; a single number is a constant of the statement.
                 Fill::Number(value) => Fill::Number(number(value)),
                 fill => rounded(fill),
             };
@@ -46,7 +46,7 @@ pub fn rounded(fill: Fill) -> Fill {
     }
 }
 
-/// Times to hours; those that lie within some hours to seconds, since rounded they would be one.
+/// Rounds times to hours; times within a few hours of each other to seconds, because hours would make them equal.
 fn hours(times: Times) -> Times {
     let span =
         times.bounds_us.last().zip(times.bounds_us.first()).map_or(0, |(last, first)| last.saturating_sub(*first));
@@ -55,7 +55,7 @@ fn hours(times: Times) -> Times {
     Times { bounds_us, ..times }
 }
 
-/// A number to three digits.
+/// Rounds a number to three digits.
 pub fn number(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

@@ -1,4 +1,4 @@
-//! Keys of tables that are described: what is made of them is made out and looked at.
+//! Tests of the keys of described tables: their values are generated and examined.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn table(columns: Vec<Column>, keys: Vec<Vec<usize>>) -> Table {
     }
 }
 
-/// How many different rows the columns of a key have, of so many.
+/// Returns the number of distinct rows that the columns of a key have among the given number.
 fn different(fills: &[Fill], rows: u64) -> usize {
     let parameters = Parameters::new(fills.iter(), &Asked::default()).unwrap();
     let row = |index| {

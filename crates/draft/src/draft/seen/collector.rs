@@ -1,4 +1,4 @@
-//! Statements are counted by their shape, and a sample of their values is kept.
+//! Counts statements by their shape, and keeps a sample of their values.
 //!
 //! Main type: [`Collector`].
 
@@ -9,68 +9,68 @@ use crate::draft::catalogue::MARK;
 use crate::draft::sql::{Grammar, Literal, Shape, shape_of, verb_of};
 use crate::random::Stream;
 
-/// Shapes that are kept, at most; of further ones it is counted how often they came.
+/// The most shapes that are kept; only the calls of further shapes are counted.
 const SHAPES_MOST: usize = 2_000;
-/// Texts of a shape that differ in the lengths of their lists.
+/// The most texts per shape that differ in the lengths of their lists.
 const VARIANTS_MOST: usize = 8;
-/// Samples of the values of a statement, at most.
+/// The most samples of a statement's values.
 pub const SAMPLES_MOST: usize = 2_000;
-/// Bytes of a statement that is looked at, at most.
+/// The most bytes of a statement that is examined.
 pub const STATEMENT_BYTES_MOST: usize = 256 << 10;
 
 /// A statement that ran.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ran {
-    /// Its text, with `?` for each value.
+    /// The text, with `?` for each value.
     pub text: String,
-    /// What stood there, the last time.
+    /// The literals of the most recent call.
     pub literals: Vec<Literal>,
-    /// How often it ran.
+    /// The number of calls.
     pub calls: f64,
-    /// Rows that it gave or changed, all calls together, where that is known.
+    /// Rows that all calls together returned or changed, if known.
     pub rows: Option<f64>,
-    /// Seconds that it took, all calls together, where that is known.
+    /// Seconds that all calls together took, if known.
     pub seconds: Option<f64>,
-    /// The values of some calls.
+    /// The values of some of the calls.
     pub samples: Vec<Sample>,
-    /// Why it cannot be executed as it is, where it cannot.
+    /// The reason for which the statement cannot be executed as it is, if there is one.
     pub broken: Option<String>,
 }
 
 /// The values of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sample {
-    /// One for each `?`; none where it is null or not known.
+    /// The value of each `?`; `None` if it is null or unknown.
     pub values: Vec<Option<String>>,
-    /// When it was executed, in microseconds since 1970, where that is known.
+    /// The time of the call, in microseconds since 1970, if known.
     pub at_us: Option<i64>,
 }
 
-/// A call, as a log tells it.
+/// A call, as a log records it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Call<'a> {
-    /// The statement.
+    /// The text of the statement.
     pub sql: &'a str,
-    /// The values of its numbered parameters, where it has some.
+    /// The values of its numbered parameters, if it has any.
     pub parameters: &'a [Option<String>],
-    /// Microseconds since 1970.
+    /// The time of the call, in microseconds since 1970.
     pub at_us: Option<i64>,
-    /// Rows that it gave or changed.
+    /// Rows that it returned or changed.
     pub rows: Option<f64>,
-    /// Seconds that it took. Where they are known, the time is that of its end, else that of its beginning.
+    /// The duration in seconds. If it is known, the time is that of the call's end, otherwise of its beginning.
     pub seconds: Option<f64>,
-    /// The session in which it ran; empty where the log does not tell.
+    /// The session in which it ran; empty if the log does not record it.
     pub session: &'a str,
-    /// The database on which it ran; empty where the log does not tell.
+    /// The database on which it ran; empty if the log does not record it.
     pub database: &'a str,
 }
 
-/// Takes in what logs tell.
+/// A receiver of the calls that logs record.
 pub trait Takes {
-    /// How statements are written.
+    /// Returns the grammar of the statements.
     fn grammar(&self) -> Grammar;
 
-    /// Notes that time has come this far.
+    /// Notes that the log has reached this time.
     fn pass_time(&mut self, at_us: Option<i64>);
 
     /// Takes in one call.
@@ -91,7 +91,7 @@ impl Takes for Collector {
     }
 }
 
-/// Takes statements in, and counts them by their shape.
+/// Takes in statements, and counts them by their shape.
 #[derive(Debug)]
 pub struct Collector {
     grammar: Grammar,
@@ -102,29 +102,29 @@ pub struct Collector {
     stream: Stream,
 }
 
-/// What is passed over.
+/// The name of the statements that are passed over because a study does not contain their kind.
 pub const OTHER_KIND: &str = "settings, transactions and changes of tables";
 const TOO_LONG: &str = "statements of more than 256 KiB";
 const TOO_MANY: &str = "statements of further shapes";
 
 impl Collector {
-    /// One that has taken in nothing.
+    /// Creates an empty collector.
     pub fn new(grammar: Grammar) -> Self {
         let (shapes, passed_over) = (HashMap::new(), HashMap::new());
         Collector { grammar, shapes, passed_over, first_us: None, last_us: None, stream: Stream::seeded(1) }
     }
 
-    /// How its statements are written.
+    /// Returns the grammar of its statements.
     pub fn grammar(&self) -> Grammar {
         self.grammar
     }
 
-    /// Counts what is no statement for a study.
+    /// Counts calls that are passed over for a reason.
     pub fn pass_over(&mut self, why: &'static str, calls: f64) {
         *self.passed_over.entry(why).or_default() += calls;
     }
 
-    /// Notes that time has come this far.
+    /// Notes that the log has reached this time.
     pub fn pass_time(&mut self, at_us: Option<i64>) {
         let Some(at_us) = at_us else { return };
         self.first_us = Some(self.first_us.map_or(at_us, |first| first.min(at_us)));
@@ -163,7 +163,7 @@ impl Collector {
         self.add(shape, ran);
     }
 
-    /// Takes in a statement that ran so often.
+    /// Takes in a statement with its number of calls.
     pub fn add(&mut self, shape: Shape, ran: Ran) {
         let key = shape.key();
         let is_full = self.shapes.len() >= SHAPES_MOST;
@@ -194,7 +194,7 @@ impl Collector {
         }
     }
 
-    /// All that ran, the most frequent first. Of texts that differ in the lengths of their lists alone, the most frequent stands for all.
+    /// Returns all statements, the most frequent first. Of texts that differ only in the lengths of their lists, the most frequent represents all.
     pub fn seen(self) -> Seen {
         let one = |mut variants: Vec<Ran>| {
             variants.sort_by(|a, b| b.calls.total_cmp(&a.calls));

@@ -1,6 +1,6 @@
-//! What a server counts of its statements: `pg_stat_statements` and `performance_schema`.
+//! Reads a server's statement counters: `pg_stat_statements` and `performance_schema`.
 //!
-//! Main type: [`Counters`]. Invariant: of two readings the difference is what ran between them.
+//! Main type: [`Counters`]. Invariant: the difference of two readings is the workload between them.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,15 @@ use crate::database::{DatabaseError, Session};
 use crate::draft::catalogue::{MARK, Server};
 use crate::draft::sql::{Grammar, Known, shape_of, verb_of};
 
-/// Statements that are read, at most: those that ran most.
+/// The most statements that are read: those with the most calls.
 const STATEMENTS_MOST: usize = 2_000;
 
-/// The counters of a server at one time.
+/// The counters of a server at one point in time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Counters {
-    /// By an identity of the statement.
+    /// The counts by the identity of the statement.
     counted: HashMap<String, Counted>,
-    /// Seconds since they were set to zero, where the server tells.
+    /// Seconds since the counters were reset, if the server reports it.
     seconds: Option<f64>,
 }
 
@@ -31,20 +31,20 @@ struct Counted {
     seconds: f64,
 }
 
-/// Why there are no counters.
+/// The reason for which there are no counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CountersError {
-    /// The server counts nothing, and what to do so that it does.
+    /// The server keeps no counters; the text tells how to enable them.
     Absent(String),
-    /// It could not be asked.
+    /// The query failed.
     Database(DatabaseError),
 }
 
 impl Counters {
-    /// Reads them.
+    /// Reads the counters.
     ///
     /// # Errors
-    /// When the server counts nothing; else as it answers.
+    /// When the server keeps no counters, or the query fails.
     pub fn read(server: Server, session: &mut dyn Session) -> Result<Self, CountersError> {
         match server {
             Server::Postgres => postgres(session),
@@ -53,7 +53,7 @@ impl Counters {
         }
     }
 
-    /// What ran between an earlier reading and this one, over so many seconds; since they began to count, without one.
+    /// Returns the workload between an earlier reading and this one, over the given seconds; without an earlier reading, since the counters began.
     pub fn since(&self, earlier: Option<&Counters>, seconds: f64, server: Server, known: &[Known]) -> Seen {
         let mut collector = Collector::new(grammar_of(server));
         let digests = Digests::new(known);
@@ -92,7 +92,7 @@ impl Counters {
     }
 }
 
-/// How a server's statements are written.
+/// Returns the grammar of a server's statements.
 pub fn grammar_of(server: Server) -> Grammar {
     match server {
         Server::Postgres => Grammar::POSTGRES,
@@ -113,7 +113,7 @@ fn postgres(session: &mut dyn Session) -> Result<Counters, CountersError> {
             "the extension pg_stat_statements is not in this database; {REMEDY}"
         )));
     };
-    // Before PostgreSQL 13 the column has another name, and before 14 nothing tells when the counters began.
+    // Before PostgreSQL 13 the column has another name, and before 14 the server does not report when the counters began.
     let read = |time: &str| {
         format!(
             "SELECT userid::text || '/' || queryid AS {MARK}, query, calls, rows, {time} / 1000 FROM {schema}.pg_stat_statements \
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!((seen.seconds, seen.passed_over), (Some(10.0), vec![(OTHER_KIND, 1.0)]));
         let all = later.since(None, 0.0, Server::Postgres, &[]);
         assert_eq!((all.statements[0].calls, all.seconds), (25.0, Some(109.0)));
-        // Counters that were set to zero in between.
+        // Counters that were reset between the readings.
         let fresh = earlier.since(Some(&later), 10.0, Server::Postgres, &[]);
         assert_eq!(fresh.statements[0].calls, 10.0);
     }

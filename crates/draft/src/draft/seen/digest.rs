@@ -1,4 +1,4 @@
-//! Digests of MySQL and MariaDB: statements whose lists are written `(...)`.
+//! Expands digests of MySQL and MariaDB: statements whose lists are written `(...)`.
 //!
 //! Main function: [`expanded`].
 
@@ -6,30 +6,30 @@ use std::collections::HashMap;
 
 use crate::draft::sql::{Grammar, Kind, Known, is_keyword, tokens_of};
 
-/// Lists of a digest, at most.
+/// The most lists in a digest.
 const LISTS_MOST: usize = 100;
-/// Values of a list that nothing tells the length of, at most.
+/// The most values of a list whose length is unknown.
 const LIST_MOST: f64 = 100.0;
 
 /// Reads digests.
 pub struct Digests<'k> {
     known: &'k [Known],
-    /// Names of tables and columns, by the same in small letters.
+    /// Names of tables and columns, by their lower-case forms.
     names: HashMap<String, &'k String>,
 }
 
 impl<'k> Digests<'k> {
-    /// Of statements about these tables.
+    /// Creates a reader for statements about these tables.
     pub fn new(known: &'k [Known]) -> Self {
         let names = known.iter().flat_map(|table| std::iter::once(&table.name).chain(&table.columns));
         Digests { known, names: names.map(|name| (name.to_lowercase(), name)).collect() }
     }
 
-    /// A digest with its lists written out: those of VALUES as wide as the table's columns, as many as rows were stored by a call, and those of IN as long as
-    /// rows were given by a call.
+    /// Returns a digest with its lists written out: a row of VALUES has as many values as the table has columns, there are as many rows as a
+    /// call stored, and a list of IN is as long as the number of rows that a call returned.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// The reason for which the digest cannot be expanded.
     pub fn expanded(&self, digest: &str, rows_per_call: f64) -> Result<String, String> {
         expanded(&renamed(digest, &self.names), rows_per_call, self.known)
     }
@@ -76,7 +76,7 @@ fn expanded(digest: &str, rows_per_call: f64, known: &[Known]) -> Result<String,
     Ok(out)
 }
 
-/// Names that are keywords too stand in a digest in capitals and without quotes: they are written as the tables and columns have them.
+/// Restores names that are also keywords: a digest has them in upper case and unquoted; they are written as the tables and columns are named.
 fn renamed(digest: &str, names: &HashMap<String, &String>) -> String {
     let tokens = tokens_of(digest, Grammar::MYSQL);
     let (mut out, mut from) = (String::with_capacity(digest.len()), 0);
@@ -96,7 +96,7 @@ fn renamed(digest: &str, names: &HashMap<String, &String>) -> String {
     out + &digest[from..]
 }
 
-/// A row of VALUES that begins with values and goes on otherwise, `(?, ..., NOW ( ))`, with as many values as the columns leave room for.
+/// Expands a row of VALUES that begins with values and ends otherwise, `(?, ..., NOW ( ))`, with as many values as there are columns left.
 fn with_short_rows(sql: &str, known: &[Known]) -> String {
     let short = ["?, ...", "?,..."].into_iter().find_map(|list| Some((sql.find(list)?, list)));
     let Some((at, list)) = short else { return sql.to_owned() };
@@ -122,7 +122,7 @@ fn with_short_rows(sql: &str, known: &[Known]) -> String {
     }
 }
 
-/// How many columns an INSERT names, or its table has.
+/// Returns the number of columns that an INSERT names, or that its table has.
 fn columns_of(insert: &str, known: &[Known]) -> Option<usize> {
     let upper = insert.to_ascii_uppercase();
     let into = upper.find("INTO")? + "INTO".len();

@@ -1,28 +1,28 @@
-//! Lines of a file that may have none, or endless ones.
+//! Reads the lines of a file that may have no line ends, or endless lines.
 //!
 //! Main type: [`Lines`].
 
 use std::io::BufRead;
 
-/// Bytes of a line that are kept; what is behind them is not looked at.
+/// The most bytes of a line that are kept; the rest is ignored.
 pub const LINE_BYTES_MOST: usize = 512 << 10;
 
-/// Lines of a file.
+/// The lines of a file.
 pub struct Lines<'f> {
     file: Box<dyn BufRead + 'f>,
     line: Vec<u8>,
 }
 
 impl<'f> Lines<'f> {
-    /// The lines of a file.
+    /// Creates a reader for the lines of a file.
     pub fn of(file: impl BufRead + 'f) -> Self {
         Lines { file: Box::new(file), line: Vec::new() }
     }
 
-    /// The next line, without its end; none behind the last.
+    /// Returns the next line, without its end; `None` after the last line.
     ///
     /// # Errors
-    /// As the file answers.
+    /// When the file cannot be read.
     pub fn next(&mut self) -> std::io::Result<Option<String>> {
         self.line.clear();
         let mut is_any = false;

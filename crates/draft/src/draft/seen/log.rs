@@ -1,4 +1,4 @@
-//! Logs of statements, of any form that a server writes, and files of SQL.
+//! Reads statement logs in any form that a server writes, and SQL files.
 //!
 //! Main function: [`read_log`]. Invariant: a log is read line by line, and a line of any length takes bounded memory.
 
@@ -8,10 +8,10 @@ use super::collector::Takes;
 use super::lines::Lines;
 use super::{mysql_log, postgres_log, script};
 
-/// Bytes that the form is told by.
+/// The number of bytes from which the form is recognised.
 pub const TOLD_BY_BYTES: usize = 64 << 10;
 
-/// What a file is.
+/// The form of a log file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogForm {
     /// PostgreSQL's log as CSV.
@@ -24,12 +24,12 @@ pub enum LogForm {
     MySqlSlow,
     /// The general log of MySQL or MariaDB.
     MySqlGeneral,
-    /// Statements with `;` between them.
+    /// Statements separated by `;`.
     Script,
 }
 
 impl LogForm {
-    /// What it is called in sentences.
+    /// Returns the name of the form in sentences.
     pub fn name(self) -> &'static str {
         match self {
             LogForm::PostgresCsv => "PostgreSQL's log as CSV",
@@ -41,7 +41,7 @@ impl LogForm {
         }
     }
 
-    /// What the beginning of a file tells it to be.
+    /// Recognises the form from the beginning of a file.
     pub fn of(beginning: &str) -> Self {
         let lines = || beginning.lines().filter(|line| !line.trim().is_empty());
         let first = lines().next().unwrap_or_default();
@@ -65,19 +65,19 @@ impl LogForm {
     }
 }
 
-/// Why a log cannot be read.
+/// The reason for which a log cannot be read.
 #[derive(Debug)]
 pub enum LogError {
-    /// It could not be read.
+    /// The file could not be read.
     Io(std::io::Error),
-    /// What it is, and that there is no statement in it.
+    /// A log of this form contains no statement.
     Empty(LogForm),
 }
 
-/// Takes in the statements of a log; those of other databases than this one are left out where the log says which they are of, and where one is named.
+/// Takes in the statements of a log. If `database` is not empty, statements that the log assigns to other databases are left out.
 ///
 /// # Errors
-/// When it cannot be read, or no statement is in it.
+/// When the log cannot be read, or contains no statement.
 pub fn read_log(file: &mut dyn BufRead, database: &str, collector: &mut dyn Takes) -> Result<LogForm, LogError> {
     let mut beginning = Vec::new();
     file.take(TOLD_BY_BYTES as u64).read_to_end(&mut beginning).map_err(LogError::Io)?;

@@ -1,6 +1,6 @@
-//! Statements that ran: from the counters of a database, from its logs, or from a file.
+//! Collects the statements that ran: from the counters of a database, from its logs, or from a file.
 //!
-//! Main type: [`Seen`]. Invariant: what is kept does not grow with how much ran.
+//! Main type: [`Seen`]. Invariant: memory does not grow with the number of calls.
 
 mod collector;
 mod counters;
@@ -17,15 +17,15 @@ pub use collector::{Call, Collector, Ran, SAMPLES_MOST, STATEMENT_BYTES_MOST, Sa
 pub use counters::{Counters, CountersError, grammar_of};
 pub use log::{LogError, LogForm, TOLD_BY_BYTES, read_log};
 
-/// What ran.
+/// The statements that ran.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Seen {
-    /// Statements, the most frequent first.
+    /// The statements, the most frequent first.
     pub statements: Vec<Ran>,
-    /// Over how many seconds, where something tells.
+    /// The seconds that the calls span, if known.
     pub seconds: Option<f64>,
-    /// What was passed over, and how often: settings, transactions, what asks the catalogue.
+    /// The reasons for passing over calls, with their numbers: settings, transactions, queries on the catalogue.
     pub passed_over: Vec<(&'static str, f64)>,
-    /// What is to be said of where it comes from.
+    /// Remarks on the source of the statements.
     pub notes: Vec<String>,
 }

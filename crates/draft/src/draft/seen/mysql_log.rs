@@ -1,4 +1,4 @@
-//! The slow log and the general log of MySQL and MariaDB.
+//! Reads the slow log and the general log of MySQL and MariaDB.
 //!
 //! Main functions: [`read_slow`], [`read_general`].
 
@@ -6,7 +6,7 @@ use super::collector::{Call, Takes};
 use super::lines::{LINE_BYTES_MOST, Lines};
 use crate::units::times::parse_time;
 
-/// What a slow log says of the statement that comes next.
+/// The facts that a slow log states about the next statement.
 #[derive(Debug, Default)]
 struct Header {
     at_us: Option<i64>,
@@ -16,7 +16,7 @@ struct Header {
     session: String,
 }
 
-/// Takes in a slow log; how many statements.
+/// Takes in a slow log, and returns the number of statements.
 pub fn read_slow(lines: &mut Lines<'_>, database: &str, collector: &mut dyn Takes) -> std::io::Result<u64> {
     let (mut header, mut sql, mut taken) = (Header::default(), String::new(), 0);
     let mut schema: Option<String> = None;
@@ -77,7 +77,7 @@ fn read_header(told: &str, header: &mut Header) {
         let number = || pair[1].parse::<f64>().ok();
         match pair[0] {
             "Query_time:" => header.seconds = number(),
-            // A statement gives rows or changes some.
+            // A statement either returns rows or changes some.
             "Rows_sent:" | "Rows_affected:" => {
                 header.rows = Some(header.rows.unwrap_or(0.0) + number().unwrap_or(0.0));
             }
@@ -97,7 +97,7 @@ fn short_time(text: &str) -> Option<i64> {
     parse_time(&format!("20{year}-{month}-{day} {clock}")).map(|time| time.us)
 }
 
-/// A line of a general log that begins an entry.
+/// The line that begins an entry of a general log.
 struct GeneralEntry<'a> {
     time: &'a str,
     session: &'a str,
@@ -136,12 +136,12 @@ fn general_entry(line: &str) -> Option<GeneralEntry<'_>> {
     None
 }
 
-/// Whether a line begins an entry of a general log.
+/// Returns whether a line begins an entry of a general log.
 pub fn is_general_line(line: &str) -> bool {
     general_entry(line).is_some()
 }
 
-/// Takes in a general log; how many statements.
+/// Takes in a general log, and returns the number of statements.
 pub fn read_general(lines: &mut Lines<'_>, collector: &mut dyn Takes) -> std::io::Result<u64> {
     let (mut sql, mut at_us, mut is_statement, mut taken) = (String::new(), None, false, 0);
     let mut session = String::new();
@@ -158,7 +158,7 @@ pub fn read_general(lines: &mut Lines<'_>, collector: &mut dyn Takes) -> std::io
             taken += take(&mut sql, at_us, &session, collector);
             own.clone_into(&mut session);
             is_statement = matches!(command, "Query" | "Execute");
-            // A line without a time is of the second of the one before it.
+            // A line without a time belongs to the same second as the line before it.
             at_us = parse_time(time).map(|time| time.us).or_else(|| short_time(time)).or(at_us);
             sql = if is_statement { argument.to_owned() } else { String::new() };
         } else if is_statement && sql.len() < LINE_BYTES_MOST {

@@ -1,4 +1,4 @@
-//! PostgreSQL's log: as CSV, as JSON, and as text with any prefix.
+//! Reads PostgreSQL's log: as CSV, as JSON, and as text with any prefix.
 //!
 //! Main functions: [`read_csv`], [`read_json`], [`read_text`].
 
@@ -6,26 +6,26 @@ use super::collector::{Call, Takes};
 use super::lines::{LINE_BYTES_MOST, Lines};
 use crate::units::times::parse_time;
 
-/// Places in a line of CSV, as "Using CSV-Format Log Output" of PostgreSQL's manual counts them.
+/// Indices of the columns of a CSV log, in the order of "Using CSV-Format Log Output" in PostgreSQL's manual.
 const DATABASE: usize = 2;
 const SESSION: usize = 5;
 const MESSAGE: usize = 13;
 const DETAIL: usize = 14;
 
-/// Whose a message is.
+/// The origin of a message.
 #[derive(Debug, Default, Clone, Copy)]
 struct Whose<'a> {
     session: &'a str,
     database: &'a str,
 }
 
-/// Whether a line is one of a log in CSV.
+/// Returns whether a line belongs to a CSV log.
 pub fn is_csv_line(line: &str) -> bool {
     let is_of_severity = |severity: &str| line.contains(&format!(",{severity},"));
     time_of(line).is_some() && ["LOG", "ERROR", "FATAL", "WARNING"].into_iter().any(is_of_severity)
 }
 
-/// The time that a line begins with.
+/// Returns the time with which a line begins.
 fn time_of(line: &str) -> Option<i64> {
     let end = line.char_indices().nth(26).map_or(line.len(), |(end, _)| end);
     let clock = line[..end].find(|letter: char| {
@@ -34,7 +34,7 @@ fn time_of(line: &str) -> Option<i64> {
     parse_time(line[..clock.unwrap_or(end)].trim_end()).map(|time| time.us)
 }
 
-/// Takes in a log in CSV; how many statements.
+/// Takes in a CSV log, and returns the number of statements.
 pub fn read_csv(lines: &mut Lines<'_>, database: &str, collector: &mut dyn Takes) -> std::io::Result<u64> {
     let mut taken = 0;
     let (mut record, mut is_open) = (String::new(), false);
@@ -43,7 +43,7 @@ pub fn read_csv(lines: &mut Lines<'_>, database: &str, collector: &mut dyn Takes
             record.push('\n');
         }
         record += &line;
-        // A field that goes on over lines has an odd number of quotes so far.
+        // A field that continues on the next line has an odd number of quotes so far.
         is_open ^= line.matches('"').count() % 2 == 1;
         if is_open && record.len() < LINE_BYTES_MOST {
             continue;
@@ -81,7 +81,7 @@ fn fields_of(record: &str) -> Vec<String> {
     fields
 }
 
-/// Takes in a log in JSON; how many statements.
+/// Takes in a JSON log, and returns the number of statements.
 pub fn read_json(lines: &mut Lines<'_>, database: &str, collector: &mut dyn Takes) -> std::io::Result<u64> {
     let mut taken = 0;
     while let Some(line) = lines.next()? {
@@ -96,7 +96,7 @@ pub fn read_json(lines: &mut Lines<'_>, database: &str, collector: &mut dyn Take
     Ok(taken)
 }
 
-/// Where the message of a line begins, and what is before it: `LOG:  ` and the like.
+/// Returns where the message of a line begins, and the severity before it: `LOG:  ` and the like.
 pub fn severity_at(line: &str) -> Option<(usize, &'static str)> {
     ["LOG", "DETAIL", "ERROR", "STATEMENT", "HINT", "WARNING", "FATAL", "CONTEXT", "NOTICE"].into_iter().find_map(
         |severity| {
@@ -107,9 +107,9 @@ pub fn severity_at(line: &str) -> Option<(usize, &'static str)> {
     )
 }
 
-/// Takes in a log as text; how many statements.
+/// Takes in a text log, and returns the number of statements.
 pub fn read_text(lines: &mut Lines<'_>, database: &str, collector: &mut dyn Takes) -> std::io::Result<u64> {
-    /// A message that may go on.
+    /// A message that may continue on the next line.
     #[derive(Default)]
     struct Entry {
         message: String,
@@ -151,7 +151,7 @@ pub fn read_text(lines: &mut Lines<'_>, database: &str, collector: &mut dyn Take
     Ok(taken + take_entry(&entry, collector))
 }
 
-/// What the prefix of a line tells, as `log_line_prefix` has it: the process in brackets (`[%p]`), or the session (`%c`); and `user@database`.
+/// Returns the origin that the prefix of a line gives by `log_line_prefix`: the process in brackets (`[%p]`) or the session (`%c`), and `user@database`.
 fn whose_prefix(prefix: &str) -> Whose<'_> {
     let is_process = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let bracketed = prefix
@@ -163,7 +163,7 @@ fn whose_prefix(prefix: &str) -> Whose<'_> {
     let words = || {
         prefix.split(|letter: char| letter.is_whitespace() || "[](),=".contains(letter)).filter(|word| !word.is_empty())
     };
-    // A time has colons, and its fraction a date before it; a session has one dot and is hexadecimal on both sides.
+    // A time has colons, and its fraction a date before it; a session id has one dot and is hexadecimal on both sides.
     let is_session = |word: &&str| {
         word.split_once('.').is_some_and(|(start, process)| is_hex(start) && is_hex(process) && start.len() == 8)
     };
@@ -172,21 +172,21 @@ fn whose_prefix(prefix: &str) -> Whose<'_> {
     Whose { session: session.unwrap_or_default(), database: database.unwrap_or_default() }
 }
 
-/// Takes in a message, where it tells of a statement that was executed; how many it tells of.
+/// Takes in a message if it reports an executed statement, and returns the number of statements.
 fn take((message, detail): (&str, &str), at_us: Option<i64>, whose: Whose<'_>, collector: &mut dyn Takes) -> u64 {
     collector.pass_time(at_us);
     let (seconds, rest) = match message.strip_prefix("duration: ").and_then(|rest| rest.split_once(" ms")) {
         Some((number, rest)) => (number.trim().parse::<f64>().ok().map(|ms| ms / 1e3), rest.trim_start()),
         None => (None, message),
     };
-    // Further rows of a cursor are asked for with the text of the statement that has begun to give them.
+    // Fetching further rows of a cursor is logged with the text of the statement that opened it.
     let executed = || {
         let (name, sql) = rest.strip_prefix("execute ")?.split_once(": ")?;
         (!name.starts_with("fetch from ")).then_some(sql)
     };
     let Some(sql) = rest.strip_prefix("statement: ").or_else(executed) else { return 0 };
     let parameters = parameters_of(detail);
-    // One message may have several statements.
+    // One message may contain several statements.
     let mut taken = 0;
     for sql in super::script::statements_of(sql, collector.grammar()) {
         let Whose { session, database } = whose;
@@ -196,7 +196,7 @@ fn take((message, detail): (&str, &str), at_us: Option<i64>, whose: Whose<'_>, c
     taken
 }
 
-/// The values of `parameters: $1 = 'a', $2 = NULL`.
+/// Returns the values of `parameters: $1 = 'a', $2 = NULL`.
 fn parameters_of(detail: &str) -> Vec<Option<String>> {
     let list = detail.strip_prefix("parameters: ").or_else(|| detail.strip_prefix("Parameters: "));
     let Some(mut rest) = list else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Files of SQL: statements with `;` between them.
+//! Reads SQL files: statements separated by `;`.
 //!
 //! Main function: [`read`].
 
@@ -6,18 +6,18 @@ use super::collector::{Call, STATEMENT_BYTES_MOST, Takes};
 use super::lines::Lines;
 use crate::draft::sql::{Grammar, tokens_of};
 
-/// Takes in a file of SQL; how many statements.
+/// Takes in an SQL file, and returns the number of statements.
 pub fn read(lines: &mut Lines<'_>, collector: &mut dyn Takes) -> std::io::Result<u64> {
     let (mut text, mut taken, mut looked_at) = (String::new(), 0, 0);
     while let Some(line) = lines.next()? {
-        // Commands of psql, and words of mysql for where a statement ends.
+        // Commands of psql, and the DELIMITER command of mysql.
         let is_command = line.starts_with('\\') || line.to_ascii_uppercase().starts_with("DELIMITER ");
         if is_command && text.trim().is_empty() {
             continue;
         }
         text += &line;
         text.push('\n');
-        // Looked at again only when it has grown by a part, so that all looks together take linear time.
+        // The text is examined again only after it has grown by an eighth, so that all examinations together take linear time.
         let has_end = line.trim_end().ends_with(';') && text.len() >= looked_at + looked_at / 8;
         if has_end {
             looked_at = text.len();
@@ -31,7 +31,7 @@ pub fn read(lines: &mut Lines<'_>, collector: &mut dyn Takes) -> std::io::Result
     Ok(taken + take(&text, collector))
 }
 
-/// Whether no text in quotes is still open at the end: a `;` that stands in one ends nothing.
+/// Returns whether no quoted text is open at the end: a `;` within one ends no statement.
 fn is_closed(text: &str, grammar: Grammar) -> bool {
     tokens_of(text, grammar).last().is_some_and(|token| token.is_mark(";"))
 }
@@ -45,7 +45,7 @@ fn take(text: &str, collector: &mut dyn Takes) -> u64 {
     taken
 }
 
-/// The statements of a text, without the `;` between them.
+/// Returns the statements of a text, without the `;` between them.
 pub fn statements_of(text: &str, grammar: Grammar) -> Vec<&str> {
     let mut statements = Vec::new();
     let (mut from, mut is_any) = (0, false);

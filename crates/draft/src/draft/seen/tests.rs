@@ -1,11 +1,11 @@
-//! Logs of every form, as servers write them.
+//! Tests of logs of every form, as servers write them.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::draft::sql::Grammar;
 
-/// What a log tells.
+/// Returns the form of a log and the statements in it.
 fn seen_in(log: &str, grammar: Grammar) -> (LogForm, Seen) {
     let mut collector = Collector::new(grammar);
     let form = read_log(&mut log.as_bytes(), "shop", &mut collector).unwrap();

@@ -1,8 +1,8 @@
-//! Keywords, as far as they tell names from other words.
+//! Keywords, as far as they are needed to distinguish names from other words.
 
 use super::token::{Token, length_of_gap};
 
-/// Words that are no names of tables, columns or functions where they stand without quotes.
+/// Words that, unquoted, cannot be names of tables, columns or functions.
 const KEYWORDS: &[&str] = &[
     "ALL",
     "AND",
@@ -78,14 +78,14 @@ const KEYWORDS: &[&str] = &[
     "XOR",
 ];
 
-/// Whether a word without quotes cannot be a name.
+/// Returns whether an unquoted word cannot be a name.
 pub fn is_keyword(word: &str) -> bool {
     KEYWORDS.binary_search(&word.to_ascii_uppercase().as_str()).is_ok()
 }
 
-/// What a statement does, as far as a study can have it: `select`, `insert`, `update` or `delete`; none of another one.
+/// Returns the verb of a statement that a study can contain: `select`, `insert`, `update` or `delete`; `None` for any other statement.
 pub fn verb_of(sql: &str) -> Option<&'static str> {
-    // Brackets and comments may stand before it.
+    // Brackets and comments may stand before the verb.
     let mut rest = sql;
     loop {
         let gap = length_of_gap(rest) + usize::from(rest.starts_with('('));
@@ -115,7 +115,7 @@ pub fn verb_of(sql: &str) -> Option<&'static str> {
     Some(words.filter_map(verb).find(|verb| writes.contains(verb)).unwrap_or("select"))
 }
 
-/// Whether a query locks the rows that it finds.
+/// Returns whether a query locks the rows that it finds.
 pub fn locks(tokens: &[Token<'_>]) -> bool {
     let is_lock =
         |pair: &[Token<'_>]| pair[0].is("for") && ["update", "share", "no", "key"].iter().any(|how| pair[1].is(how));

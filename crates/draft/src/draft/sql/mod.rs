@@ -1,6 +1,6 @@
-//! Statements as texts: their words, their shape without values, and what each parameter is compared with.
+//! Analyses statements as texts: their words, their shape without values, and the column with which each parameter is compared.
 //!
-//! Main functions: [`shape_of`] and [`roles_of`]. No grammar is known beyond what tells a value's column: what is not understood is said to be so.
+//! Main functions: [`shape_of`] and [`roles_of`]. Only the grammar needed to find a value's column is known; anything else is reported as unknown.
 
 mod keyword;
 mod role;

@@ -1,59 +1,59 @@
-//! What each parameter of a statement is for: which column it is compared with, or stored in.
+//! Determines the role of each parameter of a statement: the column with which it is compared, or in which it is stored.
 //!
-//! Main function: [`roles_of`]. Invariant: a role is only given where the words around the parameter leave no other.
+//! Main function: [`roles_of`]. Invariant: a role is assigned only if the words around the parameter leave no other.
 
 use super::keyword::is_keyword;
 use super::scope::{ColumnPlace, Known, Scope};
 use super::seat::{Clause, Seat, Seats};
 use super::token::{Kind, Token};
 
-/// Words of a type, or of the arguments of a function, at most.
+/// The most tokens of a type, or of the arguments of a function.
 const TYPE_TOKENS_MOST: usize = 50;
 
 /// How a value is compared with a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// It is the column's, alone or in a list.
+    /// The column equals the value, alone or in a list.
     Equal,
-    /// It is an array, and the column's is one of its values.
+    /// The value is an array, and the column equals one of its elements.
     AnyOf,
-    /// The column's is this or more.
+    /// The column is greater than or equal to the value.
     AtLeast,
-    /// The column's is this or less.
+    /// The column is less than or equal to the value.
     AtMost,
-    /// The column's is another one.
+    /// The column differs from the value.
     Differs,
-    /// A pattern.
+    /// The value is a pattern.
     Like,
 }
 
-/// What a parameter is for.
+/// The role of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Role {
-    /// It is compared with a column, as it is or within a function (`lower(email) = ?`).
+    /// The parameter is compared with a column, either plain or within a function (`lower(email) = ?`).
     Compared {
-        /// Which.
+        /// The column.
         column: ColumnPlace,
-        /// How.
+        /// The kind of comparison.
         how: Comparison,
-        /// Whether it is the column itself, and no function of it.
+        /// Whether the column itself is compared, not a function of it.
         is_plain: bool,
     },
-    /// It becomes the value of a column.
+    /// The parameter becomes the value of a column.
     Stored(ColumnPlace),
-    /// It is added to, or taken from, a number.
+    /// The parameter is added to, or subtracted from, a number.
     Added,
-    /// The most rows of the answer.
+    /// The maximum number of rows of the answer.
     Limit,
-    /// Rows that the answer begins behind.
+    /// The number of rows that the answer skips.
     Offset,
-    /// It stands in the answer.
+    /// The parameter appears in the answer.
     Shown,
-    /// Nothing tells.
+    /// The role cannot be determined.
     Unknown,
 }
 
-/// The roles of all parameters, in their order.
+/// Returns the roles of all parameters, in their order.
 pub fn roles_of(tokens: &[Token<'_>], scope: &Scope, known: &[Known]) -> Vec<Role> {
     let places = tokens.iter().enumerate().filter(|(_, token)| matches!(token.kind, Kind::Parameter(_)));
     let seats = Seats::of(tokens);
@@ -123,7 +123,7 @@ impl Statement<'_, '_> {
         (clause == Clause::Select).then_some(Role::Shown)
     }
 
-    /// The parameter with the brackets and casts around it that change nothing: `(?)::date`, `CAST(? AS date)`.
+    /// Returns the range of tokens of the parameter with the brackets and casts around it that do not change it: `(?)::date`, `CAST(? AS date)`.
     fn unwrapped(self, place: usize) -> (usize, usize) {
         let (mut first, mut last) = (place, place);
         loop {
@@ -160,7 +160,7 @@ impl Statement<'_, '_> {
         }
     }
 
-    /// `column BETWEEN ? AND ?`
+    /// Recognises `column BETWEEN ? AND ?`.
     fn between(self, place: usize) -> Option<Role> {
         let before = &self.tokens[place - 1];
         let (word, how) = match () {
@@ -177,7 +177,7 @@ impl Statement<'_, '_> {
         Some(Role::Compared { column, how, is_plain })
     }
 
-    /// `column IN (?, ?)`, and `(a, b) IN ((?, ?), (?, ?))` and `(a, b) = (?, ?)`.
+    /// Recognises `column IN (?, ?)`, `(a, b) IN ((?, ?), (?, ?))` and `(a, b) = (?, ?)`.
     fn in_list(self, place: usize) -> Option<Role> {
         let Seat { open, commas: number, .. } = self.seats.at(place);
         let open = open?;
@@ -209,13 +209,13 @@ impl Statement<'_, '_> {
         Some(Role::Compared { column, how, is_plain })
     }
 
-    /// The place of a word, or of the NOT before it.
+    /// Returns the place of a word, or of the NOT before it, and the comparison that results.
     fn behind_not(self, word: usize) -> (usize, Comparison) {
         let is_not = word >= 1 && self.tokens[word - 1].is("not");
         if is_not { (word - 1, Comparison::Differs) } else { (word, Comparison::Equal) }
     }
 
-    /// `INSERT INTO t (a, b) VALUES (?, ?)`
+    /// Recognises `INSERT INTO t (a, b) VALUES (?, ?)`.
     fn stored_in_list(self, place: usize) -> Option<Role> {
         let Seat { open, commas, .. } = self.seats.at(place);
         let open = open?;
@@ -226,7 +226,7 @@ impl Statement<'_, '_> {
         is_alone.then_some(Role::Stored(column))
     }
 
-    /// The columns that an INSERT names, or all of its table.
+    /// Returns the columns that an INSERT names, or all columns of its table.
     fn insert_columns(self) -> Vec<Option<ColumnPlace>> {
         let place_of = |word: &str| self.tokens.iter().position(|token| token.is(word));
         let Some((table, into)) = self.scope.tables().first().copied().zip(place_of("into")) else { return Vec::new() };
@@ -242,7 +242,7 @@ impl Statement<'_, '_> {
         names.map(|name| column(name).map(|column| ColumnPlace { table, column })).collect()
     }
 
-    /// The column that ends before a place, and whether it is the column itself: `a`, `t.a`, `lower(a)`.
+    /// Returns the column that ends before a place, and whether it is the column itself: `a`, `t.a`, `lower(a)`.
     fn column_before(self, place: usize) -> Option<(ColumnPlace, bool)> {
         let last = place.checked_sub(1)?;
         if self.tokens[last].is_mark(")") {
@@ -251,7 +251,7 @@ impl Statement<'_, '_> {
             let found = names.next()?;
             return names.all(|other| other == found).then_some((found, false));
         }
-        // A cast changes the type, not which column it is: `a::date`.
+        // A cast changes the type, not the column: `a::date`.
         if last >= 2 && self.tokens[last - 1].is_mark("::") {
             return self.column_before(last - 1).map(|(column, _)| (column, false));
         }
@@ -278,7 +278,7 @@ impl Statement<'_, '_> {
         self.column_at(last).map(|column| (column, true))
     }
 
-    /// The column whose name stands at a place, behind its table's or alone.
+    /// Returns the column whose name stands at a place, with or without its table in front.
     fn column_at(self, place: usize) -> Option<ColumnPlace> {
         let token = self.tokens.get(place)?;
         if token.kind == Kind::Word && is_keyword(token.text) {
@@ -291,7 +291,7 @@ impl Statement<'_, '_> {
     }
 }
 
-/// How a value is compared by a mark; turned round where it stands before the mark.
+/// Returns the comparison that an operator expresses; reversed if the value stands before the operator.
 fn comparison(mark: &str, is_turned: bool) -> Comparison {
     match (mark, is_turned) {
         ("=" | "==" | "<=>", _) => Comparison::Equal,
@@ -316,7 +316,7 @@ mod tests {
         vec![table("orders", &["id", "customer_id", "status", "made"]), table("customers", &["id", "email", "name"])]
     }
 
-    /// The roles in short: `orders.id=` for a comparison, `orders.id<-` for what is stored.
+    /// Returns the roles in short: `orders.id=` for a comparison, `orders.id<-` for a stored value.
     fn roles(sql: &str) -> Vec<String> {
         let known = known();
         let tokens = tokens_of(sql, Grammar::MYSQL);

@@ -1,4 +1,4 @@
-//! Which tables a statement names, and which column a name in it is.
+//! Resolves the tables that a statement names, and the column to which a name in it refers.
 //!
 //! Main type: [`Scope`].
 
@@ -6,23 +6,23 @@ use super::keyword::is_keyword;
 use super::seat::{Seat, Seats};
 use super::token::{Kind, Token};
 
-/// A table that there is: its schema, its name and its columns.
+/// A table of the database: its schema, its name and its columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
-    /// Schema; empty where the database has one alone.
+    /// The schema; empty if the database has only one.
     pub schema: String,
-    /// Name.
+    /// The name of the table.
     pub name: String,
-    /// Names of the columns, in order.
+    /// The names of the columns, in order.
     pub columns: Vec<String>,
 }
 
-/// A column, by the places of its table and of itself there.
+/// A column, by the index of its table and its index within the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ColumnPlace {
-    /// Which table.
+    /// The index of the table.
     pub table: usize,
-    /// Which column of it.
+    /// The index of the column within the table.
     pub column: usize,
 }
 
@@ -30,7 +30,7 @@ pub struct ColumnPlace {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scope {
     named: Vec<Named>,
-    /// Names behind FROM and the like that no table has.
+    /// Names behind FROM and the like that match no table.
     pub unknown: Vec<String>,
 }
 
@@ -42,7 +42,7 @@ struct Named {
 }
 
 impl Scope {
-    /// The tables among those that there are.
+    /// Resolves the names in a statement against the tables of the database.
     pub fn of(tokens: &[Token<'_>], known: &[Known]) -> Self {
         let mut scope = Scope::default();
         let own = names_of_parts(tokens);
@@ -58,7 +58,7 @@ impl Scope {
         scope
     }
 
-    /// Reads tables with commas between them; where it ends.
+    /// Reads tables separated by commas, and returns the place behind them.
     fn take(&mut self, tokens: &[Token<'_>], mut place: usize, known: &[Known], own: &[String]) -> usize {
         loop {
             while tokens.get(place).is_some_and(|token| {
@@ -96,7 +96,7 @@ impl Scope {
         }
     }
 
-    /// The places of the tables, each once, in the order in which they are named.
+    /// Returns the indices of the tables, each once, in the order in which they are named.
     pub fn tables(&self) -> Vec<usize> {
         let mut tables = Vec::new();
         for named in &self.named {
@@ -107,7 +107,7 @@ impl Scope {
         tables
     }
 
-    /// The column that a name at a depth means.
+    /// Returns the column to which a name at a given depth refers.
     pub fn column(&self, qualifier: Option<&str>, name: &str, depth: u16, known: &[Known]) -> Option<ColumnPlace> {
         let of = |named: &Named| {
             let columns = &known[named.table].columns;
@@ -118,7 +118,7 @@ impl Scope {
             let qualifier = qualifier.to_lowercase();
             return self.named.iter().filter(|named| named.alias == qualifier).find_map(of);
         }
-        // What is nearest around it comes first.
+        // The table at the nearest depth takes precedence.
         let mut near: Vec<&Named> = self.named.iter().collect();
         near.sort_by_key(|named| named.depth.abs_diff(depth));
         near.into_iter().find_map(of)
@@ -130,13 +130,13 @@ fn is_called(table: &Known, schema: Option<&str>, name: &str) -> bool {
     is_schema && table.name.eq_ignore_ascii_case(name)
 }
 
-/// Names that the statement gives to parts of itself: `WITH name AS (...)`.
+/// Returns the names that the statement gives to its own parts: `WITH name AS (...)`.
 fn names_of_parts(tokens: &[Token<'_>]) -> Vec<String> {
     let is_part = |window: &&[Token<'_>]| window[1].is("as") && window[2].is_mark("(");
     tokens.windows(3).filter(is_part).filter_map(|window| window[0].name()).collect()
 }
 
-/// Whether tables are named behind this word.
+/// Returns whether tables are named behind this word.
 fn introduces_table(tokens: &[Token<'_>], place: usize, seats: &Seats) -> bool {
     let token = &tokens[place];
     let before = place.checked_sub(1).map(|before| &tokens[before]);
@@ -147,13 +147,13 @@ fn introduces_table(tokens: &[Token<'_>], place: usize, seats: &Seats) -> bool {
     token.is("join") || token.is("into") || token.is("straight_join") || (token.is("update") && is_first)
 }
 
-/// Whether this bracket is around tables that are joined, as in `FROM (a JOIN b ON ...)`, and around no query.
+/// Returns whether this bracket encloses joined tables, as in `FROM (a JOIN b ON ...)`, and not a query.
 fn begins_joined(tokens: &[Token<'_>], place: usize) -> bool {
     let is_query = |token: &Token<'_>| ["select", "with", "values", "table"].iter().any(|word| token.is(word));
     tokens[place].is_mark("(") && tokens.get(place + 1).is_some_and(|inner| !is_query(inner))
 }
 
-/// Whether a FROM stands within a function, as in `EXTRACT(hour FROM a)`: what is in the bracket begins no query.
+/// Returns whether a FROM stands within a function call, as in `EXTRACT(hour FROM a)`, so that its bracket contains no query.
 fn is_in_call(tokens: &[Token<'_>], seat: Seat) -> bool {
     let Some(open) = seat.open else { return false };
     let is_query = tokens.get(open + 1).is_some_and(|word| word.is("select") || word.is("with") || word.is("delete"));
@@ -165,7 +165,7 @@ fn is_into(tokens: &[Token<'_>], place: usize) -> bool {
     place.checked_sub(1).is_some_and(|before| tokens[before].is("into"))
 }
 
-/// A name with or without a schema before it, and the place behind it.
+/// Returns a name, the schema before it if there is one, and the place behind it.
 fn dotted(tokens: &[Token<'_>], place: usize) -> Option<(Option<String>, String, usize)> {
     let first = tokens.get(place).filter(|token| token.kind != Kind::Word || !is_keyword(token.text))?.name()?;
     let second = tokens.get(place + 1).filter(|token| token.is_mark(".")).and_then(|_| tokens.get(place + 2)?.name());

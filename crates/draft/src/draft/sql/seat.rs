@@ -1,48 +1,48 @@
-//! Where each word of a statement stands: in which bracket, behind how many commas, in which clause.
+//! Records the position of each word of a statement: its bracket, the number of commas before it, and its clause.
 //!
-//! Main type: [`Seats`]. Invariant: all are found in one pass, so that looking one up takes no time.
+//! Main type: [`Seats`]. Invariant: all positions are found in one pass, so that a lookup takes constant time.
 
 use super::token::{Kind, Token};
 
-/// A clause.
+/// A clause of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clause {
-    /// What is answered.
+    /// The list of expressions that are returned.
     Select,
     /// Conditions.
     Where,
-    /// What is assigned.
+    /// Assignments.
     Set,
     /// Rows that are stored.
     Values,
-    /// How many rows.
+    /// The limit on the number of rows.
     Limit,
-    /// Anything else.
+    /// Any other clause.
     #[default]
     Other,
 }
 
-/// Where a word stands.
+/// The position of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Seat {
-    /// The place of the bracket that is open around it.
+    /// The place of the opening bracket around the word.
     pub open: Option<usize>,
-    /// Commas of that bracket's own before it.
+    /// The number of commas before the word in the same bracket.
     pub commas: usize,
     /// The clause.
     pub clause: Clause,
-    /// The place of the last BETWEEN, AND, OR or WHERE before it at its depth.
+    /// The place of the last BETWEEN, AND, OR or WHERE before the word at its depth.
     pub condition: Option<usize>,
-    /// Of a bracket that closes: the place of the one that it closes.
+    /// For a closing bracket: the place of its opening bracket.
     pub opening: Option<usize>,
 }
 
-/// Where all words stand.
+/// The positions of all words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seats(Vec<Seat>);
 
 impl Seats {
-    /// Those of a statement's words.
+    /// Finds the positions of a statement's words.
     pub fn of(tokens: &[Token<'_>]) -> Self {
         let mut levels = vec![Seat::default()];
         let mut seats = Vec::with_capacity(tokens.len());
@@ -68,13 +68,13 @@ impl Seats {
         Seats(seats)
     }
 
-    /// Where the word at a place stands.
+    /// Returns the position of the word at a place.
     pub fn at(&self, place: usize) -> Seat {
         self.0.get(place).copied().unwrap_or_default()
     }
 }
 
-/// The clause that a word begins.
+/// Returns the clause that a word begins.
 fn clause_of(token: &Token<'_>, before: Option<&Token<'_>>) -> Option<Clause> {
     if token.kind != Kind::Word {
         return None;

@@ -1,6 +1,6 @@
-//! The shape of a statement: its text with a `?` for each value, and the values.
+//! Computes the shape of a statement: its text with a `?` for each value, and the values.
 //!
-//! Main function: [`shape_of`]. Invariant: statements that differ in their values alone have one shape.
+//! Main function: [`shape_of`]. Invariant: statements that differ only in their values have the same shape.
 
 use super::keyword::is_keyword;
 use super::token::{Grammar, Kind, Token, tokens_of};
@@ -10,23 +10,23 @@ use super::token::{Grammar, Kind, Token, tokens_of};
 pub struct Shape {
     /// The text, with `?` for each value and single spaces.
     pub text: String,
-    /// What stood at each `?`.
+    /// The literal or parameter that stood at each `?`.
     pub literals: Vec<Literal>,
 }
 
-/// What stood at a place.
+/// A literal or parameter of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Literal {
-    /// A parameter, and its number where it has one.
+    /// A parameter, with its number if it has one.
     Parameter(Option<u32>),
-    /// A number, as it is written.
+    /// A number, as written.
     Number(String),
-    /// A text, without quotes.
+    /// A text, without its quotes.
     Text(String),
 }
 
 impl Literal {
-    /// The value that it says; none for a parameter.
+    /// Returns the literal value; `None` for a parameter.
     pub fn value(&self) -> Option<&str> {
         match self {
             Literal::Parameter(_) => None,
@@ -36,8 +36,8 @@ impl Literal {
 }
 
 impl Shape {
-    /// The text with lists of values of any length made one: statements that differ in how many values their lists have are told apart by
-    /// nothing else.
+    /// Returns the text with each list of values shortened to one form, so that statements that differ only in the lengths of their
+    /// lists have the same key.
     pub fn key(&self) -> String {
         let mut key = self.text.clone();
         for (list, one) in [("?, ?", "?"), ("(?), (?)", "(?)")] {
@@ -49,7 +49,7 @@ impl Shape {
     }
 }
 
-/// The shape of a statement.
+/// Returns the shape of a statement.
 pub fn shape_of(sql: &str, grammar: Grammar) -> Shape {
     let mut tokens = tokens_of(sql, grammar);
     while tokens.last().is_some_and(|token| token.is_mark(";")) {
@@ -79,12 +79,12 @@ pub fn shape_of(sql: &str, grammar: Grammar) -> Shape {
     shape
 }
 
-/// What is known within a bracket, and outside of all.
+/// The state within a bracket, or outside all brackets.
 #[derive(Debug, Clone, Copy, Default)]
 struct Around {
     /// Whether the last keyword was BY: `ORDER BY`, `GROUP BY`.
     is_by: bool,
-    /// Whether it is that of a type, as in `CAST(a AS DECIMAL(10, 2))`, and has had numbers alone.
+    /// Whether the bracket belongs to a type, as in `CAST(a AS DECIMAL(10, 2))`, and contains only numbers so far.
     is_length: bool,
 }
 
@@ -110,7 +110,7 @@ fn look_around(
 }
 
 impl Shape {
-    /// A question mark of the text's own is written twice.
+    /// Appends a token; a question mark that is not a parameter is doubled.
     fn put(&mut self, token: &Token<'_>) {
         if token.kind == Kind::Mark { self.text += &token.text.replace('?', "??") } else { self.text += token.text }
     }
@@ -120,7 +120,7 @@ impl Shape {
         let before = before.0;
         let typed =
             before.filter(|before| is_type_of_literal(before) && !(grammar.has_backslashes && before.is("interval")));
-        // A parameter cannot stand behind the name of a type as a literal can.
+        // Unlike a literal, a parameter cannot stand behind the name of a type.
         match typed {
             Some(name) => {
                 let length = self.text.trim_end().len() - name.text.len();
@@ -138,13 +138,13 @@ impl Shape {
     }
 }
 
-/// Whether a word says the type of the literal behind it.
+/// Returns whether a word gives the type of the literal behind it.
 fn is_type_of_literal(token: &Token<'_>) -> bool {
     ["date", "time", "timestamp", "timestamptz", "interval"].iter().any(|name| token.is(name))
 }
 
-/// Whether a value is a part of what the statement is, and no value that it is asked with: the path of a JSON value, an interval, the number of a column in
-/// `ORDER BY 2`, the length of a type.
+/// Returns whether a value is part of the statement's structure instead of an argument: the path of a JSON value, an interval, the number
+/// of a column in `ORDER BY 2`, or the length of a type.
 fn is_structure(token: &Token<'_>, before: Option<&Token<'_>>, around: Option<&Around>) -> bool {
     if matches!(token.kind, Kind::Parameter(_)) {
         return false;
@@ -158,7 +158,7 @@ fn is_structure(token: &Token<'_>, before: Option<&Token<'_>>, around: Option<&A
     is_path || is_interval || (is_number && (is_ordinal || is_length))
 }
 
-/// The number behind a minus that is its sign.
+/// Returns the number behind a minus sign that belongs to it.
 fn negative<'t, 'a>(tokens: &'t [Token<'a>], place: usize) -> Option<&'t Token<'a>> {
     let number = tokens.get(place + 1).filter(|number| number.kind == Kind::Number)?;
     let is_sign = match place.checked_sub(1).map(|before| &tokens[before]) {
@@ -172,13 +172,13 @@ fn negative<'t, 'a>(tokens: &'t [Token<'a>], place: usize) -> Option<&'t Token<'
     (tokens[place].is_mark("-") && is_sign).then_some(number)
 }
 
-/// The space before a token: none around dots and casts, and none between a function and its bracket.
+/// Appends the space before a token: none around dots and casts, and none between a function and its bracket.
 fn put_gap(text: &mut String, token: &Token<'_>, (before, before_that): (Option<&Token<'_>>, Option<&Token<'_>>)) {
     let Some(before) = before else { return };
     let is_tight = |token: &Token<'_>| token.is_mark(".") || token.is_mark("::");
     let is_call = token.is_mark("(") && before.kind == Kind::Word && !is_keyword(before.text);
     let is_closing = [",", ")", ";"].iter().any(|mark| token.is_mark(mark));
-    // A table's columns stand apart from its name; of a function nothing may.
+    // The columns of a table are separated from its name by a space; the bracket of a function is not.
     let is_call = is_call && before_that.is_none_or(|word| !word.is("into") && !word.is_mark("."));
     if is_tight(token) || is_tight(before) || is_closing || is_call || before.is_mark("(") || (before.is_mark("@")) {
         return;
@@ -193,7 +193,7 @@ fn put_gap(text: &mut String, token: &Token<'_>, (before, before_that): (Option<
     }
 }
 
-/// A text without its quotes.
+/// Returns a text without its quotes.
 fn unquoted(text: &str, grammar: Grammar) -> String {
     if let Some(rest) = text.strip_prefix('$') {
         let tag = rest.find('$').map_or(0, |end| end + 2);

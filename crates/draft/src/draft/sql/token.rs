@@ -1,32 +1,32 @@
-//! The words and marks of a statement.
+//! Splits a statement into tokens: words and marks.
 //!
-//! Main function: [`tokens_of`]. Invariant: it takes time in proportion to the text, and no text panics.
+//! Main function: [`tokens_of`]. Invariant: it runs in time proportional to the text's length, and panics on no text.
 
-/// How a database writes texts, names and parameters.
+/// The rules by which a database reads texts, names and parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grammar {
-    /// A backslash in a text takes the next letter as it is.
+    /// Whether a backslash in a text escapes the next letter.
     pub has_backslashes: bool,
-    /// What stands in double quotes is a text, and no name.
+    /// Whether double quotes enclose a text instead of a name.
     pub has_double_quoted_texts: bool,
-    /// A question mark is a parameter.
+    /// Whether a question mark is a parameter.
     pub has_question_marks: bool,
-    /// `$1` is a parameter, and `$tag$` begins a text.
+    /// Whether `$1` is a parameter and `$tag$` begins a text.
     pub has_dollars: bool,
 }
 
 impl Grammar {
-    /// PostgreSQL's.
+    /// The grammar of PostgreSQL.
     pub const POSTGRES: Grammar = Grammar {
         has_backslashes: false,
         has_double_quoted_texts: false,
         has_question_marks: false,
         has_dollars: true,
     };
-    /// That of MySQL and MariaDB.
+    /// The grammar of MySQL and MariaDB.
     pub const MYSQL: Grammar =
         Grammar { has_backslashes: true, has_double_quoted_texts: true, has_question_marks: true, has_dollars: false };
-    /// SQLite's.
+    /// The grammar of SQLite.
     pub const SQLITE: Grammar = Grammar {
         has_backslashes: false,
         has_double_quoted_texts: false,
@@ -35,53 +35,53 @@ impl Grammar {
     };
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A name or a keyword without quotes.
+    /// An unquoted name or keyword.
     Word,
-    /// A name in quotes.
+    /// A quoted name.
     Name,
     /// A number without a sign.
     Number,
-    /// A text in quotes.
+    /// A quoted text.
     Text,
-    /// A parameter, and its number where it has one.
+    /// A parameter, with its number if it has one.
     Parameter(Option<u32>),
-    /// Anything else.
+    /// Any other mark.
     Mark,
 }
 
 /// A word or a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it is.
+    /// The kind of the token.
     pub kind: Kind,
-    /// As it is written.
+    /// The text of the token as written.
     pub text: &'a str,
-    /// How many brackets are open around it; a bracket itself counts as outside.
+    /// The number of brackets open around the token; a bracket itself counts as outside.
     pub depth: u16,
-    /// Whether white space or a comment stands before it.
+    /// Whether white space or a comment precedes the token.
     pub is_apart: bool,
 }
 
 impl Token<'_> {
-    /// Whether it is this keyword, in capitals.
+    /// Returns whether the token is this keyword, in any case.
     pub fn is(&self, keyword: &str) -> bool {
         self.kind == Kind::Word && self.text.eq_ignore_ascii_case(keyword)
     }
 
-    /// Whether it is this mark.
+    /// Returns whether the token is this mark.
     pub fn is_mark(&self, mark: &str) -> bool {
         self.kind == Kind::Mark && self.text == mark
     }
 
-    /// Whether it compares what stands before and behind it.
+    /// Returns whether the token is a comparison operator.
     pub fn is_comparison(&self) -> bool {
         self.kind == Kind::Mark && matches!(self.text, "=" | "<" | ">" | "<=" | ">=" | "<>" | "!=" | "<=>" | "==")
     }
 
-    /// A name without its quotes; a word as it is.
+    /// Returns a name without its quotes, or a word as written.
     pub fn name(&self) -> Option<String> {
         match self.kind {
             Kind::Word => Some(self.text.to_owned()),
@@ -97,7 +97,7 @@ impl Token<'_> {
 
 const MARKS: [&str; 14] = ["<=>", "->>", "#>>", "<=", ">=", "<>", "!=", "==", "::", "||", "->", "#>", "@>", "<@"];
 
-/// The words and marks of a text, without comments.
+/// Returns the tokens of a text, without comments.
 pub fn tokens_of(sql: &str, grammar: Grammar) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let (mut at, mut depth, mut is_apart) = (0, 0_u16, false);
@@ -123,7 +123,7 @@ pub fn tokens_of(sql: &str, grammar: Grammar) -> Vec<Token<'_>> {
     tokens
 }
 
-/// How long white space or a comment at the start is.
+/// Returns the length of the white space or comment at the start.
 pub fn length_of_gap(rest: &str) -> usize {
     if rest.starts_with("--") {
         return rest.find('\n').map_or(rest.len(), |end| end + 1);
@@ -134,7 +134,7 @@ pub fn length_of_gap(rest: &str) -> usize {
     rest.chars().next().filter(|letter| letter.is_whitespace()).map_or(0, char::len_utf8)
 }
 
-/// What stands at the start, and how long it is.
+/// Returns the kind and length of the token at the start.
 fn next(rest: &str, grammar: Grammar) -> (Kind, usize) {
     let first = rest.chars().next().unwrap_or(' ');
     match first {
@@ -154,7 +154,7 @@ fn next(rest: &str, grammar: Grammar) -> (Kind, usize) {
     }
 }
 
-/// The length of what stands in quotes from a place on; all of it where it is not closed.
+/// Returns the length of the quoted part that begins at a place; the rest of the text if the quote is not closed.
 fn quoted(rest: &str, from: usize, has_backslashes: bool) -> usize {
     let bytes = rest.as_bytes();
     let quote = bytes[from];
@@ -167,7 +167,7 @@ fn quoted(rest: &str, from: usize, has_backslashes: bool) -> usize {
             _ => at += 1,
         }
     }
-    // A backslash may have taken more than there is, or half a letter.
+    // A backslash may have skipped past the end, or into the middle of a letter.
     (at.min(bytes.len())..=bytes.len()).find(|end| rest.is_char_boundary(*end)).unwrap_or(bytes.len())
 }
 

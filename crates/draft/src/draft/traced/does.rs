@@ -1,4 +1,4 @@
-//! What a statement does, as far as a replay has to know, and what it is called.
+//! Classifies a statement for a replay, and names it.
 //!
 //! Main functions: [`doing`], [`name_of`].
 
@@ -6,24 +6,24 @@ use crate::draft::sql::{Grammar, Kind, Token, is_keyword, locks, tokens_of, verb
 use crate::operation::KindNames;
 use crate::trace::Does;
 
-/// What a statement is to a trace.
+/// The role of a statement in a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
-    /// It is part of it.
+    /// The statement is part of the trace.
     Traced(Does),
-    /// It says whether statements of its session begin transactions by themselves from now on.
+    /// The statement sets whether statements of its session begin transactions by themselves from then on.
     Chains(bool),
-    /// It is left out.
+    /// The statement is left out.
     Else,
 }
 
-/// What a statement does.
+/// Returns the role of a statement.
 pub fn doing(sql: &str, grammar: Grammar) -> Doing {
     if let Some(verb) = verb_of(sql) {
         let reads = verb == "select" && !locks(&tokens_of(sql, grammar));
         return Doing::Traced(if reads { Does::Reads } else { Does::Writes });
     }
-    /// Words that tell what it does, at most.
+    /// The most words needed to classify a statement.
     const WORDS: usize = 4;
     let tokens = tokens_of(sql, grammar);
     let words: Vec<String> = tokens.iter().take(WORDS).map(|token| token.text.to_ascii_lowercase()).collect();
@@ -32,7 +32,7 @@ pub fn doing(sql: &str, grammar: Grammar) -> Doing {
         ("begin", _) | ("start", "transaction") => Doing::Traced(Does::Begins),
         ("rollback", "to") | ("savepoint" | "release", _) => Doing::Traced(Does::Marks),
         ("rollback", _) if word(2) == "to" => Doing::Traced(Does::Marks),
-        // Of a transaction in two phases the second may come from another session.
+        // The second phase of a two-phase commit may come from another session.
         ("commit" | "rollback", "prepared") => Doing::Else,
         ("commit" | "rollback" | "end" | "abort", _) => Doing::Traced(Does::Ends),
         ("set", _) => chains(&words).map_or(Doing::Else, Doing::Chains),
@@ -40,7 +40,7 @@ pub fn doing(sql: &str, grammar: Grammar) -> Doing {
     }
 }
 
-/// Whether `SET autocommit = 0` or the like makes statements begin transactions; none of other settings.
+/// Returns whether `SET autocommit = 0` or the like makes statements begin transactions; `None` for other settings.
 fn chains(words: &[String]) -> Option<bool> {
     let place = words.iter().position(|word| word.trim_start_matches('@') == "autocommit")?;
     let value = words[place + 1..].iter().find(|word| !["=", ":="].contains(&word.as_str()))?;
@@ -51,9 +51,9 @@ fn chains(words: &[String]) -> Option<bool> {
     }
 }
 
-/// What a statement is called in results: what it does, and to which table.
+/// Returns the name of a statement in results: its verb and its table.
 pub fn name_of(sql: &str, does: Does, grammar: Grammar) -> String {
-    /// Letters of a name, at most.
+    /// The most letters of a name.
     const LETTERS: usize = 40;
     if does.is_control() {
         let words = sql.split_whitespace().take(2).collect::<Vec<_>>().join(" ").to_ascii_lowercase();
@@ -69,10 +69,10 @@ pub fn name_of(sql: &str, does: Does, grammar: Grammar) -> String {
         _ => false,
     };
     let first = behind.first().filter(is_name);
-    // Of a name in a schema, the part behind the dot.
+    // The part behind the dot of a name with a schema.
     let second = behind.get(2).filter(is_name).filter(|_| behind.get(1).is_some_and(|dot| dot.is_mark(".")));
     let table = second.or(first).and_then(Token::name).unwrap_or_default();
-    // What is compared first stands before the comparison, and behind its table and a dot.
+    // The first column compared stands before the comparison, and behind its table and a dot if these are written.
     let conditions = tokens.iter().position(|token| token.is("where")).map_or(&[][..], |place| &tokens[place + 1..]);
     let compares =
         |next: &Token<'_>| next.is_comparison() || ["in", "between", "like", "is"].iter().any(|word| next.is(word));
@@ -82,7 +82,7 @@ pub fn name_of(sql: &str, does: Does, grammar: Grammar) -> String {
     plain(name.trim_end(), LETTERS)
 }
 
-/// A name of plain letters that is no word of loadline's own.
+/// Returns a name of plain letters that is none of loadline's own words.
 fn plain(text: &str, letters: usize) -> String {
     let name: String =
         text.chars().filter(|letter| letter.is_alphanumeric() || "_- ".contains(*letter)).take(letters).collect();

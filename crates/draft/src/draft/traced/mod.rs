@@ -1,6 +1,6 @@
-//! A trace from logs: every statement with its time, its session and its values.
+//! Makes a trace from logs: every statement with its time, its session and its values.
 //!
-//! Main type: [`Tracer`], which takes in what logs tell; [`Tracer::finish`] makes the trace. Invariant: what is left out is counted.
+//! Main type: [`Tracer`], which takes in the calls of logs; [`Tracer::finish`] makes the trace. Invariant: everything left out is counted.
 
 mod does;
 mod order;
@@ -16,16 +16,16 @@ use does::{Doing, doing, name_of};
 
 pub use order::{Traced, TracedError};
 
-/// Statements that ran, at most.
+/// The most statements that are taken in.
 const CALLS_MOST: usize = 20_000_000;
-/// Bytes of their values, at most.
+/// The most bytes of their values.
 const VALUES_BYTES_MOST: usize = 2 << 30;
-/// Sessions, at most.
+/// The most sessions.
 const SESSIONS_MOST: usize = 1_000_000;
-/// Databases that are told apart.
+/// The most databases that are distinguished.
 const DATABASES_MOST: usize = 100;
 
-/// Why something is left out.
+/// Reasons for leaving a statement out.
 mod why {
     pub const OTHER_KIND: &str = "settings, and changes of tables";
     pub const TOO_LONG: &str = "statements of more than 256 KiB";
@@ -35,31 +35,31 @@ mod why {
     pub const TOO_MANY: &str = "statements of further shapes";
 }
 
-/// A statement that ran, as a log told it.
+/// A statement that ran, as recorded in a log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Told {
-    /// The time that stands in the log, in microseconds since 1970.
+    /// The time in the log, in microseconds since 1970.
     log_us: i64,
-    /// How long before that it began.
+    /// How long before that time the statement began, in microseconds.
     lead_us: u32,
-    /// How long it took, as far as that is known.
+    /// The duration of the statement in microseconds; 0 if unknown.
     took_us: u32,
     session: u32,
     statement: u16,
-    /// Where its values stand.
+    /// The offset of its values.
     values_at: u64,
     values_bytes: u32,
 }
 
-/// What is known of a session by now.
+/// The state of a session so far.
 #[derive(Debug, Clone, Copy, Default)]
 struct Session {
     is_inside: bool,
-    /// Whether its statements begin a transaction by themselves, which goes on until it is ended.
+    /// Whether its statements begin a transaction by themselves, which stays open until it is ended.
     is_chained: bool,
 }
 
-/// Takes in what logs tell.
+/// Takes in the calls that logs record.
 #[derive(Debug)]
 pub struct Tracer {
     grammar: Grammar,
@@ -68,7 +68,7 @@ pub struct Tracer {
     shapes: HashMap<String, u16>,
     statements: Vec<TracedStatement>,
     told: Vec<Told>,
-    /// Values as the lines of a trace have them, one list behind the other.
+    /// The values in the form of a trace's lines, one list behind the other.
     values: Vec<u8>,
     left_out: BTreeMap<&'static str, u64>,
     databases: BTreeSet<String>,
@@ -98,7 +98,7 @@ impl Takes for Tracer {
         let Some(log_us) = call.at_us else { return self.leave_out(why::NO_TIME) };
         self.is_without_sessions |= call.session.is_empty();
         let Some(session) = self.session(call.session) else { return self.is_full = true };
-        // Beyond an hour a number of microseconds is no help to anybody.
+        // Durations beyond an hour are cut off.
         let took_us = call.seconds.map(|seconds| (seconds.clamp(0.0, 3_600.0) * 1e6) as u32);
         let told = Told {
             log_us,
@@ -122,7 +122,7 @@ impl Takes for Tracer {
 }
 
 impl Tracer {
-    /// One that has taken in nothing.
+    /// Creates an empty tracer.
     pub fn new(grammar: Grammar) -> Self {
         Tracer {
             grammar,
@@ -143,7 +143,7 @@ impl Tracer {
         *self.left_out.entry(why).or_default() += 1;
     }
 
-    /// The number of a session; none where there are too many.
+    /// Returns the number of a session; `None` if there are too many.
     fn session(&mut self, name: &str) -> Option<u32> {
         if let Some(number) = self.numbers.get(name) {
             return Some(*number);
@@ -157,7 +157,7 @@ impl Tracer {
         Some(number)
     }
 
-    /// The number of a statement; none where there are too many.
+    /// Returns the number of a statement; `None` if there are too many.
     fn statement(&mut self, sql: &str, does: Does, parameters: usize) -> Option<u16> {
         if let Some(number) = self.shapes.get(sql) {
             return Some(*number);
@@ -173,7 +173,7 @@ impl Tracer {
         Some(number)
     }
 
-    /// Takes in what begins, divides or ends a transaction.
+    /// Takes in a statement that begins, divides or ends a transaction.
     fn control(&mut self, sql: &str, does: Does, told: Told) {
         let session = &mut self.sessions[told.session as usize];
         match does {
@@ -181,30 +181,30 @@ impl Tracer {
             Does::Ends => session.is_inside = false,
             _ => {}
         }
-        // A question mark of its own is written twice.
+        // A question mark that is not a parameter is doubled.
         match self.statement(&sql.trim_end_matches(';').trim_end().replace('?', "??"), does, 0) {
             Some(statement) => self.push(Told { statement, ..told }, b"[]"),
             None => self.leave_out(why::TOO_MANY),
         }
     }
 
-    /// Takes in what reads or changes something.
+    /// Takes in a statement that reads or changes rows.
     fn ask(&mut self, call: &Call<'_>, does: Does, told: Told) {
         let Shape { text, literals } = shape_of(call.sql, self.grammar);
         let values: Option<Vec<Value>> =
             literals.iter().map(|literal| value_of(literal, call.parameters, self.grammar)).collect();
         let Some(values) = values else { return self.leave_out(why::NO_VALUES) };
-        // Values that stand side by side are no SQL that a server takes.
+        // Adjacent values are not valid SQL.
         if parameters_of(&text) != values.len() {
             return self.leave_out(why::NOT_UNDERSTOOD);
         }
         let Some(statement) = self.statement(&text, does, literals.len()) else { return self.leave_out(why::TOO_MANY) };
         let session = &mut self.sessions[told.session as usize];
         if session.is_chained && !session.is_inside {
-            // It began when this statement did, and took no time.
+            // The transaction began when this statement did, and its beginning took no time.
             self.control("BEGIN", Does::Begins, Told { took_us: 0, ..told });
         }
-        // Values always have a form in JSON.
+        // These values can always be written as JSON.
         let values = serde_json::to_vec(&values).unwrap_or_else(|_| b"[]".to_vec());
         self.push(Told { statement, ..told }, &values);
     }
@@ -220,7 +220,7 @@ impl Tracer {
     }
 }
 
-/// The value that a statement had at a place; none where the log does not tell it.
+/// Returns the value that a statement had at a place; `None` if the log does not contain it.
 fn value_of(literal: &Literal, parameters: &[Option<String>], grammar: Grammar) -> Option<Value> {
     match literal {
         Literal::Number(text) => Some(number(text)),
@@ -233,9 +233,9 @@ fn value_of(literal: &Literal, parameters: &[Option<String>], grammar: Grammar) 
     }
 }
 
-/// A number as it stands in a statement; what a number of 64 bits does not hold stays as it is written.
+/// Returns a number of a statement; one that does not fit 64 bits stays as it is written.
 fn number(text: &str) -> Value {
-    /// Digits that a number of 64 bits always holds.
+    /// The number of digits that a 64-bit number always holds.
     const DIGITS: usize = 15;
     if let Ok(whole) = text.parse::<i64>() {
         return Value::Int(whole);
@@ -251,7 +251,7 @@ fn number(text: &str) -> Value {
     }
 }
 
-/// Of PostgreSQL, bytes stand in texts: `\x00ff`.
+/// Returns a text, or the bytes that PostgreSQL writes within texts: `\x00ff`.
 fn text_or_bytes(text: &str, grammar: Grammar) -> Value {
     let hex = text.strip_prefix("\\x").filter(|_| grammar == Grammar::POSTGRES);
     let is_hex =

@@ -1,8 +1,8 @@
-//! The order of a trace, and its file.
+//! Puts a trace in order, and writes its file.
 //!
-//! Main type: [`Traced`]. A log has the times at which it was written to, often in whole milliseconds or seconds, and statements stand in it in the order
-//! of their ends. Statements of the same time are spread evenly over it, each begins as long before as it took, and none before the one before it in its
-//! session has ended.
+//! Main type: [`Traced`]. The times in a log are those of its entries, often in whole milliseconds or seconds, and its statements are in
+//! the order of their ends. Statements with equal times are spread evenly over the unit of time; each begins earlier by its duration, but
+//! not before the previous statement of its session has ended.
 
 use std::io::Write;
 
@@ -10,36 +10,36 @@ use super::{Told, Tracer};
 use crate::operation::KindNames;
 use crate::trace::{Does, End, Event, Head, Named, Sum, VERSION};
 
-/// What a trace is made of, in order.
+/// The contents of a trace, in order.
 #[derive(Debug)]
 pub struct Traced {
     tracer: Tracer,
-    /// Beginnings, in microseconds from the first, and places among what was told.
+    /// Beginnings, in microseconds from the first, with indices of statements in the tracer.
     order: Vec<(u64, u32)>,
-    /// The unit of the log's times, in microseconds.
+    /// The resolution of the log's times, in microseconds.
     pub unit_us: u64,
-    /// Sessions that run at once, at most.
+    /// The greatest number of concurrent sessions.
     pub at_once: usize,
 }
 
-/// Why there is no trace.
+/// The reason for which there is no trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TracedError {
-    /// There is more than a trace can have.
+    /// The log has more than a trace can hold.
     TooMuch,
-    /// Nothing that could be sent was found.
+    /// No statement that could be sent was found.
     Nothing,
-    /// The log does not tell in which session something ran.
+    /// The log does not record the sessions of statements.
     NoSessions,
-    /// It is of these databases.
+    /// The log covers these databases, not a single one.
     Databases(Vec<String>),
 }
 
 impl Tracer {
-    /// Puts in order what was taken in.
+    /// Puts the statements in order.
     ///
     /// # Errors
-    /// When no trace can be made of it.
+    /// When no trace can be made of them.
     pub fn finish(mut self) -> Result<Traced, TracedError> {
         if self.databases.len() > 1 {
             return Err(TracedError::Databases(self.databases.into_iter().collect()));
@@ -56,7 +56,7 @@ impl Tracer {
         self.end_transactions();
         let unit_us = unit_of(&self.told);
         let spread = spread(&self.told, unit_us);
-        // When the last statement of each session ended.
+        // The end of the last statement of each session.
         let mut free_ns = vec![i64::MIN; self.sessions.len()];
         let mut order: Vec<(i64, u32)> = Vec::with_capacity(self.told.len());
         for (place, (told, log_ns)) in (0..).zip(self.told.iter().zip(spread)) {
@@ -75,7 +75,7 @@ impl Tracer {
         Ok(Traced { tracer: self, order, unit_us, at_once })
     }
 
-    /// Ends transactions that were still open at the end of the log, so that whoever has the connection next is in none.
+    /// Ends transactions that are still open at the end of the log, so that the next user of the connection is not within one.
     fn end_transactions(&mut self) {
         let mut lasts: Vec<Option<Told>> = vec![None; self.sessions.len()];
         for told in &self.told {
@@ -89,13 +89,13 @@ impl Tracer {
     }
 }
 
-/// The unit of the log's times: a second, a millisecond or a microsecond.
+/// Returns the resolution of the log's times: a second, a millisecond or a microsecond.
 fn unit_of(told: &[Told]) -> u64 {
     let is_whole = |unit: i64| told.iter().all(|told| told.log_us % unit == 0);
     [1_000_000, 1_000].into_iter().find(|unit| is_whole(*unit)).unwrap_or(1) as u64
 }
 
-/// The times of the log in nanoseconds, those that are equal spread over their unit in the order in which they stand there.
+/// Returns the times of the log in nanoseconds, with equal times spread over their unit in the order of the log.
 fn spread(told: &[Told], unit_us: u64) -> Vec<i64> {
     let mut counts: std::collections::HashMap<i64, (u32, u32)> = std::collections::HashMap::new();
     told.iter().for_each(|told| counts.entry(told.log_us).or_default().0 += 1);
@@ -109,7 +109,7 @@ fn spread(told: &[Told], unit_us: u64) -> Vec<i64> {
     told.iter().map(place).collect()
 }
 
-/// How many sessions there are at once, from the first statement of each to its last.
+/// Returns the greatest number of concurrent sessions, each counted from its first statement to its last.
 fn at_once(told: &[Told], order: &[(u64, u32)], sessions: usize) -> usize {
     let mut left = vec![0_u64; sessions];
     told.iter().for_each(|told| left[told.session as usize] += 1);
@@ -129,7 +129,7 @@ fn at_once(told: &[Told], order: &[(u64, u32)], sessions: usize) -> usize {
     most
 }
 
-/// Gives each statement a name of its own.
+/// Gives each statement a unique name.
 fn name_apart(tracer: &mut Tracer) {
     let mut taken = std::collections::HashMap::<String, u32>::new();
     for statement in &mut tracer.statements {
@@ -143,33 +143,33 @@ fn name_apart(tracer: &mut Tracer) {
 }
 
 impl Traced {
-    /// Statements that ran.
+    /// Returns the number of statements that ran.
     pub fn events(&self) -> usize {
         self.order.len()
     }
 
-    /// Different statements.
+    /// Returns the number of distinct statements.
     pub fn statements(&self) -> usize {
         self.tracer.statements.len()
     }
 
-    /// Sessions in which something ran.
+    /// Returns the number of sessions.
     pub fn sessions(&self) -> usize {
         self.tracer.sessions.len()
     }
 
-    /// From the first to the last, in seconds.
+    /// Returns the time from the first statement to the last, in seconds.
     pub fn seconds(&self) -> f64 {
         self.order.last().map_or(0.0, |(at_us, _)| *at_us as f64 / 1e6)
     }
 
-    /// Statements that change something, or lock rows.
+    /// Returns the number of statements that change or lock rows.
     pub fn writes(&self) -> usize {
         let tracer = &self.tracer;
         tracer.told.iter().filter(|told| tracer.statements[usize::from(told.statement)].does == Does::Writes).count()
     }
 
-    /// What is left out, and how often it ran.
+    /// Returns the reasons for omissions, with the number of statements omitted for each.
     pub fn left_out(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.tracer.left_out.iter().map(|(what, count)| (*what, *count))
     }
@@ -177,7 +177,7 @@ impl Traced {
     /// Writes the trace.
     ///
     /// # Errors
-    /// As the file answers.
+    /// When the file cannot be written.
     pub fn write(&self, from: &[String], written: &str, file: &mut dyn Write) -> std::io::Result<()> {
         let mut lines = Lines { file, sum: Sum::default() };
         let head = Head { loadline_trace: VERSION, from: from.to_vec(), written: written.to_owned() };
@@ -201,7 +201,7 @@ impl Traced {
     }
 }
 
-/// Lines of a file, with their sum.
+/// Writes the lines of a file, and computes their checksum.
 struct Lines<'f> {
     file: &'f mut dyn Write,
     sum: Sum,

@@ -1,4 +1,4 @@
-//! Traces of logs as servers write them.
+//! Tests of traces of logs, in the form in which servers write them.
 
 use super::*;
 use crate::draft::seen::read_log;
@@ -16,7 +16,7 @@ fn trace_of(log: &str, grammar: Grammar) -> Trace {
     Trace::read(&mut file.as_slice()).unwrap()
 }
 
-/// Time, session, text and values of what ran.
+/// Returns the time, session, text and values of each statement that ran.
 fn told(trace: &Trace) -> Vec<(u64, u32, &str, String)> {
     let one = |event: &crate::trace::Event| {
         let mut cells = crate::record::Cells::new();
@@ -44,8 +44,8 @@ fn statements_begin_as_long_before_their_end_as_they_took() {
             (1, "SELECT ?", "1")
         ]
     );
-    // Both ends stand in the millisecond of .500, a quarter and three quarters behind its beginning. The last one cannot begin before the one
-    // before it in its session has ended.
+    // Both ends fall in the millisecond of .500, at a quarter and three quarters of it. The last statement cannot begin before the previous
+    // one of its session has ended.
     let times: Vec<u64> = told.iter().map(|(at_us, ..)| *at_us).collect();
     assert_eq!(times, [0, 390_500, 400_500]);
 }

@@ -1,38 +1,38 @@
-//! Which keys of a table a reader asks for next. Pure: times are passed in.
+//! Decides which keys of a table a reader asks for next. Pure: times are passed in.
 //!
-//! Databases give keys when rows are inserted and show rows when they are committed: with several writers a key can appear after a
-//! higher one. A reader that asks only for keys above the highest one seen never sees that row. So a [`Cursor`] remembers keys that were passed over and
-//! asks from the first of them on until they appear; some never do, because their transaction was undone or the database left them
-//! out (InnoDB gives a bulk of rows keys by powers of two). A writer commits its rows in the order of their keys, so a key that was
-//! passed over is given up as soon as a higher one of every writer of the table was seen, and at the latest after the time of looking
-//! back, because a writer may have nothing to write.
+//! Databases assign keys when rows are inserted and show rows when they are committed: with several writers a key can appear after a higher one. A
+//! reader that asks only for keys above the highest one seen never sees that row. A [`Cursor`] therefore remembers keys that were passed over and
+//! asks from the first of them on until they appear. Some never do, because their transaction was rolled back or the database left them out (InnoDB
+//! reserves keys for bulk inserts by powers of two). A writer commits its rows in the order of their keys, so a key that was passed over is given up
+//! as soon as a higher one of every writer of the table was seen, and at the latest after the look-back time, because a writer may have nothing to
+//! write.
 //!
-//! Invariant: a key is given out as new at most once.
+//! Invariant: a key is reported as new at most once.
 
 use std::collections::VecDeque;
 
 use super::intervals::Intervals;
 
-/// A reader's place in a table.
+/// A reader's position in a table.
 #[derive(Debug, Clone)]
 pub struct Cursor {
     look_back_ns: u64,
     /// Highest key seen.
     highest: u64,
-    /// Keys up to this one are not asked for any more.
+    /// Highest key that is not asked for any more; neither are the keys below it.
     floor: u64,
     /// Keys seen above the floor.
     seen: Intervals,
-    /// Keys that were passed over: first, last, and when that was noticed; in rising order.
+    /// Ranges of keys that were passed over: first, last, and the time when that was noticed; in ascending order.
     passed: VecDeque<(u64, u64, u64)>,
-    /// Highest key seen of each writer of the table; writers by their numbers.
+    /// Highest key seen of each writer of the table; writers are identified by their numbers.
     highest_of: Vec<(usize, u64)>,
-    /// Highest key of an answer that was cut off: the next question begins there.
+    /// Highest key of an answer that was cut off: the next question begins after it.
     cut_at: Option<u64>,
 }
 
 impl Cursor {
-    /// A cursor in front of the first key, which is 1.
+    /// Makes a cursor before the first key, which is 1.
     pub fn new(look_back_ns: u64, writers: impl IntoIterator<Item = usize>) -> Self {
         Cursor {
             look_back_ns,
@@ -45,7 +45,7 @@ impl Cursor {
         }
     }
 
-    /// The key behind which to ask now.
+    /// Returns the key after which to ask now.
     pub fn behind(&mut self, now_ns: u64) -> u64 {
         if let Some(key) = self.cut_at.take() {
             return key;
@@ -64,7 +64,7 @@ impl Cursor {
         self.floor
     }
 
-    /// Takes in a key that was read of a writer; whether it is new.
+    /// Notes a key that was read of a writer. Returns whether it is new.
     #[inline]
     pub fn take(&mut self, key: u64, writer: usize, now_ns: u64) -> bool {
         if let Some((_, highest)) = self.highest_of.iter_mut().find(|(known, _)| *known == writer) {
@@ -82,19 +82,19 @@ impl Cursor {
         true
     }
 
-    /// The answer was cut off behind this key: there is more.
+    /// Notes that the answer was cut off after this key: there are more rows.
     pub fn cut(&mut self, key: u64) {
         self.cut_at = Some(key);
     }
 
-    /// Takes in a key of the latest rows, in any order; whether it is new. Nothing is passed over: what is in the next answer is
-    /// seen then.
+    /// Notes a key of the latest rows, in any order. Returns whether it is new. No key is passed over: a row missing
+    /// now is seen in the next answer.
     #[inline]
     pub fn take_of_window(&mut self, key: u64) -> bool {
         key > self.floor && self.seen.insert(key)
     }
 
-    /// The latest rows begin with this key: lower ones are not shown any more.
+    /// Notes that the latest rows begin with this key: lower ones are not shown any more.
     pub fn window_begins(&mut self, key: u64) {
         self.forget_through(key.saturating_sub(1));
     }

@@ -1,24 +1,24 @@
-//! Sets of whole numbers that mostly follow each other, as intervals.
+//! Sets of mostly consecutive whole numbers, stored as intervals.
 //!
-//! Main type: [`Intervals`]. Invariant: intervals neither overlap nor touch, so that memory grows with the number of gaps only.
+//! Main type: [`Intervals`]. Invariant: intervals neither overlap nor touch, so that memory grows only with the number of gaps.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// A set of numbers.
+/// A set of whole numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub struct Intervals {
-    /// First number of each interval, and its last one.
+    /// The last number of each interval, by its first number.
     last_of: BTreeMap<u64, u64>,
 }
 
 impl Intervals {
-    /// Adds a number; whether it was not there.
+    /// Adds a number. Returns whether it is new.
     #[inline]
     pub fn insert(&mut self, number: u64) -> bool {
-        // Nearly always the next one of the last interval.
+        // It is nearly always the number after the last interval.
         if let Some(mut last) = self.last_of.last_entry()
             && *last.get() + 1 == number
         {
@@ -32,7 +32,7 @@ impl Intervals {
         true
     }
 
-    /// Adds all numbers from the first to the last.
+    /// Adds all numbers from `first` to `last`, both included.
     pub fn insert_range(&mut self, first: u64, last: u64) {
         let inside: Vec<u64> = self.last_of.range(first..=last).map(|(first, _)| *first).collect();
         let (mut low, mut high) = (first, last);
@@ -48,7 +48,7 @@ impl Intervals {
         self.join(low, high);
     }
 
-    /// Adds an interval that overlaps none, and joins it with those that it touches.
+    /// Adds an interval that overlaps no other, and joins it with those that it touches.
     fn join(&mut self, mut first: u64, mut last: u64) {
         if let Some(end) = self.last_of.remove(&(last + 1)) {
             last = end;
@@ -61,13 +61,13 @@ impl Intervals {
         self.last_of.insert(first, last);
     }
 
-    /// Whether a number is there.
+    /// Returns whether the set contains a number.
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
         self.last_of.range(..=number).next_back().is_some_and(|(_, last)| *last >= number)
     }
 
-    /// The first number from this one on that is not there.
+    /// Returns the first number from `from` on that the set does not contain.
     pub fn first_missing(&self, from: u64) -> u64 {
         match self.last_of.range(..=from).next_back() {
             Some((_, last)) if *last >= from => last + 1,
@@ -75,7 +75,7 @@ impl Intervals {
         }
     }
 
-    /// Forgets all numbers up to this one, it included.
+    /// Removes all numbers up to and including this one.
     pub fn forget_through(&mut self, number: u64) {
         while let Some(first) = self.last_of.first_entry() {
             if *first.key() > number {
@@ -89,12 +89,12 @@ impl Intervals {
         }
     }
 
-    /// How many numbers there are.
+    /// Returns how many numbers the set contains.
     pub fn count(&self) -> u64 {
         self.last_of.iter().map(|(first, last)| last - first + 1).sum()
     }
 
-    /// How many numbers are in both sets.
+    /// Returns how many numbers are in both sets.
     pub fn count_shared(&self, other: &Intervals) -> u64 {
         let shared = |(first, last): (&u64, &u64)| -> u64 {
             let before = other.last_of.range(..first).next_back();

@@ -1,6 +1,6 @@
-//! What writers wrote: stamps events with the start of each write, and keeps which of them were acknowledged.
+//! Writers' records: stamps events with the start of each write, and keeps which of them were acknowledged.
 //!
-//! Main types: [`Stamper`], a source of writes for one client, and [`Ledger`], what all of them acknowledged.
+//! Main types: [`Stamper`], a source of writes for one client, and [`Ledger`], the acknowledged events of all of them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,26 +9,26 @@ use crate::load::Source;
 use crate::operation::Operation;
 use crate::statement::Request;
 
-/// What was acknowledged of one writer's events, by their places.
+/// The acknowledged events of one writer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Acknowledged {
-    /// Those that count.
+    /// Places of the acknowledged events that count.
     pub counted: Intervals,
-    /// All, those of the warm-up included.
+    /// Number of all acknowledged events, those of the warm-up included.
     pub all: u64,
 }
 
-/// What was acknowledged, writer by writer.
+/// The acknowledged events of each writer.
 #[derive(Debug, Clone, Default)]
 pub struct Ledger(Arc<Mutex<Vec<Acknowledged>>>);
 
 impl Ledger {
-    /// A ledger of this many writers.
+    /// Makes a ledger of this many writers.
     pub fn new(writers: u32) -> Self {
         Ledger(Arc::new(Mutex::new(vec![Acknowledged::default(); writers as usize])))
     }
 
-    /// What was acknowledged so far.
+    /// Returns the events acknowledged to the writers that have ended.
     pub fn read(&self) -> Vec<Acknowledged> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -43,14 +43,14 @@ pub struct Stamper {
     fill: Box<Fill>,
     control: Arc<Control>,
     ledger: Ledger,
-    /// How many events were begun, and the write that is running: its first place, its last one, and its start.
+    /// Number of events begun. `running` is the write under way: the places of its first and last event, and its start.
     begun: u64,
     running: Option<(u64, u64, u64)>,
     own: Acknowledged,
 }
 
 impl Stamper {
-    /// A writer by its number.
+    /// Makes the writer with this number.
     pub fn new(writer: u32, fill: Box<Fill>, control: Arc<Control>, ledger: Ledger) -> Self {
         let own = Acknowledged::default();
         Stamper { writer: writer as usize, fill, control, ledger, begun: 0, running: None, own }

@@ -1,11 +1,11 @@
-//! Sightings: who looks for events while others write them, and how long each took until it was seen.
+//! Sightings: readers that look for events while writers write them, and the time that each event took until it was seen.
 //!
-//! Writers stamp events with the time at which a write begins ([`Ledger`] keeps what was acknowledged); readers, each with a thread
-//! and a connection of its own, look for them ([`read_tables`]) and tell what they saw ([`Sightings`]). Freshness is the time from the stamp to when
-//! the reader has the row.
+//! Writers stamp events with the time at which a write begins ([`Ledger`] keeps which ones were acknowledged). Readers,
+//! each with a thread and a connection of its own, look for them ([`read_tables`]) and report what they saw
+//! ([`Sightings`]). Freshness is the time from the stamp until the reader has the row.
 //!
-//! Invariants: a reader shares nothing with a writer but the moment at which counting begins, so that no reader can hold a writer up;
-//! every event that was acknowledged and that a reader did not see is counted as lost.
+//! Invariants: a reader shares nothing with a writer except the moment at which counting begins, so that no reader can
+//! hold up a writer; every acknowledged event that a reader did not see is counted as lost.
 
 mod cursor;
 mod intervals;
@@ -26,93 +26,93 @@ pub use ledger::{Acknowledged, Ledger, Stamper};
 pub use reader::{Asking, ReaderTask, read_tables};
 pub use subscribe::{SubscriberTask, read_messages, store_messages};
 
-/// What readers are told while they read; times are those of [`monotonic::now_ns`].
+/// The state shared with readers while they read; times are those of [`monotonic::now_ns`].
 #[derive(Debug, Default)]
 pub struct Control {
-    /// Events that were stamped from then on count; 0 before that is known, and nobody reads then.
+    /// Time from which on stamped events count; 0 before it is known, and until then nobody reads.
     from_ns: AtomicU64,
-    /// When the writers had ended; 0 while they write.
+    /// Time at which the writers ended; 0 while they write.
     written_ns: AtomicU64,
     stop: AtomicBool,
 }
 
 impl Control {
-    /// Readers begin; events stamped from this time on count.
+    /// Makes readers begin; events stamped from this time on count.
     pub fn begin(&self, from_ns: u64) {
         self.from_ns.store(from_ns.max(1), Ordering::Release);
     }
 
-    /// The writers have ended: readers end when they see nothing new any more.
+    /// Notes that the writers have ended: readers end when they see nothing new any more.
     pub fn written(&self, now_ns: u64) {
         self.written_ns.store(now_ns.max(1), Ordering::Release);
     }
 
-    /// Readers end at once.
+    /// Makes readers end at once.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
     }
 
-    /// Since when events count; none before that is known.
+    /// Returns the time from which on events count; `None` before it is known.
     #[inline]
     pub fn from_ns(&self) -> Option<u64> {
         Some(self.from_ns.load(Ordering::Acquire)).filter(|from_ns| *from_ns > 0)
     }
 
-    /// When the writers had ended; none while they write.
+    /// Returns the time at which the writers ended; `None` while they write.
     #[inline]
     pub fn written_ns(&self) -> Option<u64> {
         Some(self.written_ns.load(Ordering::Acquire)).filter(|written_ns| *written_ns > 0)
     }
 
-    /// Whether readers are to end at once.
+    /// Returns whether readers must end at once.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 }
 
-/// Whether a reader has done its work: the writers have ended, and nothing new has come for this long since, or it has waited for the
-/// longest time.
+/// Returns whether a reader has finished: the writers have ended, and since then nothing new has come for `quiet_ns`,
+/// or `drain_ns` has passed.
 fn is_over(written_ns: Option<u64>, last_new_ns: u64, now_ns: u64, quiet_ns: u64, drain_ns: u64) -> bool {
     written_ns
         .is_some_and(|written_ns| now_ns > last_new_ns.max(written_ns) + quiet_ns || now_ns > written_ns + drain_ns)
 }
 
-/// What one reader saw.
+/// The observations of one reader.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sightings {
-    /// Its number within its group.
+    /// Number of the reader within its group.
     pub reader: u32,
-    /// Writers whose events it looks for.
+    /// The writers whose events it looks for.
     pub writers: Vec<u32>,
-    /// From the start of a write to seeing the event, of events that count.
+    /// Time from the start of a write to seeing the event, for events that count.
     pub freshness: Histogram,
-    /// Per writer of the trial: the places of all its events that were seen, whether they count or not.
+    /// For each writer of the trial, the places of all its events that were seen, whether they count or not.
     pub seen: Vec<Intervals>,
-    /// Events that were seen again under another key, or brought again.
+    /// Number of events that were seen again under another key, or delivered again.
     pub duplicates: u64,
-    /// Polls, or waits for a message.
+    /// Number of polls, or of messages received.
     pub polls: u64,
-    /// Rows or events that were read.
+    /// Number of rows or events that were read.
     pub rows: u64,
-    /// Rows that had been read before, because the window reached back or a key had been passed over.
+    /// Number of rows that had been read before, because the window reached back or a key had been passed over.
     pub read_again: u64,
-    /// How often a subscriber was cut off because it could not keep up.
+    /// Number of times that a subscriber was cut off because it could not keep up.
     #[serde(default)]
     pub cut_off: u64,
-    /// CPU time of its thread while writers wrote, in seconds.
+    /// CPU time of the reader's thread while writers wrote, in seconds.
     pub cpu_s: f64,
-    /// Why it ended before its time, if it did.
+    /// The reason why it ended before its time, if it did.
     pub error: Option<String>,
 }
 
 impl Sightings {
-    /// A reader that has seen nothing yet.
+    /// Makes the record of a reader that has seen nothing yet; the trial has `of` writers.
     pub fn new(reader: u32, writers: Vec<u32>, of: usize) -> Self {
         Sightings { reader, writers, seen: vec![Intervals::default(); of], ..Sightings::default() }
     }
 
-    /// Takes in an event that was seen now: by its writer, its place among the writer's events, and the start of its write.
+    /// Notes an event that was seen now: its writer, its place among the writer's events, and the start of its write. Returns whether it is new.
     #[inline]
     pub fn take(&mut self, writer: usize, place: u64, written_ns: u64, now_ns: u64, from_ns: u64) -> bool {
         let Some(seen) = self.seen.get_mut(writer) else { return false };
@@ -126,7 +126,7 @@ impl Sightings {
         true
     }
 
-    /// How many of the events that were acknowledged and that it looked for there were, and how many of them it did not see.
+    /// Returns how many acknowledged events the reader looked for, and how many of them it did not see.
     pub fn missed(&self, acknowledged: &[Acknowledged]) -> (u64, u64) {
         let mut totals = (0, 0);
         for writer in &self.writers {

@@ -1,6 +1,6 @@
-//! The machine's monotonic clock: the same for all processes, so that a time stamped by one can be compared by another.
+//! The machine's monotonic clock. It is the same for all processes, so that one process can compare a time stamped by another.
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
+/// Returns the time of `CLOCK_MONOTONIC`, in nanoseconds.
 #[inline]
 pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -11,7 +11,7 @@ pub fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Sleeps until a time of [`now_ns`]; at once when it has passed, earlier when a signal comes.
+/// Sleeps until a time of [`now_ns`]; returns at once if it has passed, and earlier if a signal comes.
 pub fn sleep_until_ns(time_ns: u64) {
     let time = libc::timespec { tv_sec: (time_ns / 1_000_000_000) as i64, tv_nsec: (time_ns % 1_000_000_000) as i64 };
     // SAFETY: the pointer is to a timespec of ours that outlives the call; no remaining time is asked for.

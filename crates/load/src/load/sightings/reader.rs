@@ -1,7 +1,7 @@
-//! A reader: asks a database again and again what is new in its tables, until the writers have ended and nothing comes any more.
+//! A reader: asks a database repeatedly what is new in its tables, until the writers have ended and nothing more comes.
 //!
-//! Main function: [`read_tables`]. Invariant: a poll is due at equal times from the first one on; one that is late is made at once, and
-//! those that were missed meanwhile are left out, because the next answer holds all that they would have shown.
+//! Main function: [`read_tables`]. Invariant: polls are due at equal intervals from the first one on; a late poll is made at once, and the polls
+//! missed in the meantime are left out, because the next answer contains all that they would have shown.
 
 use std::time::Duration;
 
@@ -12,52 +12,52 @@ use crate::load::thread_cpu_s;
 use crate::record::{Cell, Cells};
 use crate::statement::{Expect, Request, Step};
 
-/// How long nothing new may come once the writers have ended.
+/// Time in nanoseconds without anything new after which a reader ends once the writers have ended.
 const QUIET_NS: u64 = 300_000_000;
-/// Longest wait for a notification: the end must be noticed.
+/// Longest wait for a notification; bounded so that the end is noticed.
 const NOTICE_WAIT: Duration = Duration::from_millis(20);
-/// Pause before readers look again whether they are to begin.
+/// Pause in nanoseconds before readers check again whether to begin.
 const BEGIN_PAUSE_NS: u64 = 200_000;
 
-/// How a reader finds what is new.
+/// The way in which a reader finds new rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Asking {
-    /// For keys behind those seen; keys passed over are asked for again for this long.
+    /// Asks for keys above those seen; keys passed over are asked for again for a limited time.
     ByKey {
-        /// In nanoseconds.
+        /// That time, in nanoseconds.
         look_back_ns: u64,
     },
-    /// For the latest rows.
+    /// Asks for the latest rows.
     Window,
 }
 
-/// What a reader does.
+/// The task of a reader.
 pub struct ReaderTask<'a> {
-    /// Fills a request with the question for what is new in a table, behind a key where that is asked for.
+    /// Fills a request with the question for new rows in a table, after a key if the question has one.
     pub ask: &'a (dyn Fn(u32, u64, &mut Request) + Sync),
-    /// Writer and place of an event by its number.
+    /// Returns the writer of an event and its place among the writer's events, by the event's number.
     pub place_of: &'a (dyn Fn(u64) -> (usize, u64) + Sync),
-    /// The writers of a table.
+    /// Returns the writers of a table.
     pub writers_of: &'a (dyn Fn(u32) -> Vec<usize> + Sync),
-    /// Its tables.
+    /// The tables to read.
     pub tables: Vec<u32>,
-    /// How it finds what is new.
+    /// The way in which new rows are found.
     pub asking: Asking,
-    /// Time from one poll to the next; none where the database says when.
+    /// Time from one poll to the next, in nanoseconds; `None` if the database notifies.
     pub every_ns: Option<u64>,
-    /// How long after the others of its group its first poll is due.
+    /// Delay of the first poll after reading begins, in nanoseconds; it differs between the readers of a group.
     pub phase_ns: u64,
-    /// Values of a row: key, event, start of the write, and more.
+    /// Number of values of a row: key, event, start of the write, and more.
     pub width: usize,
-    /// Rows from which on an answer is taken to be cut off.
+    /// Number of rows from which on an answer counts as cut off.
     pub rows_max: usize,
-    /// Statement that keeps what was found, and how many rows it takes at most.
+    /// The statement that stores the rows found, and the maximum number of rows that it takes.
     pub results: Option<(u16, usize)>,
-    /// Longest time after the writers' end.
+    /// Longest time in nanoseconds to continue after the writers' end.
     pub drain_ns: u64,
 }
 
-/// Reads until the writers have ended and nothing new comes, and tells what was seen. A connection that fails ends it early.
+/// Reads until the writers have ended and nothing new comes, and returns the sightings. A failed connection ends it early.
 pub fn read_tables(
     session: &mut dyn TargetSession,
     task: &ReaderTask<'_>,
@@ -98,9 +98,9 @@ struct Reader<'a> {
     cursors: Vec<Cursor>,
     request: Request,
     rows: Cells,
-    /// What goes into the result table.
+    /// The rows for the result table.
     found: Request,
-    /// CPU time of the thread when counting began.
+    /// CPU time of the thread when counting began, in seconds.
     cpu_from_s: Option<f64>,
 }
 
@@ -116,7 +116,7 @@ impl Reader<'_> {
         let mut is_counted = false;
         while !control.is_stopped() {
             self.wait(due_ns)?;
-            // What was committed before this moment is in the answers that follow.
+            // Rows committed before this moment are in the answers that follow.
             let written_ns = control.written_ns();
             if written_ns.is_some() && !is_counted {
                 is_counted = true;
@@ -151,11 +151,11 @@ impl Reader<'_> {
         self.sightings.cpu_s = self.cpu_from_s.map_or(0.0, |from_s| thread_cpu_s() - from_s);
     }
 
-    /// Waits until the next poll is due, or the database says that there is something new.
+    /// Waits until the next poll is due, or the database notifies that there is something new.
     fn wait(&mut self, due_ns: u64) -> Result<(), DatabaseError> {
         match self.task.every_ns {
             Some(_) => monotonic::sleep_until_ns(due_ns),
-            // Without a notification too, so that a lost one costs this wait only.
+            // Polls without a notification too, so that a lost one costs only this wait.
             None => {
                 let no_notices = || DatabaseError::Unavailable("the database has no notifications".to_owned());
                 self.session.sql().ok_or_else(no_notices)?.await_notice(NOTICE_WAIT)?;
@@ -164,7 +164,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Asks for what is new in each table; whether there was something.
+    /// Asks for new rows in each table. Returns whether there were any.
     fn poll(&mut self) -> Result<bool, DatabaseError> {
         let mut is_new = false;
         for place in 0..self.task.tables.len() {
@@ -223,7 +223,7 @@ impl Reader<'_> {
         Ok((is_new, rows))
     }
 
-    /// Writes what was found into the result table, as the readers of the slides do.
+    /// Writes the rows found into the result table, as the readers of the slides do.
     fn keep_results(&mut self) -> Result<(), DatabaseError> {
         let Some((statement, most)) = self.task.results else { return Ok(()) };
         const COLUMNS: usize = 4;

@@ -1,7 +1,7 @@
-//! Those who subscribe instead of asking: readers that are given events as they are published, and the historian that stores them.
+//! Subscribers: readers that receive events as they are published, and the historian that stores them.
 //!
-//! Main functions: [`read_messages`] and [`store_messages`]. Invariant: what the server cannot deliver is not asked for again; it is
-//! missing in what was seen, and so counted as lost.
+//! Main functions: [`read_messages`] and [`store_messages`]. Invariant: events that the server cannot deliver are not
+//! asked for again; they are missing in the sightings, and so counted as lost.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use crate::load::thread_cpu_s;
 use crate::record::{Cell, Cells};
 use crate::statement::Request;
 
-/// Longest wait for a message: the end must be noticed.
+/// Longest wait for a message; bounded so that the end is noticed.
 const PATIENCE: Duration = Duration::from_millis(10);
-/// How long nothing new may come once the writers have ended.
+/// Time in nanoseconds without anything new after which a subscriber ends once the writers have ended.
 const QUIET_NS: u64 = 300_000_000;
 
-/// What a subscriber has to know.
+/// The task of a subscriber.
 pub struct SubscriberTask<'a> {
-    /// Writer and place of an event by its number.
+    /// Returns the writer of an event and its place among the writer's events, by the event's number.
     pub place_of: &'a (dyn Fn(u64) -> (usize, u64) + Sync),
-    /// Subscribes again, after the server has cut the subscriber off because it could not keep up.
+    /// Subscribes again after the server has cut the subscriber off because it could not keep up.
     pub open: &'a (dyn Fn() -> Result<Subscriber, DatabaseError> + Sync),
-    /// Longest time after the writers' end.
+    /// Longest time in nanoseconds to continue after the writers' end.
     pub drain_ns: u64,
 }
 
-/// Counts what was seen, and the CPU time of the thread while writers wrote.
+/// Counts the events seen, and the CPU time of the thread while writers wrote.
 struct Counting<'a> {
     task: &'a SubscriberTask<'a>,
     control: &'a Control,
@@ -45,7 +45,7 @@ impl<'a> Counting<'a> {
         Counting { task, control, sightings, last_new_ns, cpu_from_s: None, is_counted: false }
     }
 
-    /// To be called at each turn: whether there is an end of it.
+    /// Returns whether the subscriber has finished; called at each turn.
     fn is_over(&mut self) -> bool {
         let now_ns = monotonic::now_ns();
         let written_ns = self.control.written_ns();
@@ -61,10 +61,10 @@ impl<'a> Counting<'a> {
         self.control.is_stopped() || is_over(written_ns, self.last_new_ns, now_ns, QUIET_NS, self.task.drain_ns)
     }
 
-    /// Takes in rows that were seen now; each begins with the event's number and the start of its write.
+    /// Notes rows that were seen now; each begins with the event's number and the start of its write.
     fn take(&mut self, rows: &Cells, count: u32, width: u32) {
         let now_ns = monotonic::now_ns();
-        // Events that came before counting began are those of the warm-up's first moment.
+        // Events that came before counting began belong to the first moment of the warm-up.
         let from_ns = self.control.from_ns().unwrap_or(u64::MAX);
         self.sightings.rows += u64::from(count);
         for row in 0..count as usize {
@@ -79,7 +79,7 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// Waits for a message; whether there is one. Who was cut off subscribes again, and has lost what was published meanwhile.
+    /// Waits for a message. Returns whether one came. A subscriber that was cut off subscribes again, and has lost the events published in between.
     fn receive(&mut self, subscriber: &mut Subscriber, patience: Duration) -> Result<bool, DatabaseError> {
         match subscriber.receive(patience) {
             Err(DatabaseError::Lost(_)) => {
@@ -101,12 +101,12 @@ impl<'a> Counting<'a> {
     }
 }
 
-/// The error for a message that is none of ours.
+/// Returns the error for a message that does not have the expected form.
 fn damaged() -> DatabaseError {
     DatabaseError::Lost("a message is damaged".to_owned())
 }
 
-/// Takes in messages until the writers have ended and nothing new comes, and tells what was seen.
+/// Receives messages until the writers have ended and nothing new comes, and returns the sightings.
 pub fn read_messages(
     subscriber: &mut Subscriber,
     task: &SubscriberTask<'_>,
@@ -129,8 +129,8 @@ pub fn read_messages(
     counting.finish(outcome)
 }
 
-/// Stores messages of one table until the writers have ended and nothing new comes: all that have arrived, up to a number of rows, in one
-/// transaction. Tells when events were stored.
+/// Stores messages of one table until the writers have ended and nothing new comes: all that have arrived, up to
+/// `rows_max` rows, in one transaction. Returns when events were stored, as sightings.
 pub fn store_messages(
     subscriber: &mut Subscriber,
     session: &mut dyn TargetSession,
@@ -151,7 +151,7 @@ pub fn store_messages(
                 let count;
                 (count, width) = decode(subscriber.message(), &mut request.cells).ok_or_else(damaged)?;
                 rows += count;
-                // What has arrived already, and no more waiting.
+                // Takes what has arrived already, without waiting any longer.
                 patience = Duration::ZERO;
             }
             if rows > 0 {

@@ -3,7 +3,7 @@
 use super::{Names, TokenHash};
 use crate::fuzzed::{Target, assert_told, texts};
 
-/// The first line is a name, each other one a pattern; then all of it as the hash of a token.
+/// The first line is a name, each other one a pattern; then the whole input is read as the hash of a token.
 pub static NAMES: Target = Target {
     name: "names",
     run: |input| {
@@ -30,7 +30,7 @@ pub static NAMES: Target = Target {
     is_linear: false,
 };
 
-/// The same in a way that is slow and plain: which beginnings of the name fit what of the pattern has been read.
+/// A slow and plain reference for matching: keeps which beginnings of the name match the part of the pattern read so far.
 fn plainly_fits(pattern: &str, name: &str) -> bool {
     let mut fits = vec![false; name.len() + 1];
     fits[0] = true;

@@ -1,7 +1,7 @@
-//! Who may send: tokens, what each sender may call itself and send, how fast, and whose the ids of its messages are.
+//! Access: tokens, the sources and measurements that each sender may use, its rate, and the ownership of message ids.
 //!
-//! Main types: [`Senders`], among whom a token is looked for, and [`Sender`]. Invariants: a token is kept here only as its hash, and an id belongs
-//! to the sender that the token says, so that nobody can make another's id count as stored.
+//! Main types: [`Senders`], in which a token is looked up, and [`Sender`]. Invariants: a token is kept here only as its hash, and an id belongs
+//! to the sender of the token, so that no sender can make the id of another count as stored.
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;

@@ -1,11 +1,11 @@
-//! Lists of names that somebody may use. Main type: [`Names`].
+//! Lists of names that a sender may use. Main type: [`Names`].
 
 use crate::recorder::quote::in_quotes;
 
-/// Names of a list that are shown.
+/// The most names of a list that are shown.
 const SHOWN_MAX: usize = 10;
 
-/// Names in which `*` stands for any characters; all names where there is no list.
+/// Names in which `*` stands for any characters; all names if there is no list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Names(Option<Vec<String>>);
 
@@ -13,24 +13,24 @@ impl Names {
     /// Every name.
     pub const ALL: Names = Names(None);
 
-    /// Names of a list.
+    /// Creates a list of names.
     pub fn new(patterns: Vec<String>) -> Self {
         Names(Some(patterns))
     }
 
-    /// Whether all names are allowed.
+    /// Returns whether all names are allowed.
     pub fn are_all(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether this name is among them.
+    /// Returns whether this name is allowed.
     pub fn have(&self, name: &str) -> bool {
         let fits = |pattern: &String| fits(pattern.as_bytes(), name.as_bytes());
         self.0.as_ref().is_none_or(|patterns| patterns.iter().any(fits))
     }
 }
 
-/// As in messages: `"north-*", "south"`.
+/// Shows the names as in messages: `"north-*", "south"`.
 impl std::fmt::Display for Names {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Some(patterns) = &self.0 else { return out.write_str("all") };
@@ -43,8 +43,8 @@ impl std::fmt::Display for Names {
     }
 }
 
-/// Whether a name fits a pattern. Goes back to the last star only, since an earlier one could reach nothing that the last one cannot: at most
-/// one look for each pair of characters.
+/// Returns whether a name fits a pattern. Goes back to the last star only, since an earlier one could match nothing that the last one cannot: at most
+/// one comparison for each pair of characters.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut seen) = (0, 0);
     let mut star = None;

@@ -1,8 +1,8 @@
-//! Which addresses are one client's as far as can be told. Main function: [`network`].
+//! Grouping of addresses by client, as far as that can be told. Main function: [`network`].
 
 use std::net::IpAddr;
 
-/// What stands for an address where clients are told apart by theirs: itself, or its /64, as one who has an IPv6 address has a whole network of
+/// Returns the address by which a client is distinguished: the address itself, or its /64, because a client with an IPv6 address has a whole network of
 /// them.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

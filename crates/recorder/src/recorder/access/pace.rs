@@ -1,16 +1,16 @@
-//! How fast a sender may send. Main type: [`Pace`].
+//! The rate of a sender. Main type: [`Pace`].
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What comes within this long at the rate passes at once after a pause.
+/// The burst that passes at once after a pause, in seconds at the rate.
 const BURST_S: f64 = 1.0;
 
 /// One rate. Times are in seconds on a clock that does not go back.
 #[derive(Debug, Clone, Copy)]
 struct Rate {
     per_s: f64,
-    /// When all that was let through will have passed at this rate.
+    /// When all that was admitted will have passed at this rate, in seconds.
     passed_at_s: f64,
 }
 
@@ -32,8 +32,8 @@ impl Rate {
     }
 }
 
-/// Rows and bytes per second, where they are bounded. A request passes whole, however large it is, and the next one waits until it has passed at
-/// the rate: over any time t come no more than rate × (t + 1 s), and one request.
+/// Bounds on rows and bytes per second. A request passes whole, however large it is, and the next one waits until it has passed at
+/// the rate: over any time t no more than rate × (t + 1 s), and one request, passes.
 #[derive(Debug)]
 pub(super) struct Pace {
     since: Instant,
@@ -45,16 +45,16 @@ impl Pace {
         Pace { since: Instant::now(), rates: Mutex::new([rows_per_s.map(Rate::new), bytes_per_s.map(Rate::new)]) }
     }
 
-    /// How long nothing more is let through.
+    /// Returns how long nothing more is admitted.
     pub(super) fn wait(&self) -> Duration {
         let now_s = self.since.elapsed().as_secs_f64();
         wait(&self.rates.lock().unwrap_or_else(PoisonError::into_inner)[..], now_s)
     }
 
-    /// Lets a request through.
+    /// Admits a request.
     ///
     /// # Errors
-    /// How long it has to wait; it is not counted then.
+    /// The time that it has to wait; it is not counted then.
     pub(super) fn pass(&self, rows: u32, bytes: u64) -> Result<(), Duration> {
         self.pass_at(self.since.elapsed().as_secs_f64(), rows, bytes)
     }
@@ -73,7 +73,7 @@ impl Pace {
         Ok(())
     }
 
-    /// A request that was let through was not taken in for another reason.
+    /// Takes back the count of an admitted request that was not stored for another reason.
     pub(super) fn give_back(&self, rows: u32, bytes: u64) {
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         for (rate, amount) in rates.iter_mut().zip([f64::from(rows), bytes as f64]) {
@@ -86,7 +86,7 @@ impl Pace {
 
 fn wait(rates: &[Option<Rate>], now_s: f64) -> Duration {
     let wait_s = rates.iter().flatten().map(|rate| rate.wait_s(now_s)).fold(0.0, f64::max);
-    // Less than a clock can tell is no wait.
+    // A time shorter than a clock can measure is no wait.
     if wait_s < 1e-9 { Duration::ZERO } else { Duration::from_secs_f64(wait_s.min(1e9)) }
 }
 

@@ -1,4 +1,4 @@
-//! Senders, and whose the ids of their messages are. Main types: [`Senders`], [`Sender`] and [`Owner`].
+//! Senders, and the owners of message ids. Main types: [`Senders`], [`Sender`] and [`Owner`].
 
 use std::net::IpAddr;
 use std::sync::{Arc, LazyLock};
@@ -9,39 +9,39 @@ use super::pace::Pace;
 use super::token::TokenHash;
 use crate::recorder::quote::in_quotes;
 
-/// `[[access]]`: a sender as it is configured.
+/// `[[access]]`: a configured sender.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Grant {
-    /// Its name.
+    /// The name of the sender.
     pub name: String,
-    /// Its token.
+    /// The hash of its token.
     pub token: TokenHash,
-    /// What it may call itself.
+    /// The source names that it may use.
     pub sources: Names,
     /// The measurements that it may send.
     pub measurements: Names,
-    /// Rows per second at most.
+    /// The most rows per second; `None` for no limit.
     pub rows_per_s: Option<f64>,
-    /// Bytes of line protocol per second at most.
+    /// The most bytes of line protocol per second; `None` for no limit.
     pub bytes_per_s: Option<f64>,
 }
 
-/// Whose ids are.
+/// The owner of a message id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
-    /// A stream's, which has one name for each message.
+    /// A stream, which has one name for each message.
     Stream,
-    /// All who have one of `tokens`.
+    /// All senders with one of `tokens`.
     Tokens,
     /// The sender of this name.
     Named(String),
-    /// Whoever sends from this address, where nobody needs a token.
+    /// Any sender at this address, where no token is needed.
     Address(IpAddr),
 }
 
 impl Owner {
-    /// What stands for an owner's id where ids of all are kept; empty for no id. No id of a client has a line break in it, and so nobody's id
-    /// is another's. Those of streams are kept as they are, and were always.
+    /// Returns the key under which an owner's id is kept among the ids of all owners; empty for no id. No client's id contains a line break, so keys
+    /// of different owners never collide. Ids of streams are kept unchanged, as they always were.
     fn id(&self, id: &str) -> String {
         match self {
             _ if id.is_empty() => String::new(),
@@ -53,27 +53,27 @@ impl Owner {
     }
 }
 
-/// The client's own id of a message, where the kept one begins with its owner; none where it has no owner, as those that versions without owners
-/// kept.
+/// Returns the client's own id from a kept key that begins with its owner; `None` for a key without an owner, as versions without owners
+/// kept them.
 pub fn owned_id(kept: &str) -> Option<&str> {
     kept.split_once('\n').map(|(_, id)| id)
 }
 
-/// What those are called who do not stand in `[[access]]`.
+/// The name of senders that are not in `[[access]]`.
 static NO_NAME: LazyLock<Arc<str>> = LazyLock::new(|| "".into());
 
-/// Who sends.
+/// A sender.
 #[derive(Debug)]
 pub struct Sender {
     owner: Owner,
-    /// Its name in `[[access]]`; empty for all others.
+    /// The name in `[[access]]`; empty for all other senders.
     name: Arc<str>,
     grant: Option<Grant>,
     pace: Pace,
 }
 
 impl Sender {
-    /// A sender that may do all.
+    /// Creates a sender without restrictions.
     pub fn free(owner: Owner) -> Self {
         Sender { owner, name: NO_NAME.clone(), grant: None, pace: Pace::new(None, None) }
     }
@@ -87,27 +87,27 @@ impl Sender {
         }
     }
 
-    /// Its name in `[[access]]`; empty for all others.
+    /// Returns its name in `[[access]]`; empty for all other senders.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// Whether it is a stream, whose publishers cannot be told anything.
+    /// Returns whether the sender is a stream, whose publishers get no answers.
     pub fn is_stream(&self) -> bool {
         self.owner == Owner::Stream
     }
 
-    /// What stands for this sender's id of a message where those of all are kept.
+    /// Returns the key under which this sender's message id is kept among the ids of all senders.
     pub fn own_id(&self, id: &str) -> String {
         self.owner.id(id)
     }
 
-    /// Whether it may send every measurement.
+    /// Returns whether it may send every measurement.
     pub fn may_send_all(&self) -> bool {
         self.grant.as_ref().is_none_or(|grant| grant.measurements.are_all())
     }
 
-    /// Whether it may send a measurement.
+    /// Checks that it may send a measurement.
     ///
     /// # Errors
     /// A sentence with the value and the remedy.
@@ -118,34 +118,34 @@ impl Sender {
         Err(refusal("measurement", "measurements", measurement, &grant.name, &grant.measurements))
     }
 
-    /// Whether it may call itself so.
+    /// Checks that it may use this source name.
     ///
     /// # Errors
-    /// As [`Sender::may_send`].
+    /// A sentence with the value and the remedy.
     pub fn may_be(&self, source: &str) -> Result<(), String> {
         let Some(grant) = self.grant.as_ref().filter(|grant| !grant.sources.have(source)) else { return Ok(()) };
         Err(refusal("source", "sources", source, &grant.name, &grant.sources))
     }
 
-    /// How long nothing of it is let in.
+    /// Returns how long the sender has to wait before its next request is admitted.
     pub fn wait(&self) -> Duration {
         self.pace.wait()
     }
 
-    /// A request is let in.
+    /// Counts a request against the sender's rate and admits it.
     ///
     /// # Errors
-    /// How long it has to wait; it is not counted then.
+    /// The time that the sender has to wait; the request is not counted then.
     pub fn pass(&self, rows: u32, bytes: u64) -> Result<(), Duration> {
         self.pace.pass(rows, bytes)
     }
 
-    /// A request that was let in was not stored for another reason.
+    /// Takes back the count of an admitted request that was not stored for another reason.
     pub fn give_back(&self, rows: u32, bytes: u64) {
         self.pace.give_back(rows, bytes);
     }
 
-    /// Its bounds, in a sentence.
+    /// Returns a sentence with its bounds; empty if it has none.
     pub fn bounds(&self) -> String {
         let Some(grant) = &self.grant else { return String::new() };
         let rows = grant.rows_per_s.map(|rows| format!("rate = {rows} rows"));
@@ -160,7 +160,7 @@ fn refusal(what: &str, key: &str, value: &str, sender: &str, allowed: &Names) ->
     format!("{what} {value} is none of sender \"{sender}\", which may use {allowed}; add it to {key} of its [[access]]")
 }
 
-/// All who may send by one intake.
+/// All senders that one intake admits.
 #[derive(Debug, Clone, Default)]
 pub struct Senders {
     tokens: Arc<[TokenHash]>,
@@ -168,23 +168,23 @@ pub struct Senders {
 }
 
 impl Senders {
-    /// Those with one of `tokens`, which are one sender, and those of `[[access]]`.
+    /// Creates the set of the senders with one of `tokens`, which count as one sender, and those of `[[access]]`.
     pub fn new(tokens: &[String], named: &Arc<[Arc<Sender>]>) -> Self {
         Senders { tokens: tokens.iter().map(|token| TokenHash::of(token)).collect(), named: Arc::clone(named) }
     }
 
-    /// The senders of `[[access]]`. One that is the same as before goes on with what it has used up of its rate.
+    /// Returns the senders of `[[access]]`. A sender whose configuration did not change keeps the part of its rate that it has used.
     pub fn named(access: &[Grant], before: &[Arc<Sender>]) -> Arc<[Arc<Sender>]> {
         let same = |grant: &Grant| before.iter().find(|sender| sender.grant.as_ref() == Some(grant)).cloned();
         access.iter().map(|grant| same(grant).unwrap_or_else(|| Arc::new(Sender::new(grant)))).collect()
     }
 
-    /// Whether nobody needs a token.
+    /// Returns whether no token is needed.
     pub fn are_all(&self) -> bool {
         self.tokens.is_empty() && self.named.is_empty()
     }
 
-    /// Who has this token. All are compared, so that the time taken tells nothing.
+    /// Finds the sender with this token. All tokens are compared, so that the time taken reveals nothing.
     pub fn find(&self, given: &TokenHash) -> Option<Arc<Sender>> {
         let is_of_tokens = self.tokens.iter().fold(false, |known, token| token.is(given) | known);
         let is_of = |sender: &Sender| sender.grant.as_ref().is_some_and(|grant| grant.token.is(given));

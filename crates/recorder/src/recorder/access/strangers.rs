@@ -1,4 +1,4 @@
-//! Those who were not let in: counted, and told of in the log at a bounded rate. Main type: [`Strangers`].
+//! Refused clients: counted, and logged at a bounded rate. Main type: [`Strangers`].
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -8,30 +8,30 @@ use std::time::{Duration, Instant};
 
 use crate::recorder::log;
 
-/// A line in the log for an address at most this often.
+/// The shortest time between two log lines about one address.
 const EVERY: Duration = Duration::from_secs(10);
-/// Lines within that time at most, of all addresses.
+/// The most log lines within that time, for all addresses.
 const LINES_MAX: usize = 50;
 
-/// Why a client was not let in.
+/// The reason why a client was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// A token that nobody has, or none.
+    /// An unknown token, or none.
     Token,
-    /// A source that the sender may not call itself.
+    /// A source name that the sender may not use.
     Source,
-    /// A measurement that it may not send.
+    /// A measurement that the sender may not send.
     Measurement,
-    /// More than its rate.
+    /// The sender exceeds its rate.
     Rate,
 }
 
 const WHYS: [(Why, &str); 4] =
     [(Why::Token, "token"), (Why::Source, "source"), (Why::Measurement, "measurement"), (Why::Rate, "rate")];
-/// Those whose refusals are counted here.
+/// The intakes whose refusals are counted here.
 const INTAKES: [&str; 2] = ["http", "tcp"];
 
-/// Counts, and what was told lately.
+/// Counts of refusals, and the addresses logged recently.
 #[derive(Debug, Default)]
 pub struct Strangers(Mutex<State>);
 
@@ -41,7 +41,7 @@ struct State {
     told: Told,
 }
 
-/// What was told within the present span of time.
+/// The addresses logged within the present interval.
 #[derive(Debug, Default)]
 struct Told {
     since: Option<Instant>,
@@ -49,7 +49,7 @@ struct Told {
 }
 
 impl Told {
-    /// Whether an address is to be told of now.
+    /// Returns whether an address is to be logged now.
     fn see(&mut self, address: IpAddr, now: Instant) -> bool {
         if self.since.is_none_or(|since| now.saturating_duration_since(since) >= EVERY) {
             self.since = Some(now);
@@ -60,7 +60,7 @@ impl Told {
 }
 
 impl Strangers {
-    /// A client was not let in by an intake.
+    /// Counts a client that an intake refused.
     pub fn refuse(&self, intake: &str, why: Why, address: IpAddr) {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (row, column) =
@@ -79,7 +79,7 @@ impl Strangers {
         }
     }
 
-    /// The part of `/metrics`.
+    /// Returns the part of `/metrics`.
     pub fn page(&self) -> String {
         let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner).counts;
         let mut page = String::from(

@@ -1,7 +1,7 @@
-//! Tokens, known by their hashes: `sha256:` and the SHA-256 of the token in hexadecimal digits. Main type: [`TokenHash`].
+//! Tokens, kept as hashes: `sha256:` and the SHA-256 of the token in hexadecimal digits. Main type: [`TokenHash`].
 //!
-//! A password is hashed slowly because people choose few of them. A token is random and long: whoever has its hash would have to try 2^255 of
-//! them, so that a fast hash is enough, and each request can be checked by it.
+//! Passwords need slow hashes because people choose from few of them. A token is random and long: with its hash one would have to try 2^255 of
+//! them, so a fast hash is enough, and each request can be checked by it.
 
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -10,10 +10,10 @@ const KIND: &str = "sha256:";
 const HASH_BYTES: usize = 32;
 const TOKEN_BYTES: usize = 32;
 
-/// Tokens with fewer characters could be guessed.
+/// The fewest characters of a token; a shorter one could be guessed.
 pub const TOKEN_CHARACTERS_MIN: usize = 16;
 
-/// A token that is not known, only recognised.
+/// The hash of a token, by which the token can be recognised but not restored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TokenHash([u8; HASH_BYTES]);
 
@@ -24,17 +24,17 @@ impl std::fmt::Debug for TokenHash {
 }
 
 impl TokenHash {
-    /// The hash of a token.
+    /// Returns the hash of a token.
     pub fn of(token: &str) -> Self {
         let mut hash = [0; HASH_BYTES];
         hash.copy_from_slice(digest(&SHA256, token.as_bytes()).as_ref());
         TokenHash(hash)
     }
 
-    /// Reads a hash.
+    /// Parses a hash.
     ///
     /// # Errors
-    /// What is wrong with it. The text itself is not repeated: somebody may have written the token there.
+    /// A sentence that says what is wrong. The text itself is not repeated, because somebody may have written the token there.
     pub fn read(text: &str) -> Result<Self, String> {
         let must = "it must be sha256: and 64 hexadecimal digits, as loadline password --token prints it";
         let digits = text.strip_prefix(KIND).ok_or_else(|| format!("is no hash; {must}"))?;
@@ -53,19 +53,19 @@ impl TokenHash {
         Ok(TokenHash(hash))
     }
 
-    /// As it is written into a file.
+    /// Returns the hash as it is written into a file.
     pub fn text(&self) -> String {
         let digits: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
         format!("{KIND}{digits}")
     }
 
-    /// Whether it is the same; the time taken tells nothing about either.
+    /// Returns whether both hashes are equal; the time taken reveals nothing about either.
     pub fn is(&self, other: &TokenHash) -> bool {
         self.0.iter().zip(other.0).fold(0, |difference, (own, other)| difference | (own ^ other)) == 0
     }
 }
 
-/// A token that nobody guesses: 256 random bits.
+/// Returns a token that cannot be guessed: 256 random bits.
 ///
 /// # Errors
 /// A sentence, when the system gives no random numbers.

@@ -1,41 +1,41 @@
 //! Fairness between sources: when room gets short, those that send most wait first. Main type: [`Shares`], pure.
 //!
-//! Max-min fairness: a level is sought at which the sources, each cut to it, send as much together as may come in. Who sends less than the
-//! level is not asked to wait, however many others send more.
+//! Max-min fairness: a level is computed such that the sources, each cut to it, together send as much as may come in. A source that sends less
+//! than the level is not asked to wait, however many others send more.
 
 use std::collections::HashMap;
 
-/// Sources told apart; beyond them the smallest is forgotten.
+/// The most sources that are told apart; beyond them the smallest is forgotten.
 const SOURCES_MAX: usize = 4_000;
-/// What was sent counts half after this many seconds.
+/// The seconds after which sent bytes count half.
 const HALF_LIFE_S: f64 = 5.0;
-/// Who has sent less than this lately, a few dozen records a second, is never in anybody's way, in bytes.
+/// A source that has sent fewer bytes than this lately, a few dozen records a second, is never greedy.
 const GREEDY_AT_LEAST: f64 = 16_384.0;
-/// The level is sought anew after this many seconds.
+/// The seconds after which the level is computed again.
 const LEVEL_LASTS_S: f64 = 0.05;
 
-/// How much each source has sent lately.
+/// How many bytes each source has sent lately.
 #[derive(Debug, Default)]
 pub(super) struct Shares {
     sent: HashMap<String, f64>,
     total: f64,
     at_s: f64,
-    /// The level for what is short.
+    /// The level for each resource that may be short.
     levels: [Option<Level>; 2],
 }
 
-/// Where sources are cut.
+/// The level to which sources are cut.
 #[derive(Debug, Clone, Copy)]
 struct Level {
     level: f64,
-    /// What the source sends that sends least.
+    /// The bytes of the source that sends least.
     least: f64,
-    /// What it was sought for, and when.
+    /// The share that the level was computed for, and when.
     less: f64,
     at_s: f64,
 }
 
-/// What there is not enough of.
+/// A resource that is short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Short {
     /// Room in the spool.
@@ -63,21 +63,21 @@ impl Shares {
         self.total += bytes as f64;
     }
 
-    /// How many times the level a source has sent, where all together are to send this share less than they do, 0 to 1. At most 1: it need
-    /// not wait. 0 where it is the only source.
+    /// Returns how many times the level a source has sent, if all together are to send this share less than they do, 0 to 1. At most 1 means that
+    /// the source need not wait; the result is 0 if it is the only source.
     pub(super) fn times_level(&mut self, source: &str, short: Short, less: f64, now_s: f64) -> f64 {
         let Some(level) = self.level(short, less, now_s) else { return 0.0 };
         self.sent.get(source).map_or(0.0, |sent| sent / level.level.max(1.0))
     }
 
-    /// Whether a source has sent more than the level, and more than twice as much as one of the others: where all are alike, none is greedy.
-    /// Nor is one that has sent next to nothing, though others have sent still less.
+    /// Returns whether a source has sent more than the level, and more than twice as much as one of the others: if all are alike, none is greedy.
+    /// A source that has sent next to nothing is not greedy, even if others have sent still less.
     pub(super) fn is_greedy(&mut self, source: &str, less: f64, now_s: f64) -> bool {
         let Some(Level { level, least, .. }) = self.level(Short::Time, less, now_s) else { return false };
         self.sent.get(source).is_some_and(|sent| *sent > level.max(GREEDY_AT_LEAST) && *sent > 2.0 * least)
     }
 
-    /// The level for all together to send this share less; none where there is one source or none.
+    /// Returns the level at which all together send this share less; `None` if there are fewer than two sources.
     fn level(&mut self, short: Short, less: f64, now_s: f64) -> Option<Level> {
         self.age(now_s);
         if self.sent.len() < 2 || self.total <= 0.0 {
@@ -93,14 +93,14 @@ impl Shares {
         }))
     }
 
-    /// Whether a source has sent less than an equal share, while another has sent more than twice as much as that.
+    /// Returns whether a source has sent less than an equal share, while another has sent more than twice as much as that.
     pub(super) fn is_modest(&self, source: &str) -> bool {
         let equal = self.total / self.sent.len().max(1) as f64;
         let own = self.sent.get(source).copied().unwrap_or(0.0);
         own < equal && self.sent.values().any(|sent| *sent > 2.0 * equal)
     }
 
-    /// Where the sources must be cut so that they send this share less.
+    /// Computes the level to which the sources must be cut so that they send this share less.
     fn level_of(&self, less: f64) -> f64 {
         let mut sent: Vec<f64> = self.sent.values().copied().collect();
         sent.sort_unstable_by(f64::total_cmp);
@@ -144,7 +144,7 @@ mod tests {
             shares.add("greedy", 900, f64::from(tick));
             shares.add("modest", 100, f64::from(tick));
         });
-        // Of 1,000 parts 500 may come in: 100 of the one, and 400 of the other.
+        // Of 1,000 parts 500 may come in: 100 of the modest source, and 400 of the greedy one.
         assert!((shares.times_level("greedy", Short::Room, 0.5, 99.0) - 2.25).abs() < 0.01);
         assert!((shares.times_level("modest", Short::Room, 0.5, 99.0) - 0.25).abs() < 0.01);
         assert!(shares.times_level("greedy", Short::Room, 0.0, 99.0) <= 1.0);

@@ -1,10 +1,10 @@
 //! The gate in front of the spool. Main types: [`GateState`], pure, and [`Gate`], which threads share.
 //!
-//! Hysteresis: it closes when the spool is filled to 90 %, and opens again at 75 %; otherwise it would flutter at the edge. From 50 % on
+//! Hysteresis: the gate closes when the spool is filled to 90 %, and opens again at 75 %; otherwise it would flutter at the edge. From 50 % on
 //! the sources that send most are asked to wait, so that all together send less: none less at 50 %, and all of it at 90 %. A source that sends less
 //! than an equal share, while another sends more, comes in until 98 %.
 //!
-//! What has come in is written in the same way: from the moment on that records wait too long in the lanes of all sources, those of the sources
+//! Records that have come in are written by the same rule: once records wait too long in the lanes of all sources, those of the sources
 //! that send most go to lanes of their own.
 
 use std::sync::{Mutex, PoisonError};
@@ -18,35 +18,35 @@ use crate::recorder::log;
 pub const CLOSES_AT: f64 = 0.90;
 /// A closed gate opens when this share is filled.
 pub const OPENS_AT: f64 = 0.75;
-/// From this share on sources are compared.
+/// From this share on, sources are compared.
 const FAIR_FROM: f64 = 0.50;
-/// Modest sources come in until then.
+/// Modest sources come in up to this share.
 const MODEST_UNTIL: f64 = 0.98;
 
-/// Where records wait so long to be written, sources are compared; and from when on most strictly.
+/// Sources are compared once records wait this long to be written; and from the second time on, most strictly.
 const LATE_FROM: Duration = Duration::from_millis(250);
 const LATE_AT_MOST: Duration = Duration::from_millis(1_000);
-/// Compared most strictly, the lanes of all sources keep this share of what is sent: where nothing can be written for a while, those that send
+/// In the strictest comparison, the lanes of all sources keep this share of what is sent: if nothing can be written for a while, sources that send
 /// little stay there.
 const LATE_KEEPS: f64 = 0.5;
 
 /// How full the spool is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usage {
-    /// Share of the bound, 0 to 1.
+    /// The filled share of the bound, 0 to 1.
     pub filled: f64,
-    /// How fast it empties, in shares a second; 0 or less where it does not.
+    /// How fast the spool empties, in shares a second; 0 or less if it does not.
     pub empties_per_s: f64,
 }
 
-/// What a request is told.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
-    /// Come in.
+    /// The request may come in.
     In,
-    /// This source has sent more than others: wait this long.
+    /// The source has sent more than others and must wait this long.
     Unfair(Duration),
-    /// Nobody comes in: why, and for how long.
+    /// Nobody comes in: the reason, and for how long.
     Closed(String, Duration),
 }
 
@@ -58,18 +58,18 @@ pub struct GateState {
 }
 
 impl GateState {
-    /// Whether nobody comes in.
+    /// Returns whether the gate is closed.
     pub fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// So much is filled now; whether nobody comes in.
+    /// Updates the gate for the filled share, and returns whether it is closed.
     pub fn see(&mut self, filled: f64) -> bool {
         self.is_closed = if self.is_closed { filled > OPENS_AT } else { filled >= CLOSES_AT };
         self.is_closed
     }
 
-    /// A source wants to bring this many bytes.
+    /// Answers a source that wants to bring this many bytes.
     pub fn ask(&mut self, source: &str, bytes: u64, usage: Usage, now_s: f64) -> Turn {
         let is_short = usage.filled >= FAIR_FROM;
         let is_let_in = is_short && usage.filled < MODEST_UNTIL && self.shares.is_modest(source);
@@ -95,8 +95,8 @@ impl GateState {
         Turn::In
     }
 
-    /// Whether a source sends more than its share while records wait this long in the lanes of all sources: what it sends is to wait in a lane of
-    /// its own. The level is sought at which all of them, each cut to it, would send less together: none less at 0.25 s, and half at 1 s.
+    /// Returns whether a source sends more than its share while records wait this long in the lanes of all sources; its records are then to wait in a lane of
+    /// their own. The level is the one at which all of them, each cut to it, would send less together: none less at 0.25 s, and half at 1 s.
     pub fn is_greedy(&mut self, source: &str, wait: Duration, now_s: f64) -> bool {
         let Some(late) = wait.checked_sub(LATE_FROM) else { return false };
         let shortness = late.as_secs_f64() / (LATE_AT_MOST - LATE_FROM).as_secs_f64();
@@ -104,12 +104,12 @@ impl GateState {
     }
 }
 
-/// Where the usage is read.
+/// Reads the filled share of the spool.
 type ReadUsage = Box<dyn Fn() -> f64 + Send + Sync>;
-/// Where is read how long records wait to be written.
+/// Reads how long records wait to be written.
 type ReadWait = Box<dyn Fn() -> Duration + Send + Sync>;
 
-/// The gate that intakes share.
+/// The gate that all intakes share.
 pub struct Gate {
     state: Mutex<Guarded>,
     read: ReadUsage,
@@ -121,13 +121,13 @@ pub struct Gate {
 #[derive(Default)]
 struct Guarded {
     gate: GateState,
-    /// When, and how filled, to see how fast it empties.
+    /// The time and the filled share when last measured, from which the emptying rate follows.
     seen: Option<(f64, f64)>,
     empties_per_s: f64,
 }
 
 impl Guarded {
-    /// Closes or opens, and says so.
+    /// Closes or opens the gate, and logs it.
     fn look(&mut self, filled: f64) {
         let was_closed = self.gate.is_closed();
         let is_closed = self.gate.see(filled);
@@ -143,12 +143,12 @@ impl Guarded {
 }
 
 impl Gate {
-    /// A gate that reads how filled the spool is, 0 to 1, and how long records wait in the lanes of all sources.
+    /// Returns a gate that reads how filled the spool is, 0 to 1, and how long records wait in the lanes of all sources.
     pub fn new(read: ReadUsage, read_wait: ReadWait, clock: SharedClock) -> Self {
         Gate { state: Mutex::default(), read, read_wait, begun: clock.now(), clock }
     }
 
-    /// Whether a source that was let in sends more than its share while the records of others wait.
+    /// Returns whether a source that was let in sends more than its share while the records of others wait.
     pub fn is_greedy(&self, source: &str) -> bool {
         let wait = (self.read_wait)();
         if wait < LATE_FROM {
@@ -158,7 +158,7 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).gate.is_greedy(source, wait, now_s)
     }
 
-    /// Whether nobody comes in. It need not be asked by a request to open again.
+    /// Returns whether the gate is closed. It opens again even if no request asks.
     pub fn is_closed(&self) -> bool {
         let filled = (self.read)();
         let mut guarded = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,7 +166,7 @@ impl Gate {
         guarded.gate.is_closed()
     }
 
-    /// A source wants to bring this many bytes.
+    /// Answers a source that wants to bring this many bytes.
     pub fn ask(&self, source: &str, bytes: u64) -> Turn {
         let filled = (self.read)();
         let now_s = self.clock.since(self.begun).as_secs_f64();
@@ -248,7 +248,7 @@ mod tests {
         assert!(!is_greedy("greedy", 249));
         assert!(is_greedy("greedy", 300));
         assert!(!is_greedy("7", 300));
-        // Nothing is written for a minute: those that send little stay where they are.
+        // Nothing is written for a minute: sources that send little stay where they are.
         assert!(is_greedy("greedy", 60_000) && !is_greedy("7", 60_000));
         assert!(!is_greedy("new", 60_000));
         let mut alike = GateState::default();
@@ -264,8 +264,8 @@ mod tests {
         assert!(!alone.is_greedy("a", Duration::from_secs(60), 0.0), "nobody else waits");
     }
 
-    /// A spool that holds 20 s of what the database takes, and sources that send requests of ten rows: how much of each one's came in, and of
-    /// what the database takes how much it got.
+    /// Simulates a spool that holds 20 s of what the database takes, and sources that send requests of ten rows. Returns the share of each source that came in,
+    /// and the used share of what the database takes.
     fn overload(rates: &[f64]) -> (Vec<f64>, f64) {
         const DRAIN_PER_S: f64 = 4_000.0;
         const SECONDS: u32 = 600;
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn sources_below_their_fair_share_come_in_while_others_are_above_it() {
-        // One that asks for three times what the database takes, beside 19 that send a little.
+        // One source that asks for three times what the database takes, beside 19 that send a little.
         let mut rates = vec![10.0; 20];
         rates[0] = 12_000.0;
         let (came_in, used) = overload(&rates);

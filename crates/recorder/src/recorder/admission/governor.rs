@@ -1,8 +1,8 @@
 //! Holds the load at the line. Main type: [`Governor`], which paces all lanes.
 //!
-//! With a model the window is the batch that the model was measured with, and the rate its load line. Commit times are compared with what
-//! the model expects at the rate of that second. When they are longer the model is stale: the line stays the most that is written, and the window
-//! adapts below it. Where there is no model, the adaptive window alone holds the bound.
+//! With a model, the window is the batch that the model was measured with, and the rate its load line. Commit times are compared with what
+//! the model expects at the rate of that second. If they are longer, the model is stale: the line stays the upper limit, and the window
+//! adapts below it. Without a model, the adaptive window alone holds the bound.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -15,15 +15,15 @@ use crate::recorder::log;
 use crate::recorder::pace::Pace;
 use crate::recorder::stop::Stop;
 
-/// What a fitted model says of this database.
+/// The load line of a fitted model of this database.
 pub struct ModelLine {
-    /// Rows of the operations that it was fitted to.
+    /// The rows of the operations that the model was fitted to.
     pub batch_rows: u32,
     /// The load line, in rows a second.
     pub rows_per_s: f64,
     /// Mean response time in seconds at a rate of rows a second; infinite beyond capacity.
     pub mean_s: Box<dyn Fn(f64) -> f64 + Send>,
-    /// Where the line comes from, for people.
+    /// The origin of the line, for people.
     pub from: String,
 }
 
@@ -34,7 +34,7 @@ pub struct Governor {
     clock: SharedClock,
 }
 
-/// What the governor knows. Time is one of the values it is given.
+/// The governor's state. Time is one of its inputs.
 pub(super) struct State {
     limit: Limit,
     line: Option<ModelLine>,
@@ -43,7 +43,7 @@ pub(super) struct State {
     second: Second,
 }
 
-/// What was observed in the second that is not over.
+/// Observations of the present second.
 #[derive(Debug, Default)]
 struct Second {
     begun_s: f64,
@@ -55,9 +55,9 @@ struct Second {
 /// The governor's state as it is shown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct View {
-    /// Rows of the next transaction at most.
+    /// The most rows of the next transaction.
     pub window_rows: u32,
-    /// Rows a second; none where no model limits them.
+    /// The permitted rate in rows a second; `None` if no model limits it.
     pub rate_per_s: Option<f64>,
     /// Whether the model was found stale.
     pub is_stale: bool,
@@ -66,17 +66,17 @@ pub struct View {
 }
 
 impl Governor {
-    /// A governor for transactions of at most `batch` rows.
+    /// Returns a governor for transactions of at most `batch` rows.
     pub fn new(config: &AdmissionConfig, batch: u32, line: Option<ModelLine>, clock: SharedClock) -> Self {
         Governor { state: Mutex::new(State::new(config, batch, line)), begun: clock.now(), clock }
     }
 
-    /// What it does now.
+    /// Returns the present state.
     pub fn view(&self) -> View {
         self.lock().view()
     }
 
-    /// Another bound, from a configuration that was read again, and what the model says of it.
+    /// Replaces the bound and the model's line, after the configuration was read again.
     pub fn reconfigure(&self, config: &AdmissionConfig, batch: u32, line: Option<ModelLine>) {
         *self.lock() = State::new(config, batch, line);
     }
@@ -118,12 +118,12 @@ impl State {
             Some(line) => line.batch_rows,
             None => self.limit.rows(),
         };
-        // What is slower than was measured carries no more than was measured.
+        // A database that is slower than measured does not carry more than was measured.
         let rate_per_s = self.line.as_ref().map(|line| line.rows_per_s);
         View { window_rows, rate_per_s, is_stale, is_out_of_reach }
     }
 
-    /// How long these rows are to wait, in seconds.
+    /// Returns how long these rows must wait, in seconds.
     pub(super) fn take(&mut self, rows: u64, now_s: f64) -> f64 {
         self.bucket.as_mut().map_or(0.0, |bucket| bucket.take(rows, now_s))
     }
@@ -139,7 +139,7 @@ impl State {
     fn observe_model(&mut self, rows: u64, took_s: f64, now_s: f64) {
         let Some(line) = &self.line else { return };
         let second = &mut self.second;
-        // Fewer rows than the model's operations have take less time, and say nothing about it.
+        // Fewer rows than the model's operations have take less time, and say nothing about the model.
         if rows * 2 >= u64::from(line.batch_rows) {
             second.rows += rows;
             second.commits += 1;

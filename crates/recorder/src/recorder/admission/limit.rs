@@ -2,33 +2,33 @@
 //!
 //! Each commit above the bound shrinks the window by a factor β, each one below lets it grow by the factor 1 + (1 - q)(1 - β) / β', chosen so
 //! that the two balance when exactly the share 1 - q of the commits is above the bound: ln of both, weighted with q and 1 - q, sum to 0.
-//! Until the first commit above the bound the window doubles. It never shrinks below [`LEAST_ROWS`]: where even that takes too long it is
-//! not the rows that take the time, and fewer of them would only fill the spool. Then no window keeps the bound, and another one takes its
+//! Until the first commit above the bound the window doubles. It never shrinks below [`LEAST_ROWS`]: if even that takes too long, it is
+//! not the rows that take the time, and fewer of them would only fill the spool. Then no window keeps the bound, and another bound takes its
 //! place: [`TIMES_LEAST`] times what a transaction of the smallest window takes. The window grows as far as rows cost little beside what
 //! each transaction costs; from time to time the bound itself is tried again.
 
-/// What the window is multiplied with when a commit takes too long.
+/// The factor by which the window shrinks when a commit takes too long.
 const SHRINK: f64 = 0.7;
-/// The smallest window, where transactions may be that large.
+/// The smallest window in rows, if transactions may be that large.
 pub const LEAST_ROWS: u32 = 200;
 /// A commit of fewer rows than this share of the window says nothing about a larger one.
 const USED_SHARE: f64 = 0.75;
 
-/// Where the smallest window takes too long, transactions may take this many times as long.
+/// If the smallest window takes too long, transactions may take this many times as long as it does.
 pub const TIMES_LEAST: f64 = 2.0;
-/// So many transactions of the smallest window in a row that take too long are no accident.
+/// This many transactions of the smallest window in a row that take too long are no accident.
 const TOO_LONG: u32 = 8;
-/// After so many transactions the bound that was out of reach is tried again.
+/// The number of transactions after which a bound that was out of reach is tried again.
 const TRY_AGAIN: u32 = 1_000;
-/// So many in a row that keep it show that it is within reach.
+/// This many transactions in a row that keep the bound show that it is within reach.
 const WITHIN_REACH: u32 = 50;
 
-/// What has become of the bound.
+/// A change of whether the bound can be kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Reach {
-    /// No window keeps it: the smallest takes this long, in seconds.
+    /// No window keeps the bound: the smallest takes this long, in seconds.
     Lost(f64),
-    /// A window keeps it again.
+    /// A window keeps the bound again.
     Found,
 }
 
@@ -40,19 +40,19 @@ pub struct Limit {
     bound_s: f64,
     growth: f64,
     has_shrunk: bool,
-    /// The bound that stands for the one that no window keeps, in seconds.
+    /// The bound that replaces one that no window keeps, in seconds.
     instead_s: Option<f64>,
-    /// Whether the bound was out of reach when it was tried last, and may be still.
+    /// Whether the bound was out of reach when it was last tried, and may still be.
     was_lost: bool,
-    /// Transactions of the smallest window in a row that took too long, and the sum of their times.
+    /// The number of transactions of the smallest window in a row that took too long, and the sum of their times in seconds.
     too_long: (u32, f64),
-    /// Transactions since the bound was given up, and those in a row that would have kept it.
+    /// The number of transactions since the bound was given up, and of those in a row that would have kept it.
     since: u32,
     kept: u32,
 }
 
 impl Limit {
-    /// A window of at most `most` rows, that keeps the `quantile` (within 0 and 1) of commit times below `bound_s` seconds.
+    /// Returns a window of at most `most` rows that keeps the `quantile` (within 0 and 1) of commit times below `bound_s` seconds.
     pub fn new(most: u32, quantile: f64, bound_s: f64) -> Self {
         let growth = (-SHRINK.ln() * (1.0 - quantile) / quantile).exp();
         let most = f64::from(most.max(1));
@@ -61,29 +61,29 @@ impl Limit {
         Limit { rows, most, bound_s, growth, has_shrunk: false, instead_s, was_lost, too_long, since: 0, kept: 0 }
     }
 
-    /// The window, in rows; at least [`LEAST_ROWS`], or as many as there may be.
+    /// Returns the window, in rows; at least [`LEAST_ROWS`], or as many as there may be.
     pub fn rows(&self) -> u32 {
         self.rows as u32
     }
 
-    /// Another upper end.
+    /// Sets another upper end of the window, in rows.
     pub fn set_most(&mut self, most: u32) {
         self.most = f64::from(most.max(1));
         self.rows = self.rows.min(self.most);
     }
 
-    /// Whether no window keeps the bound.
+    /// Returns whether no window keeps the bound.
     pub fn is_out_of_reach(&self) -> bool {
         self.was_lost
     }
 
-    /// A transaction of these rows took this long, in seconds; what has become of the bound, when that changes.
+    /// Notes that a transaction of these rows took this long, in seconds; returns what has become of the bound, if that changes.
     pub fn observe(&mut self, rows: u64, took_s: f64) -> Option<Reach> {
         let is_used = rows as f64 >= USED_SHARE * self.rows.floor();
         let news = if is_used { self.look(took_s) } else { None };
         if took_s > self.instead_s.unwrap_or(self.bound_s) {
             self.has_shrunk = true;
-            // A small transaction that took too long was slowed down by something else; a smaller window helps a little at most.
+            // A small transaction that took too long was slowed down by something else; a smaller window helps only a little.
             let from = if is_used { self.rows } else { self.rows.max(rows as f64) };
             self.rows = (from * SHRINK).max(f64::from(LEAST_ROWS)).min(self.most);
         } else if is_used {
@@ -92,7 +92,7 @@ impl Limit {
         news
     }
 
-    /// Looks whether the bound is within reach, after a transaction that filled its window.
+    /// Checks whether the bound is within reach, after a transaction that filled its window.
     fn look(&mut self, took_s: f64) -> Option<Reach> {
         let is_least = self.rows <= f64::from(LEAST_ROWS);
         if is_least && took_s > self.instead_s.unwrap_or(self.bound_s) {
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(Limit::new(10, 0.99, 0.1).rows(), 10);
     }
 
-    /// Rows a second over some transactions of a database that takes so long for one, and for each row; what was told, and the end.
+    /// Drives a limit with a database that takes a fixed time for each transaction and for each row. Returns the rows a second, and the changes it reported.
     fn drive(limit: &mut Limit, transactions: u32, each_s: f64, row_s: f64) -> (f64, Vec<Reach>) {
         let (mut rows, mut took_s, mut told) = (0.0, 0.0, Vec::new());
         for number in 0..transactions {
@@ -179,11 +179,11 @@ mod tests {
     #[test]
     fn a_window_grows_where_rows_do_not_take_the_time_and_the_bound_comes_back_into_reach() {
         let mut limit = Limit::new(5_000, 0.99, 0.1);
-        // A commit takes 120 ms whatever its size: 1,667 rows/s by the smallest window, 41,667 by the largest.
+        // A commit takes 120 ms whatever its size: 1,667 rows/s with the smallest window, 41,667 with the largest.
         let (rate, told) = drive(&mut limit, 5_000, 0.12, 0.0);
         assert!(matches!(told[..], [Reach::Lost(least_s)] if (least_s - 0.12).abs() < 0.02), "{told:?}");
         assert!(rate > 0.9 * 5_000.0 / 0.12 && limit.is_out_of_reach(), "{rate}");
-        // Where rows take time too, they take about as much as the rest.
+        // If rows take time too, they take about as much as the rest.
         let mut limit = Limit::new(100_000, 0.99, 0.1);
         let (rate, _) = drive(&mut limit, 5_000, 0.12, 1.0 / 50_000.0);
         assert!((0.35..0.55).contains(&(rate / 50_000.0)), "{rate}");

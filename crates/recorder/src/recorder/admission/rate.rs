@@ -1,4 +1,4 @@
-//! The rate that a model permits, and whether the model still tells the truth. Main types: [`Bucket`] and [`Residuals`], both pure.
+//! The rate that a model permits, and a check whether the model still holds. Main types: [`Bucket`] and [`Residuals`], both pure.
 
 /// Tokens that fill at a rate; each row takes one.
 #[derive(Debug, Clone, PartialEq)]
@@ -10,14 +10,14 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A full bucket for so many rows a second, that holds what comes in a tenth of a second but at least `batch` rows.
+    /// Returns a full bucket for this many rows a second. It holds what comes in a tenth of a second, but at least `batch` rows.
     pub fn new(rate_per_s: f64, batch: u32) -> Self {
         let most = (rate_per_s / 10.0).max(f64::from(batch)).max(1.0);
         Bucket { rate_per_s, most, tokens: most, at_s: 0.0 }
     }
 
-    /// Takes tokens for these rows; how long to wait before they may be written, in seconds. More rows than the bucket holds
-    /// wait for what is missing.
+    /// Takes tokens for these rows; returns how long to wait before they may be written, in seconds. More rows than the bucket holds
+    /// wait for the missing tokens.
     pub fn take(&mut self, rows: u64, now_s: f64) -> f64 {
         self.tokens = (self.tokens + (now_s - self.at_s).max(0.0) * self.rate_per_s).min(self.most);
         self.at_s = self.at_s.max(now_s);
@@ -42,13 +42,13 @@ pub struct Residuals {
 }
 
 impl Residuals {
-    /// Whether the model is not to be relied on.
+    /// Returns whether the model is not to be relied on.
     pub fn is_stale(&self) -> bool {
         self.is_stale
     }
 
-    /// A second's mean commit time and what the model expects of it, both in seconds. Faster than expected is wrong only where the
-    /// model is trusted no more: nobody is harmed by a database that is quicker.
+    /// Notes a second's mean commit time and the time that the model expects, both in seconds. Faster than expected counts as wrong only if the
+    /// model is no longer trusted: a quicker database harms nobody.
     pub fn observe(&mut self, observed_s: f64, expected_s: f64) {
         let ratio = observed_s / expected_s;
         let is_wrong = !ratio.is_finite() || ratio > FACTOR;

@@ -10,10 +10,10 @@ use crate::recorder::config::AdmissionConfig;
 const BOUND_S: f64 = 0.1;
 const MOST: u32 = 20_000;
 
-/// A database that takes 1 ms for a transaction and then so many rows a second, ± 20 %.
+/// A database that takes a fixed time for each transaction, 1 ms at first, and then this many rows a second, ± 20 %.
 struct SimulatedDatabase {
     rows_per_s: f64,
-    /// What each commit takes besides its rows, in seconds.
+    /// The time of each commit besides its rows, in seconds.
     commit_s: f64,
     state: u64,
 }
@@ -26,7 +26,7 @@ impl SimulatedDatabase {
     }
 }
 
-/// What was seen in a phase.
+/// The observations of a phase.
 #[derive(Debug, Default)]
 struct Seen {
     commits: u32,
@@ -97,7 +97,7 @@ fn assert_bound_is_kept(seen: &Seen) {
     assert!(share < 0.02, "{share} of {} commits took longer than the bound", seen.commits);
 }
 
-/// The middle of the windows, and how far they spread around it.
+/// Returns the median of the windows, and how far they spread around it.
 fn middle_and_spread(windows: &[f64]) -> (f64, f64) {
     let mut sorted = windows.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -180,13 +180,13 @@ fn a_rate_from_a_model_is_kept_and_a_stale_model_is_noticed() {
 }
 
 fn model_of(rows_per_s: f64) -> ModelLine {
-    // 1 ms and then the rows, behind a queue as M/M/1 has it.
+    // 1 ms and then the rows, behind a queue as in M/M/1.
     let mean_s =
         move |rate: f64| if rate < rows_per_s { 0.021 / (1.0 - rate / rows_per_s).max(0.3) } else { f64::INFINITY };
     ModelLine { batch_rows: 1_000, rows_per_s: 0.6 * rows_per_s, mean_s: Box::new(mean_s), from: String::new() }
 }
 
-/// The governor with a model, in front of a database, while there is always more to write.
+/// Runs the governor with a model in front of a database, while there is always more to write.
 fn govern(governor: &mut State, database: &mut SimulatedDatabase, now_s: &mut f64, seconds: f64) -> Seen {
     let (mut seen, end_s) = (Seen { lasted_s: seconds, ..Seen::default() }, *now_s + seconds);
     while *now_s < end_s {
@@ -211,7 +211,7 @@ fn when_a_model_is_stale_the_window_keeps_the_bound_until_the_model_holds_again(
     let modelled = govern(&mut governor, &mut database, &mut now_s, 60.0);
     assert!((modelled.rows / 60.0 / 30_000.0 - 1.0).abs() < 0.1, "it keeps the line: {}", modelled.rows / 60.0);
     assert!(!governor.view().is_stale && governor.view().window_rows == 1_000);
-    // Five times as slow: the line is above what it carries.
+    // Five times as slow: the line is above what the database carries.
     database.rows_per_s = 10_000.0;
     govern(&mut governor, &mut database, &mut now_s, 20.0);
     assert!(governor.view().is_stale && governor.view().window_rows < 1_000);
@@ -231,7 +231,7 @@ fn when_a_model_is_stale_the_window_keeps_the_bound_until_the_model_holds_again(
 fn a_database_whose_commits_take_longer_than_was_measured_gets_no_more_than_was_measured() {
     let config = AdmissionConfig { model: None, quantile: 0.99, below: std::time::Duration::from_secs_f64(BOUND_S) };
     let mut governor = State::new(&config, MOST, Some(model_of(50_000.0)));
-    // Each commit is slow, and large ones carry more than the line all the same.
+    // Each commit is slow, but large ones carry more than the line all the same.
     let mut database = SimulatedDatabase { rows_per_s: 200_000.0, commit_s: 0.060, state: 5 };
     let mut now_s = 0.0;
     govern(&mut governor, &mut database, &mut now_s, 30.0);

@@ -1,6 +1,6 @@
 //! The bytes of an object, chunk by chunk. Main type: [`Chunks`].
 //!
-//! Invariant: the end is only told when exactly the bytes of the object's size and digest have come.
+//! Invariant: the end is only returned once exactly the bytes of the object's size and digest have arrived.
 
 use std::collections::VecDeque;
 
@@ -11,10 +11,10 @@ use ring::digest::{Context, SHA256};
 
 use super::{ANSWER_WITHIN, Bucket, Meta, Trouble, digest_of};
 
-/// Chunks that are fetched at a time.
+/// The most chunks that are fetched at a time.
 const CHUNKS_AT_ONCE: usize = 8;
 
-/// An object that is read.
+/// An object that is being read.
 pub struct Chunks {
     consumer: PullConsumer,
     fetched: VecDeque<Bytes>,
@@ -24,13 +24,13 @@ pub struct Chunks {
     digest: String,
 }
 
-/// Why an object cannot be read on.
+/// The reason why reading an object stops.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// It is not what it says, and does not become so.
+    /// Its content does not match its metadata, and never will.
     #[error("the object is damaged: {0}")]
     Damaged(String),
-    /// To be tried again.
+    /// It is to be tried again.
     #[error("{0}")]
     Away(#[from] Trouble),
 }
@@ -39,7 +39,7 @@ impl Bucket {
     /// Begins to read an object.
     ///
     /// # Errors
-    /// [`Unread::Damaged`] when its chunks are not there, or it says nothing that could be checked.
+    /// [`Unread::Damaged`] if its chunks are missing, or its metadata cannot be checked.
     pub async fn read(&self, meta: &Meta) -> Result<Chunks, Unread> {
         let damaged = |what: &str| Unread::Damaged(what.to_owned());
         let id = meta.id().ok_or_else(|| damaged("its id is none"))?;
@@ -71,17 +71,17 @@ impl Bucket {
         Ok(chunks)
     }
 
-    /// Lets the server forget who read; it would by itself, later.
+    /// Deletes the reader's consumer on the server, which would otherwise expire later.
     pub async fn end(&self, chunks: Chunks) {
         let _ = self.stream.delete_consumer(&chunks.consumer.cached_info().name).await;
     }
 }
 
 impl Chunks {
-    /// The next bytes; none behind the end.
+    /// Returns the next bytes; `None` at the end.
     ///
     /// # Errors
-    /// Why there is no end yet and nothing more comes.
+    /// The reason why no more bytes come before the end.
     pub async fn next(&mut self) -> Result<Option<Bytes>, Unread> {
         if self.fetched.is_empty() && self.chunks_left > 0 {
             self.fetch().await?;

@@ -1,19 +1,19 @@
 //! A bucket of a NATS object store, which carries blocks from the inbox of one recorder to the inbox of another.
 //!
-//! Main types: [`Bucket`], the connection; [`Name`], what an upload is called there; [`Meta`], what is known of an object; [`Chunks`], an object
-//! that is read.
+//! Main types: [`Bucket`], the connection; [`Name`], the name of an upload in the bucket; [`Meta`], the metadata of an object; [`Chunks`], an object
+//! that is being read.
 //!
 //! The store's own form is kept, so that its other clients can look at it: the bytes of an object are messages of the subject
 //! `$O.<bucket>.C.<id>`, and its name, size, chunks and SHA-256 one message of `$O.<bucket>.M.<name in base64>`, which comes last and replaces the one
 //! before. Beyond that:
 //!
-//! - An object's id is `<station>.<hash of its name>.<attempt>`. Chunks of an attempt that came to nothing are found by the name, without any
-//!   memory of it, and what is left of one attempt never gets into another.
-//! - The receiver answers by deleting the object in the store's own way, with what it has done in the object's metadata. An answer is to one
-//!   putting: it is refused when the object was put again meanwhile.
+//! - An object's id is `<station>.<hash of its name>.<attempt>`. Chunks of a failed attempt can be found by the name alone, and the remains of one
+//!   attempt never get into another.
+//! - The receiver answers by deleting the object in the store's own way, with the outcome in the object's metadata. An answer belongs to one
+//!   put: it is refused if the object was put again meanwhile.
 //!
-//! Invariant: nothing here is a promise. A block is removed from the sender's inbox when the answer says that a block of its very digest is
-//! durable in the receiver's; whatever the store loses, is put again.
+//! Invariant: nothing in the bucket is relied on. A block is removed from the sender's inbox only when the answer says that a block with
+//! exactly its digest is durable in the receiver's inbox; whatever the store loses is put again.
 
 mod chunks;
 mod object;
@@ -43,20 +43,20 @@ pub use object::{Answer, Meta, Name, Says, digest_of};
 
 /// How long the server may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// Bytes of a chunk, as of the store's other clients.
+/// Bytes of a chunk, as other clients of the store use.
 const CHUNK_BYTES: usize = 128 << 10;
-/// What a message has beside its chunk, at most.
+/// The most bytes that a message has besides its chunk.
 const HEAD_BYTES: usize = 4 << 10;
-/// Names that are listed at once.
+/// The most names in one listing.
 const NAMES_MAX: usize = 100_000;
 
-/// Why something came to nothing. All of it is tried again later.
+/// The reason why an operation failed. Every operation is tried again later.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// There is no room in the bucket.
     #[error("{0}")]
     Full(String),
-    /// Somebody else was faster: it is to be looked at again.
+    /// Another client changed the object first; it has to be read again.
     #[error("the object was changed meanwhile")]
     Changed,
     /// The server does not answer, or not as it should.
@@ -74,10 +74,10 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Connects to a bucket; one that there is not is made, as large as `make_bytes` says.
+    /// Connects to a bucket; a missing one is created if `make_bytes` gives its size.
     ///
     /// # Errors
-    /// A sentence: the server, or what is wrong with the bucket.
+    /// A sentence that names the server, or says what is wrong with the bucket.
     pub async fn open(config: &BucketConfig, make_bytes: Option<u64>) -> Result<Self, String> {
         let client = nats::connect(&config.server).await?;
         let mut context = jetstream::new(client.clone());
@@ -87,7 +87,7 @@ impl Bucket {
         Ok(Bucket { name: config.name.clone(), client, context, stream })
     }
 
-    /// Whether it is there; a server that has lost it gets it again, where `make_bytes` says how large.
+    /// Checks that the bucket exists; if the server has lost it, it is created again when `make_bytes` gives its size.
     ///
     /// # Errors
     /// As [`Bucket::open`].
@@ -95,7 +95,7 @@ impl Bucket {
         find(&self.context, &self.name, make_bytes).await.map(drop)
     }
 
-    /// Tells of objects that are put, and answered; may miss some.
+    /// Subscribes to the objects that are put or answered; may miss some.
     ///
     /// # Errors
     /// A sentence.
@@ -103,13 +103,13 @@ impl Bucket {
         self.client.subscribe(format!("$O.{}.M.>", self.name)).await.map_err(|error| error.to_string())
     }
 
-    /// The object that a hint is about; none when it is about something else.
+    /// Returns the object that a hint is about; `None` if the hint is about something else.
     pub fn name_of(&self, subject: &str) -> Option<String> {
         let encoded = subject.strip_prefix("$O.")?.strip_prefix(self.name.as_str())?.strip_prefix(".M.")?;
         String::from_utf8(URL_SAFE.decode(encoded).ok()?).ok()
     }
 
-    /// Names of all objects, those that are answered included.
+    /// Returns the names of all objects, including the answered ones.
     ///
     /// # Errors
     /// [`Trouble::Away`]
@@ -120,7 +120,7 @@ impl Bucket {
         Ok(names)
     }
 
-    /// Subjects that there are messages of.
+    /// Returns the subjects that have messages.
     async fn subjects(&self, filter: String) -> Result<Vec<String>, Trouble> {
         self.reach()?;
         let away = |error: &dyn std::fmt::Display| Trouble::Away(error.to_string());
@@ -133,7 +133,7 @@ impl Bucket {
         Ok(subjects)
     }
 
-    /// What is known of an object. Asked of the stream's leader: a copy may lag behind.
+    /// Returns the metadata of an object. Asks the stream's leader, because a replica may lag behind.
     ///
     /// # Errors
     /// [`Trouble::Away`]
@@ -146,7 +146,7 @@ impl Bucket {
         }
     }
 
-    /// Whether the server is there; without it, what is asked would wait until it is too late.
+    /// Checks that the server is connected; otherwise a request would wait until its time is over.
     fn reach(&self) -> Result<(), Trouble> {
         match self.client.connection_state() {
             State::Disconnected => Err(Trouble::Away("the NATS server cannot be reached".to_owned())),
@@ -154,10 +154,10 @@ impl Bucket {
         }
     }
 
-    /// Says what became of an object, to whoever has put it. Where the bucket is full, its chunks make room for that.
+    /// Writes the outcome of an object for the client that put it. If the bucket is full, the object's chunks make room for that.
     ///
     /// # Errors
-    /// [`Trouble::Changed`] when it was put again or answered by somebody else.
+    /// [`Trouble::Changed`] if the object was put again or answered by another client.
     pub async fn answer(&self, meta: &Meta, answer: &Answer) -> Result<(), Trouble> {
         let answered = meta.answered(answer);
         match self.publish_meta(&meta.info.name, &answered, meta.sequence).await {
@@ -169,7 +169,7 @@ impl Bucket {
         }
     }
 
-    /// Removes everything of an object.
+    /// Removes the metadata and all chunks of an object.
     ///
     /// # Errors
     /// [`Trouble::Away`]
@@ -186,7 +186,7 @@ impl Bucket {
         self.clear_id(&name.id()).await
     }
 
-    /// As [`Bucket::clear_chunks`], of what is known by its id only.
+    /// As [`Bucket::clear_chunks`], for an object of which only the id is known.
     ///
     /// # Errors
     /// [`Trouble::Away`]
@@ -194,7 +194,7 @@ impl Bucket {
         self.purge(format!("$O.{}.C.{id}.*", self.name)).await
     }
 
-    /// What the ids of a station's chunks begin with, as [`Name::id`].
+    /// Returns the prefixes of the ids of a station's chunks, each as [`Name::id`] returns it.
     ///
     /// # Errors
     /// [`Trouble::Away`]
@@ -214,7 +214,7 @@ impl Bucket {
         format!("$O.{}.M.{}", self.name, URL_SAFE.encode(name))
     }
 
-    /// Publishes what is to be known of an object, if what was known has this number (0: nothing).
+    /// Publishes the metadata of an object if its current metadata have the number `replaces` (0: there are none).
     async fn publish_meta(&self, name: &str, info: &ObjectInfo, replaces: u64) -> Result<(), Trouble> {
         let payload = serde_json::to_vec(info).map_err(|error| Trouble::Away(error.to_string()))?;
         let mut headers = HeaderMap::new();
@@ -225,7 +225,7 @@ impl Bucket {
         acknowledged.map(drop).map_err(|error| self.trouble(&error))
     }
 
-    /// What a message that was not taken means.
+    /// Returns the [`Trouble`] for a message that the server did not accept.
     fn trouble(&self, error: &PublishError) -> Trouble {
         if error.kind() == PublishErrorKind::WrongLastSequence {
             return Trouble::Changed;
@@ -246,7 +246,7 @@ impl Bucket {
     }
 }
 
-/// The stream of a bucket.
+/// Finds the stream of a bucket, or creates it with `make_bytes`.
 async fn find(context: &Context, name: &str, make_bytes: Option<u64>) -> Result<Stream, String> {
     let stream_name = format!("OBJ_{name}");
     let error = match context.get_stream(&stream_name).await {
@@ -277,7 +277,7 @@ fn with_source(error: &dyn Error) -> String {
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }
 
-/// Whether a stream does what a bucket must, and says what it does beyond that.
+/// Checks that a stream is configured as a bucket must be, and logs settings beyond that.
 fn check(config: &Config, name: &str) -> Result<(), String> {
     if !config.allow_rollup || config.sealed || config.deny_purge || config.deny_delete {
         let remedy = "remove it, or name another";

@@ -1,6 +1,6 @@
-//! What stands in a bucket beside the bytes. Main types: [`Name`], [`Meta`] and [`Answer`].
+//! Metadata of the objects in a bucket. Main types: [`Name`], [`Meta`] and [`Answer`].
 //!
-//! Everything that is read here was written by whoever may write to the bucket, and is checked.
+//! All that is read here was written by a client with access to the bucket, and is checked.
 
 use async_nats::jetstream::object_store::{ObjectInfo, ObjectOptions};
 use base64::Engine;
@@ -9,43 +9,43 @@ use ring::digest::{Context, SHA256, digest};
 
 use crate::recorder::inbox::{Waiting, check_camera, check_name};
 
-/// In the metadata of an object that is a block: the version of what stands here.
+/// Metadata key of an object that is a block; the value is the version of this format.
 const MARK: &str = "loadline-block";
 const VERSION: &str = "1";
-/// In the metadata of an object that is answered.
+/// Metadata key of an object that is answered.
 const ANSWER: &str = "loadline-answer";
 const STORED: &str = "stored";
 const REFUSED: &str = "refused";
 const REASON: &str = "loadline-reason";
-/// Bytes of a reason that are sent.
+/// The most bytes of a reason that are sent.
 const REASON_MAX: usize = 500;
-/// Digits of a station.
+/// Number of digits of a station's name.
 pub(super) const STATION_DIGITS: usize = 32;
 
-/// What an upload is called in a bucket: `<station>/<camera>/<arrived, in ns>/<name>`. It is never that of another upload.
+/// The name of an upload in a bucket: `<station>/<camera>/<arrived, in ns>/<name>`. No two uploads have the same.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
-    /// The inbox that it comes from.
+    /// The station, which is the inbox that the upload comes from.
     pub station: String,
     /// The camera that uploaded it.
     pub camera: String,
-    /// When its last byte arrived there.
+    /// When its last byte arrived at the station, in nanoseconds since 1970.
     pub arrived_ns: i64,
-    /// The name that it was uploaded under.
+    /// The name under which it was uploaded.
     pub block: String,
 }
 
 impl Name {
-    /// Of a block that waits.
+    /// Returns the name of a waiting block.
     pub fn new(station: &str, waiting: &Waiting) -> Self {
         let (camera, block) = (waiting.camera.clone(), waiting.name.clone());
         Name { station: station.to_owned(), camera, arrived_ns: waiting.arrived_ns, block }
     }
 
-    /// Reads one.
+    /// Parses a name.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A sentence that says what is wrong with the name.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parts = text.splitn(4, '/');
         let parts = [(); 4].map(|()| parts.next());
@@ -64,12 +64,12 @@ impl Name {
         Ok(Name { station, camera, arrived_ns, block })
     }
 
-    /// As it stands in the bucket.
+    /// Returns the name as it is written in the bucket.
     pub fn text(&self) -> String {
         format!("{}/{}/{}/{}", self.station, self.camera, self.arrived_ns, self.block)
     }
 
-    /// What the ids of all attempts to put it begin with: `<station>.<hash>`.
+    /// Returns the common prefix of the ids of all attempts to put it: `<station>.<hash>`.
     pub fn id(&self) -> String {
         let hash = digest(&SHA256, self.text().as_bytes());
         let hash: String = hash.as_ref()[..16].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -77,29 +77,29 @@ impl Name {
     }
 }
 
-/// What became of an object.
+/// The outcome of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It is durable in the receiver's inbox.
+    /// The block is durable in the receiver's inbox.
     Stored,
-    /// It is not taken, and why.
+    /// The block is refused; the reason.
     Refused(String),
 }
 
-/// What an object's note says.
+/// The state that an object's metadata describe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Says {
     /// A block that is to be fetched.
     Block,
-    /// A block with this digest is durable where it was sent to.
+    /// A block with this digest is durable at the receiver.
     Stored(String),
-    /// It was not taken, and why.
+    /// The block was refused; the reason.
     Refused(String),
-    /// Nothing of a block: somebody else's object, or one that somebody has removed.
+    /// No block: an object of another application, or one that was removed.
     Nothing,
 }
 
-/// What is known of an object, and its number in the stream.
+/// The metadata of an object, and its sequence number in the stream.
 #[derive(Debug, Clone)]
 pub struct Meta {
     pub(super) sequence: u64,
@@ -107,14 +107,14 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Reads it; what cannot be read says nothing. The name is that of the subject, whatever it calls itself.
+    /// Reads metadata; a payload that cannot be read gives empty ones. The name is taken from the subject, whatever the payload says.
     pub fn read(name: &str, sequence: u64, payload: &[u8]) -> Self {
         let mut info = serde_json::from_slice(payload).unwrap_or_else(|_| empty());
         info.name = name.to_owned();
         Meta { sequence, info }
     }
 
-    /// Of an object that is put.
+    /// Returns the metadata of an object that is put.
     pub(super) fn put(name: &Name, bucket: &str, id: &str, bytes: usize, chunks: usize, digest: String) -> ObjectInfo {
         ObjectInfo {
             name: name.text(),
@@ -130,7 +130,7 @@ impl Meta {
         }
     }
 
-    /// What it says once it is answered: deleted, as its other clients do it, and why.
+    /// Returns the metadata of the answered object: deleted, as other clients mark it, with the outcome.
     pub(super) fn answered(&self, answer: &Answer) -> ObjectInfo {
         let mut info = self.info.clone();
         (info.deleted, info.size, info.chunks) = (true, 0, 0);
@@ -145,7 +145,7 @@ impl Meta {
         info
     }
 
-    /// What it says.
+    /// Returns the state that the metadata describe.
     pub fn says(&self) -> Says {
         let value = |key: &str| self.info.metadata.get(key).map_or("", String::as_str);
         match (value(MARK), self.info.deleted, value(ANSWER)) {
@@ -156,17 +156,17 @@ impl Meta {
         }
     }
 
-    /// Its number: no other putting or answer has it.
+    /// Returns the sequence number; every put and every answer has its own.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// Bytes of the object, as it says.
+    /// Returns the size of the object in bytes, as the metadata give it.
     pub fn bytes(&self) -> u64 {
         self.info.size as u64
     }
 
-    /// Where its chunks are, if they are at a place where chunks can be.
+    /// Returns the id under which the chunks are stored; `None` if it is not a possible one.
     pub(super) fn id(&self) -> Option<&str> {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
         let is_token = |token: &str| !token.is_empty() && token.bytes().all(is_plain);
@@ -175,7 +175,7 @@ impl Meta {
     }
 }
 
-/// A digest, as object stores write it.
+/// Returns a digest in the format of object stores.
 pub fn digest_of(hash: Context) -> String {
     digest_text(hash.finish().as_ref())
 }

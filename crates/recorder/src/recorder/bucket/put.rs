@@ -1,4 +1,4 @@
-//! Putting a block into a bucket, in parts, so that a large one does not stand in memory whole. Main function: [`Bucket::put`].
+//! Putting a block into a bucket, in parts, so that a large one is never in memory as a whole. Main function: [`Bucket::put`].
 
 use std::fs::File;
 use std::io::Read;
@@ -10,15 +10,15 @@ use ring::digest::{Context, SHA256};
 use super::{Bucket, CHUNK_BYTES, HEAD_BYTES, Meta, Name, Trouble, digest_of};
 use crate::recorder::inbox::Waiting;
 
-/// Chunks that are on their way at the same time.
+/// The most chunks that are on their way at the same time.
 const CHUNKS_AT_ONCE: usize = 8;
 
 impl Bucket {
-    /// Puts a block; `attempt` is a word that no other putting of it has, `replaces` the number of what was known of it (0: nothing). When it
-    /// comes to nothing, its chunks are left.
+    /// Puts a block; `attempt` is a word that no other put of it has, `replaces` the sequence number of its present metadata (0: there are none). After
+    /// a failure its chunks remain.
     ///
     /// # Errors
-    /// Why it came to nothing.
+    /// The reason of the failure.
     pub async fn put(&self, name: &Name, waiting: &Waiting, attempt: &str, replaces: u64) -> Result<(), Trouble> {
         let id = format!("{}.{attempt}", name.id());
         let subject = format!("$O.{}.C.{id}", self.name);
@@ -54,7 +54,7 @@ impl Bucket {
     }
 }
 
-/// The next chunks of a file; none behind its end.
+/// Reads the next chunks of a file; none at its end.
 fn read_part(mut file: File, chunk_bytes: usize) -> (File, std::io::Result<Vec<Bytes>>) {
     let mut part = Vec::with_capacity(chunk_bytes);
     let read = (&mut file).take((CHUNKS_AT_ONCE * chunk_bytes) as u64).read_to_end(&mut part);
@@ -66,7 +66,7 @@ fn read_part(mut file: File, chunk_bytes: usize) -> (File, std::io::Result<Vec<B
     (file, read.map(|_| chunks))
 }
 
-/// Does what waits for the disk where it holds up nobody else.
+/// Runs work that waits for the disk on a blocking thread, where it holds up nobody else.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Trouble> {
     tokio::task::spawn_blocking(work).await.map_err(|_| Trouble::Away("it is stopping".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! Reads `[[access]]`: who may send measurement data, and what.
+//! Reads `[[access]]`: the senders of measurement data, and what each may send.
 
 use serde_json::json;
 
@@ -53,7 +53,7 @@ pub(super) const TOKEN_HASH: Setting = Setting::new(
     "The hash of a token; `loadline password --token` makes both.",
 );
 
-/// The longest name of a sender.
+/// The longest name of a sender, in characters.
 const NAME_CHARACTERS_MAX: usize = 64;
 
 pub(super) fn read_access(root: &Table, intake: &IntakeConfig, errors: &mut Errors) -> Vec<Grant> {
@@ -117,7 +117,7 @@ fn read_name(section: &Section<'_>, errors: &mut Errors) -> Option<String> {
     Some(name.to_owned())
 }
 
-/// The hash of a token; `what` says whose it is.
+/// Reads the hash of a token; `what` names its owner in errors.
 pub(super) fn read_hash(section: &Section<'_>, what: &str, errors: &mut Errors) -> Option<TokenHash> {
     let Some(entry) = section.get("token_hash") else {
         let remedy = "loadline password --token makes a token and its hash";

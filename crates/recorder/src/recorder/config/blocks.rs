@@ -18,18 +18,18 @@ use crate::written::{Absent, Form, Kind, Part, Setting, Span};
 /// `[inbox]`: the folder between intake and processing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InboxConfig {
-    /// Its directory.
+    /// The directory of the inbox.
     pub path: PathBuf,
-    /// How large things may become.
+    /// The bounds on sizes.
     pub bounds: Bounds,
 }
 
-/// `[intake.blocks]`: what holds for every way to upload blocks.
+/// `[intake.blocks]`: settings of every way to upload blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BlocksConfig {
-    /// The list of cameras with the hashes of their passwords; none lets everybody in, from this machine.
+    /// The file with the cameras and the hashes of their passwords; `None` admits everybody, from this machine only.
     pub users: Option<PathBuf>,
-    /// How fast blocks may come.
+    /// The limits on rates.
     pub rates: RateLimits,
     /// Bytes per second below which an upload is broken off.
     pub slowest_per_s: f64,
@@ -37,37 +37,37 @@ pub struct BlocksConfig {
     pub connections_per_camera: u32,
 }
 
-/// Limits; none where there is no limit.
+/// Limits on rates; `None` for no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RateLimits {
-    /// Bytes per second of all cameras.
+    /// Bytes per second of all cameras together.
     pub bytes_per_s: Option<f64>,
-    /// Bytes per second of each.
+    /// Bytes per second of each camera.
     pub camera_bytes_per_s: Option<f64>,
-    /// Blocks per second of all.
+    /// Blocks per second of all cameras together.
     pub blocks_per_s: Option<f64>,
-    /// Blocks per second of each.
+    /// Blocks per second of each camera.
     pub camera_blocks_per_s: Option<f64>,
 }
 
 /// `[intake.ftp]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FtpConfig {
-    /// Where it listens, its certificate, how many connections, how long nothing may come.
+    /// The address on which it listens, the certificate, the bounds on connections, and the patience with silent clients.
     pub listen: ListenConfig,
-    /// Where it listens for TLS from the first byte.
+    /// The address on which it listens for TLS from the first byte.
     pub implicit: Option<SocketAddr>,
-    /// First and last port for data; none takes any that is free.
+    /// The first and last port for data connections; `None` takes any free port.
     pub passive_ports: Option<(u16, u16)>,
-    /// The address that clients are told for data, where a router stands between.
+    /// The address for data connections that clients are told, if a router stands between.
     pub passive_address: Option<IpAddr>,
-    /// Whether passwords and blocks come over TLS only.
+    /// True if passwords and blocks are accepted over TLS only.
     pub requires_tls: bool,
     /// How long a session may be silent between two commands.
     pub idle: Duration,
-    /// Wrong passwords in a session.
+    /// The most wrong passwords in a session.
     pub attempts: u32,
-    /// Commands in a session without a block.
+    /// The most commands in a session without a block.
     pub commands: u32,
 }
 
@@ -138,7 +138,7 @@ static REACHED: Form = Form {
     example: "\"203.0.113.5\"",
 };
 
-/// Many cameras may come from behind one router, and each has a bound of its own.
+/// The default of the bound per address: many cameras may connect from behind one router, and each has a bound of its own.
 const PER_ADDRESS: &str = "as many as `connections`";
 
 /// `[intake.ftp]`
@@ -304,7 +304,7 @@ pub(super) fn read_put(tables: &Table, has_users: bool, errors: &mut Errors) -> 
     })
 }
 
-/// What makes listening for others right; none when it is done.
+/// Returns what is missing for listening to other machines, and its remedy; `None` if nothing is.
 fn users_remedy(has_users: bool) -> Option<(&'static str, &'static str)> {
     (!has_users).then_some(("there is no list of cameras", "add users to [intake.blocks]"))
 }
@@ -345,7 +345,7 @@ fn read_passive_address(section: &Section<'_>, errors: &mut Errors) -> Option<Ip
 mod tests {
     use crate::recorder::config::read;
 
-    /// What is said about a configuration.
+    /// Returns the errors of a configuration, or its FTP settings.
     fn said(text: &str) -> String {
         read(text, "c.toml").map_or_else(|errors| errors.to_string(), |config| format!("{:?}", config.intake.ftp))
     }

@@ -1,4 +1,4 @@
-//! `[database]`: where measurement data go. Main function: [`read_database`].
+//! `[database]`: the database for measurement data. Main function: [`read_database`].
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ fn names() -> Vec<&'static str> {
     able.map(|entry| entry.name).collect()
 }
 
-/// The settings of the section.
+/// Reads the settings of the section.
 pub(super) fn read_database(root: &Table, errors: &mut Errors) -> DatabaseSettings {
     let section = Section::open(root, &DATABASE, errors);
     let settings = DatabaseSettings {
@@ -103,7 +103,7 @@ fn read_server_config(section: &Section<'_>, errors: &mut Errors) -> BTreeMap<St
     config
 }
 
-/// What does not go together.
+/// Reports settings that contradict each other.
 fn check_database(entry: &database::Entry, settings: &DatabaseSettings, section: &Section<'_>, errors: &mut Errors) {
     let place = |key: &str| section.get(key).map_or(section.place, |entry| entry.place);
     let name = entry.name;

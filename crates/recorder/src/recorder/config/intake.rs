@@ -110,7 +110,7 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         let place = section.get("request").or(section.get("memory")).map_or(section.place, |entry| entry.place);
         errors.push(place, fault!("intake.request is larger than intake.memory"; "no such request could be taken in"));
     }
-    // What is wrong with them is said where they are read.
+    // Errors of these are reported where they are read.
     let has_access = root.get("access").is_some();
     let blocks = read_blocks(tables, errors);
     let has_users = blocks.users.is_some();

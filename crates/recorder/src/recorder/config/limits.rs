@@ -1,4 +1,4 @@
-//! Reads `[limits]`: how large a line may be.
+//! Reads `[limits]`: the bounds of a line.
 
 use crate::recorder::line::LineBounds;
 use crate::written::place::Errors;

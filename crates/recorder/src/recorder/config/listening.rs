@@ -1,4 +1,4 @@
-//! Reads where a part listens, with which certificate, and whether others may come without TLS.
+//! Reads the address on which a part listens, its certificate, and whether others may connect without TLS.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use crate::fault::fault;
 use crate::written::place::Errors;
 use crate::written::section::Section;
 
-/// Whether an intake may be reached from other machines without TLS. Where it would be and nobody has said so, that is an error.
+/// Reads whether other machines may connect without TLS. An address that would allow it without this setting is an error.
 pub(super) fn read_insecure(
     section: &Section<'_>,
     listen: Option<SocketAddr>,
@@ -25,7 +25,7 @@ pub(super) fn read_insecure(
     is_insecure
 }
 
-/// Certificate and key. Where clients are asked for theirs, and not we for ours, the table may say who must have signed them.
+/// Reads certificate and key. If clients are asked for certificates, the table may name the authority that must have signed them.
 pub(super) fn read_tls(section: &Section<'_>, errors: &mut Errors) -> Option<TlsConfig> {
     const AUTHORITY: &str = "client_authority";
     match (section.given("certificate", errors), section.given("key", errors)) {
@@ -48,7 +48,7 @@ pub(super) fn read_tls(section: &Section<'_>, errors: &mut Errors) -> Option<Tls
     }
 }
 
-/// An address to listen on. Where `missing` says what is missing and what adds it, only this machine may be listened to.
+/// Reads an address to listen on. If `missing` says what is missing and what adds it, only a loopback address is allowed.
 pub(super) fn read_address(
     section: &Section<'_>,
     key: &str,

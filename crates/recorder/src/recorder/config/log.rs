@@ -1,4 +1,4 @@
-//! Reads `[log]`: what the lines of the log look like, and which are said.
+//! Reads `[log]`: the format of the log's lines, and the level from which lines are written.
 
 use crate::recorder::log::{Level, LogConfig};
 use crate::written::place::Errors;

@@ -1,4 +1,4 @@
-//! `[metrics]`: an address of its own for `/metrics`. Main type: [`MetricsConfig`].
+//! `[metrics]`: a separate address for `/metrics`. Main type: [`MetricsConfig`].
 
 use super::access::{TOKEN_HASH, read_hash};
 use super::listening::{read_address, read_insecure, read_tls};
@@ -12,9 +12,9 @@ use crate::written::{Absent, Part, Setting};
 /// `[metrics]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricsConfig {
-    /// Where it listens.
+    /// The address on which it listens, and its limits.
     pub listen: ListenConfig,
-    /// What is to be shown there; none where only this machine can ask.
+    /// The hash of the token that a request must show; `None` if only this machine can connect.
     pub token: Option<TokenHash>,
 }
 

@@ -1,6 +1,6 @@
-//! The recorder's configuration: what `loadline record CONFIG.toml` is told.
+//! The recorder's configuration: the settings of `loadline record CONFIG.toml`.
 //!
-//! Main type: [`Config`]. Invariant: a configuration that was read can be started; all that is wrong with a file is said at
+//! Main type: [`Config`]. Invariant: a configuration that was read without errors can be started; all errors of a file are reported at
 //! once, each with line, value and remedy.
 
 mod access;
@@ -46,39 +46,39 @@ pub struct Config {
     pub quarantine_bound_bytes: u64,
     /// `[intake]`
     pub intake: IntakeConfig,
-    /// `[[access]]`: who may send, besides those with one of an intake's `tokens`.
+    /// `[[access]]`: the senders, besides those with one of an intake's `tokens`.
     pub access: Vec<Grant>,
-    /// `[limits]`: how large a line may be.
+    /// `[limits]`: the bounds of a line.
     pub limits: LineBounds,
     /// `[schema]`
     pub schema: SchemaConfig,
     /// `[writer]`
     pub writer: WriterConfig,
-    /// `[ready]`: how long the oldest record may wait where the recorder says that it is ready.
+    /// `[ready]`: how long the oldest record may wait while the recorder reports that it is ready.
     pub ready_within: Duration,
     /// `[admission]`
     pub admission: AdmissionConfig,
     /// `[inbox]`
     pub inbox: InboxConfig,
-    /// `[processing]`: none where blocks are processed elsewhere, or there are none.
+    /// `[processing]`: `None` if blocks are processed elsewhere, or there are none.
     pub processing: Option<ProcessingConfig>,
-    /// `[forward]`: none where blocks are processed from this inbox, or there are none.
+    /// `[forward]`: `None` if blocks are processed from this inbox, or there are none.
     pub forward: Option<ForwardConfig>,
     /// `[office]`
     pub office: Option<OfficeConfig>,
     /// `[log]`
     pub log: LogConfig,
-    /// `[metrics]`: none where the intakes answer `/metrics` themselves.
+    /// `[metrics]`: `None` if the intakes answer `/metrics` themselves.
     pub metrics: Option<MetricsConfig>,
 }
 
 impl Config {
-    /// Whether measurement data are taken in, for which there must be a database.
+    /// Returns whether measurement data are accepted, which requires a database.
     pub fn takes_lines(&self) -> bool {
         self.intake.http.is_some() || self.intake.tcp.is_some() || self.intake.nats.is_some()
     }
 
-    /// Whether blocks are taken in.
+    /// Returns whether blocks are accepted.
     pub fn takes_blocks(&self) -> bool {
         self.intake.ftp.is_some() || self.intake.put.is_some() || self.intake.store.is_some()
     }
@@ -96,26 +96,26 @@ pub struct LayoutConfig {
 /// `[spool]`: the durable queue in front of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolConfig {
-    /// Its directory.
+    /// The directory of the spool.
     pub path: PathBuf,
     /// The most bytes that entries may take.
     pub bound_bytes: u64,
-    /// How long the ids of messages are remembered, to recognise duplicates.
+    /// How long message ids are remembered, to recognise duplicates.
     pub remember: Duration,
-    /// Whether bodies are compressed while they wait.
+    /// True if bodies are compressed while they wait.
     pub compress: bool,
 }
 
-/// `[intake]`: what is taken in, and how much of it may be in memory.
+/// `[intake]`: the ways in which data come in, and how much memory requests may use.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IntakeConfig {
-    /// The most bytes of requests in memory.
+    /// The most bytes that all requests may hold in memory.
     pub memory_bytes: u64,
-    /// The most bytes in one request, after decompression.
+    /// The most bytes of one request, after decompression.
     pub request_bytes: u64,
-    /// Whether the good lines of a batch with bad ones are kept.
+    /// True if the good lines of a batch that also has bad ones are stored.
     pub keeps_good_lines: bool,
-    /// Whether intakes that speak HTTP answer `/metrics`; not where `[metrics]` has an address for it.
+    /// True if intakes that speak HTTP answer `/metrics`; false if `[metrics]` has an address for it.
     pub shows_metrics: bool,
     /// `[intake.http]`
     pub http: Option<ListenConfig>,
@@ -133,20 +133,20 @@ pub struct IntakeConfig {
     pub store: Option<StoreConfig>,
 }
 
-/// An intake that listens.
+/// Settings of an intake that listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListenConfig {
     /// Address and port; port 0 takes a free one.
     pub listen: SocketAddr,
-    /// Tokens of one sender that may do all.
+    /// The tokens of one sender without restrictions.
     pub tokens: Vec<String>,
-    /// Whether it may be reached from other machines without TLS.
+    /// True if other machines may connect without TLS.
     pub is_insecure: bool,
     /// Certificate and key for TLS.
     pub tls: Option<TlsConfig>,
     /// The most connections at a time.
     pub connections: u32,
-    /// The most of one address; none is half of all, and no bound for this machine's own.
+    /// The most connections of one address; `None` for half of all, with no bound for this machine's own.
     pub connections_per_address: Option<u32>,
     /// How long a client may take for one request.
     pub patience: Duration,
@@ -154,7 +154,7 @@ pub struct ListenConfig {
 
 #[cfg(test)]
 impl ListenConfig {
-    /// On this machine, open to all on it.
+    /// Returns the settings for listening on this machine only, without tokens.
     pub fn here(connections: u32) -> Self {
         ListenConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -171,20 +171,20 @@ impl ListenConfig {
 /// Files for TLS, in PEM.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsConfig {
-    /// Certificate chain.
+    /// The certificate chain.
     pub certificate: PathBuf,
-    /// Private key.
+    /// The private key.
     pub key: PathBuf,
-    /// Who must have signed the certificate that a client has to show; none where clients need none.
+    /// The authority that must have signed a client's certificate; `None` if clients need no certificate.
     pub client_authority: Option<PathBuf>,
 }
 
 /// What happens to fields and tags that a measurement did not have before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewColumns {
-    /// The tables get a column.
+    /// They become new columns of the tables.
     Add,
-    /// They go to the table's column of JSON.
+    /// They are stored in the JSON column of the table.
     Json,
     /// The record is refused.
     Refuse,
@@ -195,11 +195,11 @@ pub enum NewColumns {
 pub struct SchemaConfig {
     /// What happens to new columns.
     pub new_columns: NewColumns,
-    /// The most columns of a table that is extended.
+    /// The most columns up to which a table is extended.
     pub columns_max: u32,
-    /// The most measurements that tables are made for.
+    /// The most measurements for which tables are created.
     pub measurements_max: u32,
-    /// The most identities kept in memory.
+    /// The most identities that are kept in memory.
     pub identities_max: u32,
     /// How often the ends of measurements are brought up to date.
     pub ends_every: Duration,
@@ -208,17 +208,17 @@ pub struct SchemaConfig {
 /// `[writer]`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriterConfig {
-    /// Writers, each with a connection; a source's records always go through the same one.
+    /// The number of writers, each with a connection; a source's records always go through the same one.
     pub count: u32,
     /// The most rows of a transaction.
     pub batch: u32,
-    /// How long a batch that is not full is waited for.
+    /// How long to wait for a batch to become full.
     pub within: Duration,
     /// How long the recorder goes on writing when it is asked to stop.
     pub drain: Duration,
     /// How long a server may take to answer a statement before its connection is given up.
     pub statement_timeout: Duration,
-    /// How long an entry stays in the spool, at least, after a database has committed it that may forget what it commits; none where
+    /// How long an entry stays in the spool, at least, after the commit in a database that may forget what it commits; `None` if
     /// such a database is refused.
     pub keep: Option<Duration>,
 }
@@ -226,10 +226,10 @@ pub struct WriterConfig {
 /// `[admission]`
 #[derive(Debug, Clone, PartialEq)]
 pub struct AdmissionConfig {
-    /// A run with a fit.
+    /// The file of a run with a fit.
     pub model: Option<PathBuf>,
-    /// The quantile of commit time that is bounded, within 0 and 1.
+    /// The quantile of commit time that is bounded, between 0 and 1.
     pub quantile: f64,
-    /// The bound.
+    /// The bound on that quantile.
     pub below: Duration,
 }

@@ -15,26 +15,26 @@ use crate::written::section::{Section, masked_url, shown};
 use crate::written::tree::Table;
 use crate::written::{Absent, Form, Kind, Part, Setting, Span};
 
-/// How a NATS server is reached.
+/// Address and credentials of a NATS server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NatsServer {
-    /// Its address.
+    /// The address of the server.
     pub url: String,
-    /// Whom the server's certificate is to be signed by, in PEM; what the system trusts without it.
+    /// File with the authority that must have signed the server's certificate, in PEM; `None` for those that the system trusts.
     pub authority: Option<PathBuf>,
-    /// The certificate that the recorder shows, and its key.
+    /// The certificate that the recorder presents, and its key.
     pub tls: Option<TlsConfig>,
-    /// A token instead of user and password in the address.
+    /// A token, instead of user and password in the address.
     pub token: Option<String>,
 }
 
 impl NatsServer {
-    /// Its address as it may stand in logs: without user and password.
+    /// Returns the address for logs: without user and password.
     pub fn shown(&self) -> String {
         masked_url(&self.url)
     }
 
-    /// What somebody says of the server, without the secrets that this may repeat.
+    /// Returns a message about the server without the secrets that it may repeat.
     pub fn without_secrets(&self, said: &str) -> String {
         let mut said = said.replace(&self.url, &self.shown());
         if let Some(token) = self.token.as_ref().filter(|token| !token.is_empty()) {
@@ -54,11 +54,11 @@ impl NatsServer {
 pub struct NatsConfig {
     /// The server.
     pub server: NatsServer,
-    /// Stream.
+    /// The name of the stream.
     pub stream: String,
-    /// Durable consumer, which several recorders may share.
+    /// The name of the durable consumer, which several recorders may share.
     pub consumer: String,
-    /// Address of the server's monitoring, which says whether it syncs before it acknowledges.
+    /// The address of the server's monitoring, which tells whether the server syncs before it acknowledges.
     pub monitor: Option<String>,
 }
 
@@ -67,33 +67,33 @@ pub struct NatsConfig {
 pub struct BucketConfig {
     /// The server.
     pub server: NatsServer,
-    /// The bucket's name.
+    /// The name of the bucket.
     pub name: String,
 }
 
-/// `[forward]`: blocks of the inbox are brought to whoever processes them.
+/// `[forward]`: blocks of the inbox are brought to the recorder that processes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForwardConfig {
-    /// What they are brought by.
+    /// The bucket that carries the blocks.
     pub bucket: BucketConfig,
-    /// How large the bucket is made where there is none, in bytes.
+    /// The size in bytes with which a missing bucket is created.
     pub bound: u64,
-    /// Objects under way at a time.
+    /// The most objects under way at a time.
     pub objects: u32,
 }
 
 /// `[intake.store]`: blocks that another recorder forwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreConfig {
-    /// What they are taken from.
+    /// The bucket that the blocks are taken from.
     pub bucket: BucketConfig,
-    /// Objects that are read at a time.
+    /// The most objects that are read at a time.
     pub objects: u32,
-    /// How long nothing may come of an object.
+    /// How long reading an object may pause without new bytes.
     pub patience: Duration,
 }
 
-/// Characters of a bucket's name at most.
+/// The most characters of a bucket's name.
 const BUCKET_NAME_MAX: usize = 64;
 
 const fn url() -> Setting {
@@ -231,7 +231,7 @@ pub(super) fn read_store(tables: &Table, errors: &mut Errors) -> Option<StoreCon
     })
 }
 
-/// Reads `[forward]`, which does not go with processing of the same inbox, and not with taking back what it has brought.
+/// Reads `[forward]`, which excludes processing of the same inbox, and fetching from the bucket that it fills.
 pub(super) fn read_forward(
     root: &Table,
     store: Option<&StoreConfig>,
@@ -251,7 +251,7 @@ pub(super) fn read_forward(
         errors.push(section.place, fault!("{what}; blocks would go round in it"; "{remedy}"));
     }
     let bound = section.find("bound", errors).unwrap_or((1 << 30).max(4 * block_bytes));
-    // What an object needs beside its bytes, and room to answer for it.
+    // An object's metadata, and room to answer it.
     if bound < block_bytes + (1 << 18) {
         let place = section.get("bound").map_or(section.place, |entry| entry.node.place);
         let shown = crate::units::show_bytes(block_bytes as f64);
@@ -278,7 +278,7 @@ fn read_bucket(section: &Section<'_>, errors: &mut Errors) -> BucketConfig {
     BucketConfig { server, name: name.to_owned() }
 }
 
-/// The server that `url`, `token`, `authority`, `certificate` and `key` name.
+/// Reads the server that `url`, `token`, `authority`, `certificate` and `key` describe.
 fn read_server(section: &Section<'_>, errors: &mut Errors) -> NatsServer {
     let tls = read_tls(section, errors);
     let (authority, token) = (section.read("authority", errors), section.read("token", errors));

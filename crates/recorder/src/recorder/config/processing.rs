@@ -1,4 +1,4 @@
-//! `[processing]` and `[office]`: what becomes of blocks, and who may look at it. Main types: [`ProcessingConfig`], [`OfficeConfig`].
+//! `[processing]` and `[office]`: how blocks are processed, and who may read the results. Main types: [`ProcessingConfig`], [`OfficeConfig`].
 
 use std::path::PathBuf;
 
@@ -20,43 +20,43 @@ pub struct ProcessingConfig {
     pub identity: PathBuf,
     /// File with the cameras' public keys, in the form of `allowed_signers`.
     pub signers: PathBuf,
-    /// Where images are kept.
+    /// The place where images are kept.
     pub images: ImagesConfig,
-    /// File with the public key that images are encrypted to; none leaves them as they are.
+    /// File with the public key to which images are encrypted; `None` leaves them as they are.
     pub images_recipient: Option<PathBuf>,
     /// The most blocks of a transaction.
     pub batch: u32,
-    /// Threads that open blocks.
+    /// The number of threads that open blocks.
     pub workers: u32,
     /// How far from this machine's clock violations may be dated.
     pub dates: Dates,
 }
 
-/// Where images are kept.
+/// The place where images are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImagesConfig {
-    /// In a folder, named by their content.
+    /// A folder, in which files are named by their content.
     Folder(PathBuf),
-    /// In the database.
+    /// The database.
     Database,
 }
 
 /// `[office]`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfficeConfig {
-    /// Where it listens.
+    /// The address on which it listens, and its limits.
     pub listen: ListenConfig,
-    /// Who may read: name and token.
+    /// The readers: name and token of each.
     pub readers: Vec<(String, String)>,
-    /// The file that every access is written to.
+    /// The file in which every access is recorded.
     pub audit: PathBuf,
-    /// Where images are kept.
+    /// The place where images are kept.
     pub images: ImagesConfig,
-    /// File with the secret keys that images are decrypted with, where they are encrypted.
+    /// File with the secret keys that decrypt images; `None` if images are not encrypted.
     pub images_identity: Option<PathBuf>,
 }
 
-/// How far away violations may be dated at most: 10,000 days.
+/// The largest bound for the dates of violations: 10,000 days.
 const DATES_MAX_S: f64 = 864e6;
 const FOLDER: &str = "folder";
 

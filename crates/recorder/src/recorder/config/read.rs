@@ -19,19 +19,19 @@ use crate::written::tree::Table;
 /// Reads a configuration; `file` is its name in messages.
 ///
 /// # Errors
-/// Everything that is wrong with it, one line each: place, value, remedy.
+/// All errors of the file, one line each: place, value, remedy.
 pub fn read(text: &str, file: &str) -> Result<Config, StudyErrors> {
     let mut errors = Errors::default();
     let root = Table::parse(text, &mut errors);
     if !errors.is_empty() {
-        // What a half-read file lacks is no error of its own.
+        // What is missing in a half-read file is no error of its own.
         errors.into_result(&Source { file: file.to_owned(), arguments: Vec::new() })?;
         errors = Errors::default();
     }
     Section::top(&root, &table::RECORDER_FILE, &mut errors);
     let intake = read_intake(&root, &mut errors);
     let mut no_errors = Errors::default();
-    // Blocks need no database to be taken in.
+    // Accepting blocks needs no database.
     let has_lines = intake.http.is_some() || intake.tcp.is_some() || intake.nats.is_some();
     let has_blocks =
         intake.ftp.is_some() || intake.put.is_some() || intake.store.is_some() || root.get("forward").is_some();
@@ -148,7 +148,7 @@ mod tests {
 
     use super::*;
 
-    /// The contract's own example.
+    /// The example of the contract.
     const EXAMPLE: &str = r#"
 [database]
 name = "sqlite"

@@ -1,4 +1,4 @@
-//! Rows that several tables of the recorder's file have, and the forms of values.
+//! Settings that several tables of the recorder's file share, and the forms of values.
 
 use serde_json::json;
 
@@ -18,7 +18,7 @@ pub static ADDRESS: Form = Form {
     example: "\"127.0.0.1:0\"",
 };
 
-/// An address to listen on.
+/// Returns the setting of an address to listen on.
 pub const fn listen(help: &'static str) -> Setting {
     Setting::new("listen", Kind::Own(&ADDRESS), Absent::Refused, help)
 }
@@ -35,7 +35,7 @@ pub const CERTIFICATE: Setting = Setting::new(
 pub const KEY: Setting =
     Setting::new("key", Kind::Text, Absent::Means("no TLS"), "The file of the certificate's private key, in PEM.");
 
-/// Who must have signed the certificates of clients.
+/// The authority that must have signed the certificates of clients.
 pub const CLIENT_AUTHORITY: Setting = Setting::new(
     "client_authority",
     Kind::Text,
@@ -44,7 +44,7 @@ pub const CLIENT_AUTHORITY: Setting = Setting::new(
 )
 .only("TLS");
 
-/// Whether other machines may come without TLS.
+/// Whether other machines may connect without TLS.
 pub const INSECURE: Setting = Setting::new(
     "insecure",
     Kind::Truth,
@@ -52,12 +52,12 @@ pub const INSECURE: Setting = Setting::new(
     "Whether other machines may come without TLS, because something else protects the way.",
 );
 
-/// Connections at a time.
+/// Returns the setting of the most connections at a time.
 pub const fn connections(most: i64, usual: i64) -> Setting {
     Setting::new("connections", Kind::Whole(1, most), Absent::Whole(usual), "The most connections at a time.")
 }
 
-/// Connections of an address.
+/// Returns the setting of the most connections of one address.
 pub const fn connections_per_address(absent: &'static str) -> Setting {
     Setting::new(
         "connections_per_address",
@@ -67,10 +67,10 @@ pub const fn connections_per_address(absent: &'static str) -> Setting {
     )
 }
 
-/// What is usual for connections of an address.
+/// The default for connections of one address.
 pub const HALF: &str = "half of `connections`; this machine's own have no bound";
 
-/// How long a client may take.
+/// How long a client may take for one request.
 pub const PATIENCE: Setting = Setting::new(
     "patience",
     Kind::Duration(Span::Within(0.01, 3600.0)),

@@ -1,6 +1,6 @@
-//! The table of the recorder's file: all settings that there are.
+//! The table of the recorder's file: all its settings.
 //!
-//! Main: [`RECORDER_FILE`]. Invariant: what a configuration may say is said here and in the tables that this one names, and nowhere else.
+//! Main: [`RECORDER_FILE`]. Invariant: all settings are declared here and in the tables that this one names, and nowhere else.
 
 use super::access::ACCESS;
 use super::blocks::INBOX;
@@ -16,7 +16,7 @@ use crate::written::{Absent, Kind, Part, Setting, Span};
 
 const USUAL: Absent = Absent::Means("see below");
 const OFF: Absent = Absent::Means("off");
-/// The longest of most durations, in seconds: a day.
+/// The upper bound of most durations: a day, in seconds.
 const DAY_S: f64 = 86_400.0;
 
 const fn table(key: &'static str, part: &'static Part, absent: Absent, help: &'static str) -> Setting {

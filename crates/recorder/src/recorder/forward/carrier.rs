@@ -1,4 +1,4 @@
-//! The way of one block: into the bucket, until the other end says that it has it. Main function: [`carry`].
+//! The way of one block: it is put into the bucket and stays under way until the receiver has answered. Main function: [`carry`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,36 +11,36 @@ use crate::recorder::inbox::{InboxError, Waiting};
 use crate::recorder::log;
 use crate::recorder::writer::Backoff;
 
-/// How often an object is looked at that nothing was heard of.
+/// How often an object is read of which no hint has arrived.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How the way of a block ended.
+/// The end of a block's way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Carried {
-    /// It is durable in the other inbox, and removed from this one.
+    /// The block is durable in the other inbox, and removed from this one.
     Done,
-    /// It is not taken there, for now.
+    /// The receiver has refused it, for now.
     Refused,
-    /// It was stopped; the block waits still.
+    /// Forwarding was stopped; the block still waits.
     Stopped,
 }
 
-/// What is to be done next.
+/// The next step.
 enum Next {
     End(Carried),
     Wait,
 }
 
-/// A block on its way.
+/// A block under way.
 struct Carrier {
     shared: Arc<Shared>,
     waiting: Waiting,
     name: Name,
     text: String,
     begun: Instant,
-    /// Whether it was refused before, and is put again although the answer says so.
+    /// True if the block was refused before, and is put again in spite of that answer.
     is_again: bool,
-    /// How often it was put, or tried to be, since this began.
+    /// How often a put was attempted since this carrier began.
     attempts: u32,
 }
 
@@ -76,7 +76,7 @@ pub(super) async fn carry(shared: Arc<Shared>, waiting: Waiting, name: Name, is_
     carried
 }
 
-/// Waits until something is said of the object, or it is time to look.
+/// Waits for a hint about the object, or until it is time to read it.
 async fn wait(shared: &Shared, call: &tokio::sync::Notify) {
     let until = Instant::now() + LOOK_EVERY;
     while !shared.stop.is_asked() && Instant::now() < until {
@@ -87,13 +87,13 @@ async fn wait(shared: &Shared, call: &tokio::sync::Notify) {
 }
 
 impl Carrier {
-    /// Looks how far the object is, and does what follows.
+    /// Reads the state of the object, and does what follows from it.
     async fn step(&mut self) -> Result<Next, Trouble> {
         let Some(meta) = self.shared.bucket.look(&self.text).await? else {
             return self.put(0).await;
         };
         match meta.says() {
-            // One of another size is none of ours.
+            // An object of another size is not this block.
             Says::Block if meta.bytes() == self.waiting.bytes => Ok(Next::Wait),
             Says::Block | Says::Nothing => self.put(meta.sequence()).await,
             Says::Stored(digest) if digest == self.digest().await? => self.let_go().await,
@@ -111,7 +111,7 @@ impl Carrier {
     }
 
     async fn put(&mut self, replaces: u64) -> Result<Next, Trouble> {
-        // It does not fail: nobody closes it.
+        // This cannot fail: the semaphore is never closed.
         let _turn = self.shared.puts.acquire().await;
         if self.attempts > 0 || replaces > 0 || self.waiting.arrived_ns < self.shared.began_ns {
             self.shared.bucket.clear_chunks(&self.name).await?;
@@ -128,14 +128,14 @@ impl Carrier {
                 Ok(Next::Wait)
             }
             Err(trouble) => {
-                // A bucket full of halves would hold up everybody. If this does not work either, the next attempt does it.
+                // A bucket full of incomplete objects would block everybody. If this fails too, the next attempt clears them.
                 let _ = self.shared.bucket.clear_chunks(&self.name).await;
                 Err(trouble)
             }
         }
     }
 
-    /// The digest of the block, as it is on the disk now.
+    /// Returns the digest of the block as it is on the disk now.
     async fn digest(&self) -> Result<String, Trouble> {
         let waiting = self.waiting.clone();
         let read = move || -> Result<String, InboxError> {
@@ -146,7 +146,7 @@ impl Carrier {
         on_disk(read).await
     }
 
-    /// The other end has it: removes it here, and then what was said about it.
+    /// The receiver has the block: removes it here, and then its object from the bucket.
     async fn let_go(&mut self) -> Result<Next, Trouble> {
         let (taking, waiting) = (Arc::clone(&self.shared.taking), self.waiting.clone());
         on_disk(move || taking.settle(&waiting)).await?;
@@ -155,7 +155,7 @@ impl Carrier {
         meter.forwarded.add(1);
         meter.bytes.add(self.waiting.bytes);
         meter.times.add(self.begun.elapsed());
-        // What is left in the bucket is found when it can be reached again.
+        // What is left in the bucket is removed once the bucket can be reached again.
         if let Err(trouble) = self.shared.bucket.clear(&self.name).await {
             self.shared.note_trouble(&trouble);
         }

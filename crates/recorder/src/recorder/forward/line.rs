@@ -1,4 +1,4 @@
-//! Which blocks are under way, and which are next. Main type: [`Line`].
+//! The blocks that are under way, and the choice of the next ones. Main type: [`Line`].
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,17 +20,17 @@ use crate::recorder::log;
 use crate::recorder::stop::Stop;
 use crate::recorder::writer::Backoff;
 
-/// Blocks that are being put at the same time; all others that are under way wait for their answers.
+/// The most blocks that are put at the same time; all others under way wait for their answers.
 const PUTS: usize = 4;
-/// Blocks that are looked up at once: each look reads all names of the inbox.
+/// The most blocks in one listing: each listing reads all names of the inbox.
 const LISTED_MAX: usize = 4_096;
-/// How often the bucket is tidied, and how soon again at least when it seems to be needed.
+/// How often the bucket is tidied, and the shortest time between two tidyings that seem to be needed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause before a block that was refused is put again.
 const REFUSED_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Blocks that go to the other inbox.
+/// The blocks that go to the other inbox.
 pub(super) struct Line {
     settings: ForwardConfig,
     station: String,
@@ -39,10 +39,10 @@ pub(super) struct Line {
     stop: Arc<Stop>,
     began_ns: i64,
     listed: VecDeque<Waiting>,
-    /// When the bucket was tidied last.
+    /// When the bucket was last tidied.
     swept: Option<Instant>,
     under_way: BTreeSet<String>,
-    /// Blocks that were refused: when they are put again.
+    /// The blocks that were refused, with the time at which each is put again.
     refused: HashMap<String, (Instant, Backoff)>,
 }
 
@@ -68,7 +68,7 @@ impl Line {
         }
     }
 
-    /// Works until it is asked to stop.
+    /// Works until a stop is asked for.
     pub(super) async fn run(mut self) {
         let Some((bucket, hints)) = self.connect().await else { return };
         let shared = Arc::new(Shared {
@@ -102,7 +102,7 @@ impl Line {
         while carriers.join_next().await.is_some() {}
     }
 
-    /// Connects, for as long as it takes; none when it is stopped before.
+    /// Connects, for as long as it takes; `None` if a stop is asked for before.
     async fn connect(&self) -> Option<(Bucket, Subscriber)> {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5), seed());
         let mut said = None;
@@ -130,7 +130,7 @@ impl Line {
         None
     }
 
-    /// After trouble: makes the bucket again where the server has lost it. Once it goes well: removes what was left in it.
+    /// After trouble: creates the bucket again if the server has lost it. Once all goes well: removes what was left in it.
     async fn watch(&mut self, shared: &Shared) {
         if matches!(shared.trouble(), Some(Trouble::Away(_))) {
             shared.is_untidy.store(true, Ordering::Relaxed);
@@ -154,8 +154,8 @@ impl Line {
         }
     }
 
-    /// Removes from the bucket what is left of blocks of this inbox: answers to those that are gone, whose removal was lost, and chunks that
-    /// belong to nothing, because a putting was cut or a server that was killed has forgotten that they were removed.
+    /// Removes the remains of this inbox's blocks from the bucket: answers for blocks that are gone, where removing the answer failed, and chunks that
+    /// belong to no object, because a put was interrupted or a killed server has forgotten their removal.
     async fn sweep(&self, shared: &Shared) -> Result<(), Trouble> {
         let mut known: BTreeSet<String> = BTreeSet::new();
         known.extend(self.under_way.iter().filter_map(|text| Name::parse(text).ok()).map(|name| name.id()));
@@ -179,7 +179,7 @@ impl Line {
         Ok(())
     }
 
-    /// Gives blocks that wait to carriers, as many as there may be.
+    /// Gives waiting blocks to carriers, up to the most that may be under way.
     async fn fill(&mut self, shared: &Arc<Shared>, carriers: &mut JoinSet<(String, Carried)>) {
         if self.under_way.len() >= self.settings.objects as usize {
             return;
@@ -203,7 +203,7 @@ impl Line {
         self.meter.refusals_waiting.set(self.refused.len() as u64);
     }
 
-    /// Looks which blocks wait, but for those that are under way or wait to be put again.
+    /// Lists the waiting blocks, except those that are under way or wait to be put again.
     async fn list(&mut self, shared: &Shared) {
         let taking = Arc::clone(&self.taking);
         let listed = tokio::task::spawn_blocking(move || taking.next(usize::MAX)).await;
@@ -228,7 +228,7 @@ impl Line {
 
     fn take_note(&mut self, ended: Result<(String, Carried), tokio::task::JoinError>) {
         let Ok((name, carried)) = ended else {
-            // A panic was printed. The block waits still; what it was is not known, so all may be tried again.
+            // The panic was printed already. The block still waits; which one it was is not known, so all may be tried again.
             self.under_way.clear();
             return;
         };
@@ -250,7 +250,7 @@ impl Line {
 async fn listen(shared: Arc<Shared>, mut hints: Subscriber) {
     while let Some(hint) = hints.next().await {
         let Some(name) = shared.bucket.name_of(&hint.subject) else { continue };
-        // That it was put needs nobody to be woken.
+        // The hint of a put wakes nobody.
         let is_put = Meta::read(&name, 0, &hint.payload).says() == Says::Block;
         match shared.calls().get(&name) {
             _ if is_put => {}

@@ -1,10 +1,10 @@
-//! Forwarding: blocks of this inbox are brought to the inbox of whoever processes them, by a bucket of a NATS object store.
+//! Forwarding: brings the blocks of this inbox, through a bucket of a NATS object store, to the inbox of the recorder that processes them.
 //!
-//! Main type: [`Forwarding`]. `line` looks for blocks and gives each to a `carrier`, which puts it into the bucket until the other end says that it has
-//! it, and then removes it here.
+//! Main type: [`Forwarding`]. `line` finds blocks and gives each to a `carrier`, which puts it into the bucket until the receiver answers that it has
+//! the block, and then removes the block here.
 //!
-//! Invariant: a block leaves the inbox only when a block of the same digest is durable in the other one. What is under way is bounded in number, and
-//! nothing of it need be remembered: whoever starts again finds in the bucket how far it is.
+//! Invariant: a block leaves the inbox only when a block of the same digest is durable in the other one. The number of blocks under way is bounded, and
+//! none of their state need be remembered: after a restart it is found in the bucket.
 
 mod carrier;
 mod line;
@@ -22,12 +22,12 @@ use super::stop::Stop;
 
 use line::Line;
 
-/// Threads that read and remove files.
+/// Number of threads that read and remove files.
 const DISK_THREADS: usize = 8;
-/// How long what is being said to the server when it is stopped may take.
+/// How long messages to the server may still take after a stop.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// What is counted while it runs.
+/// The counters.
 #[derive(Debug, Default)]
 struct Meter {
     forwarded: Count,
@@ -41,7 +41,7 @@ struct Meter {
     is_connected: AtomicBool,
 }
 
-/// A forwarding that runs.
+/// A running forwarding.
 #[derive(Debug)]
 pub struct Forwarding {
     runtime: tokio::runtime::Runtime,
@@ -52,7 +52,7 @@ pub struct Forwarding {
 }
 
 impl Forwarding {
-    /// Starts it. The NATS server need not answer yet.
+    /// Starts forwarding. The NATS server need not answer yet.
     ///
     /// # Errors
     /// A sentence about what cannot be started; nothing runs then.
@@ -73,19 +73,19 @@ impl Forwarding {
         Ok(Forwarding { runtime, task, stop, taking, meter })
     }
 
-    /// Why it cannot go on, if that is so.
+    /// Returns why forwarding cannot go on; `None` while it can.
     pub fn failure(&self) -> Option<String> {
         let is_over = self.task.is_finished().then(|| "forwarding ended in a panic".to_owned());
         is_over.or_else(|| self.taking.broken().map(|broken| broken.to_string()))
     }
 
-    /// What `/metrics` says of it.
+    /// Returns the function that writes its part of `/metrics`.
     pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + 'static {
         let (meter, inbox) = (Arc::clone(&self.meter), self.taking.inbox().clone());
         move || page(&meter, &inbox)
     }
 
-    /// Stops; what is left waits in the inbox. How many blocks were forwarded.
+    /// Stops and returns how many blocks were forwarded; the rest waits in the inbox.
     pub fn stop(self) -> u64 {
         self.stop.ask(Duration::ZERO);
         let _ = self.runtime.block_on(async { tokio::time::timeout(LAST_WORDS, self.task).await });

@@ -1,4 +1,4 @@
-//! What the carriers of all blocks have in common. Main type: [`Shared`].
+//! State that the carriers of all blocks share. Main type: [`Shared`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,29 +13,29 @@ use crate::recorder::inbox::Taking;
 use crate::recorder::log;
 use crate::recorder::stop::Stop;
 
-/// How often whoever waits looks whether it is to stop, and how often the inbox is looked at while there is room for more blocks.
+/// How often a waiting carrier checks whether it is to stop, and how often the inbox is read while there is room for more blocks.
 pub(super) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What the carriers of all blocks have in common.
+/// State that the carriers of all blocks share.
 pub(super) struct Shared {
     pub(super) bucket: Bucket,
     pub(super) taking: Arc<Taking>,
     pub(super) meter: Arc<Meter>,
     pub(super) stop: Arc<Stop>,
     pub(super) puts: Semaphore,
-    /// When this forwarding began: of blocks that came later, nothing can be in the bucket.
+    /// When this forwarding began, in nanoseconds since 1970; the bucket can hold nothing of blocks that arrived later.
     pub(super) began_ns: i64,
-    /// Who is to be woken when something is said about an object.
+    /// The carriers to wake when a hint about their object arrives, by the name of the object.
     pub(super) calls: Mutex<HashMap<String, Arc<Notify>>>,
-    /// Whether something may be left in the bucket of a block that is not under way.
+    /// True if the bucket may hold remains of a block that is not under way.
     pub(super) is_untidy: AtomicBool,
     pub(super) station: String,
-    /// Why it does not go on, once that was said.
+    /// The last trouble, once it was logged; `None` while all goes well.
     pub(super) trouble: Mutex<Option<Trouble>>,
 }
 
 impl Shared {
-    /// From now on, who is woken when something is said about an object.
+    /// Returns the [`Notify`] that wakes the caller from now on when a hint about the object arrives.
     pub(super) fn call_me(&self, name: &str) -> Arc<Notify> {
         let call = Arc::new(Notify::new());
         self.calls().insert(name.to_owned(), Arc::clone(&call));
@@ -50,7 +50,7 @@ impl Shared {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Something came to nothing: it is said once.
+    /// Notes a failed operation; trouble that lasts is logged once.
     pub(super) fn note_trouble(&self, trouble: &Trouble) {
         let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none() {
@@ -60,7 +60,7 @@ impl Shared {
         *known = Some(trouble.clone());
     }
 
-    /// The server answers again; `has_room` when it took something in.
+    /// Notes that the server answers again; `has_room` if it also stored something.
     pub(super) fn note_success(&self, has_room: bool) {
         let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
         if known.take_if(|trouble| has_room || !matches!(trouble, Trouble::Full(_))).is_some() {
@@ -74,7 +74,7 @@ impl Shared {
     }
 }
 
-/// Waits, as long as it is not stopped.
+/// Waits for `time`, or until a stop is asked for.
 pub(super) async fn pause(stop: &Stop, time: Duration) {
     let until = Instant::now() + time;
     while !stop.is_asked() {

@@ -4,39 +4,39 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// What is about to be done.
+/// A step on the disk that may fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Bytes are written into an upload.
+    /// Writing bytes into an upload.
     Write,
-    /// An upload's file is synced.
+    /// Syncing the file of an upload.
     SyncFile,
-    /// An upload gets its name among the received ones.
+    /// Giving an upload its name among the received ones.
     Name,
-    /// Names in a directory are synced.
+    /// Syncing the names in a directory.
     SyncDirectory,
-    /// A block that is settled is removed.
+    /// Removing a settled block.
     Remove,
 }
 
 type Hook = dyn Fn(Step) -> io::Result<()> + Send + Sync;
 
-/// Steps that fail.
+/// The steps that fail.
 #[derive(Clone, Default)]
 pub struct Faults {
     hook: Option<Arc<Hook>>,
 }
 
 impl Faults {
-    /// Asks before every step whether it fails.
+    /// Creates faults from a function that decides before every step whether it fails.
     pub fn new(hook: impl Fn(Step) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Faults { hook: Some(Arc::new(hook)) }
     }
 
-    /// A step is about to be done.
+    /// Reports a step that is about to be done.
     ///
     /// # Errors
-    /// Whatever the test wants.
+    /// The error that the test injects.
     pub(super) fn at(&self, step: Step) -> io::Result<()> {
         self.hook.as_ref().map_or(Ok(()), |hook| hook(step))
     }

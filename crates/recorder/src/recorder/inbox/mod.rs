@@ -1,4 +1,4 @@
-//! The inbox: where blocks wait on disk between intake and processing. Intake and processing may be parts of one process, two
+//! The inbox: a folder in which blocks wait between intake and processing. Intake and processing may be parts of one process, two
 //! processes, or two machines that share the folder; nothing but the folder joins them.
 //!
 //! Main types: [`Inbox`], the folder; [`Receiving`], the intake's end, which gives [`Upload`]s; [`Taking`], the processing's end,
@@ -45,12 +45,12 @@ pub use taking::{Taking, Waiting};
 pub use upload::{Acknowledged, Upload};
 pub use usage::Counts;
 
-/// How large things may become, in bytes.
+/// Bounds on sizes, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Everything in the inbox: what arrives, waits, and is in quarantine.
+    /// The whole inbox: what arrives, waits, and is in quarantine.
     pub all: u64,
-    /// What one camera may have in it, so that a broken one leaves room for the others.
+    /// The share of one camera, so that a broken one leaves room for the others.
     pub camera: u64,
     /// One block.
     pub block: u64,
@@ -65,7 +65,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Makes the folder where there is none.
+    /// Opens the folder, and creates it if it is missing.
     ///
     /// # Errors
     /// [`InboxError::Unusable`] with path and reason.
@@ -73,7 +73,7 @@ impl Inbox {
         Self::open_with(path, bounds, Faults::default())
     }
 
-    /// As [`Inbox::open`], with steps that fail when a test says so.
+    /// As [`Inbox::open`], with steps that fail when a test demands it.
     ///
     /// # Errors
     /// As [`Inbox::open`].
@@ -85,20 +85,20 @@ impl Inbox {
         Ok(inbox)
     }
 
-    /// Where it is.
+    /// Returns the path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its bounds.
+    /// Returns the bounds.
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }
 
-    /// What is in it, by looking.
+    /// Counts what is in the inbox by reading the folder.
     ///
     /// # Errors
-    /// [`InboxError::Unusable`] where it cannot be read.
+    /// [`InboxError::Unusable`] if it cannot be read.
     pub fn counts(&self) -> Result<Counts, InboxError> {
         usage::scan(self).map(|scan| scan.all)
     }
@@ -119,12 +119,12 @@ impl Inbox {
         self.camera(camera).join("received")
     }
 
-    /// A camera's directory in quarantine.
+    /// Returns a camera's directory in quarantine.
     fn quarantine(&self, camera: &str) -> PathBuf {
         self.path.join("quarantine").join(camera)
     }
 
-    /// Makes a directory and its parents, durably.
+    /// Creates a directory and its parents, durably.
     fn make_directory(&self, path: &Path) -> Result<(), InboxError> {
         if path.is_dir() {
             return Ok(());
@@ -147,7 +147,7 @@ impl Inbox {
     }
 }
 
-/// What is wrong with an inbox that is another one than before.
+/// Returns the error message for an inbox whose folder was replaced.
 fn misplaced(inbox: &Inbox) -> String {
     format!("its directory {} was moved, removed or replaced while it was worked on", inbox.path().display())
 }

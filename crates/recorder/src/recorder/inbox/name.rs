@@ -1,13 +1,13 @@
-//! Names that come from outside and become names of files. Main functions: [`check_name`] and [`check_camera`].
+//! Checks of names that come from outside and become names of files. Main functions: [`check_name`] and [`check_camera`].
 
 use super::InboxError;
 
-/// The longest name of a block; with what is put before and behind it in quarantine it is still a name of a file.
+/// The longest name of a block, in bytes; with the additions of the quarantine it is still a valid name of a file.
 const NAME_MAX: usize = 200;
-/// The longest name of a camera.
+/// The longest name of a camera, in bytes.
 const CAMERA_MAX: usize = 64;
 
-/// Whether a block may have this name: printable ASCII without `/` and `\`, no leading dot, no space at either end.
+/// Checks the name of a block: printable ASCII without `/` and `\`, no leading dot, no space at either end.
 ///
 /// # Errors
 /// [`InboxError::Name`] with what is wrong.
@@ -16,7 +16,7 @@ pub fn check_name(name: &str) -> Result<(), InboxError> {
     check(name, NAME_MAX, "block", "printable ASCII without / and \\", is_allowed)
 }
 
-/// Whether a camera may have this name: letters, digits, `-`, `_` and `.` of ASCII, no leading dot.
+/// Checks the name of a camera: ASCII letters, digits, `-`, `_` and `.`, no leading dot.
 ///
 /// # Errors
 /// [`InboxError::Name`] with what is wrong.

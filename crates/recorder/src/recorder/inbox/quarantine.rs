@@ -1,4 +1,4 @@
-//! Blocks that were refused, kept as they were received, each with its reason beside it. Main functions: [`list`] and [`replay`].
+//! Refused blocks, kept as they were received, each with a file that gives the reason. Main functions: [`list`] and [`replay`].
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -10,39 +10,39 @@ use super::usage;
 use super::{Inbox, InboxError, Taking, Waiting, unusable};
 use crate::recorder::clock::now_ns;
 
-/// Version of the files with reasons.
+/// The version of the files with reasons.
 const VERSION: u32 = 1;
-/// Directory of the reasons, beside the blocks.
+/// The directory of the reasons, beside the blocks.
 const REASONS: &str = "reasons";
 
 /// A block in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Quarantined {
-    /// Of this form.
+    /// The version of this format.
     pub version: u32,
-    /// The camera that it was uploaded by.
+    /// The camera that uploaded it.
     pub camera: String,
-    /// The name it was uploaded under.
+    /// The name under which it was uploaded.
     pub name: String,
     /// When its last byte arrived, in nanoseconds since 1970.
     pub arrived_ns: i64,
-    /// When it was refused.
+    /// When it was refused, in nanoseconds since 1970.
     pub quarantined_ns: i64,
-    /// Why.
+    /// Why it was refused.
     pub reason: String,
 }
 
-/// Where the reason of a kept block stands.
+/// Returns the path of the reason of a quarantined block.
 pub(super) fn reason_of(directory: &Path, kept: &str) -> PathBuf {
     directory.join(REASONS).join(format!("{kept}.json"))
 }
 
 impl Taking {
-    /// Moves a block to quarantine, where it replaces no other; when this comes back, it and its reason are durable.
+    /// Moves a block to quarantine, where it replaces no other; on return, it and its reason are durable.
     ///
     /// # Errors
-    /// [`InboxError::Unusable`] where it cannot be moved; it waits still.
+    /// [`InboxError::Unusable`] if it cannot be moved; it still waits then.
     pub fn quarantine(&self, waiting: &Waiting, reason: &str) -> Result<(), InboxError> {
         let directory = self.inbox.quarantine(&waiting.camera);
         self.inbox.make_directory(&directory.join(REASONS))?;
@@ -69,7 +69,7 @@ impl Taking {
     }
 }
 
-/// Where a block is kept, and the time in that name: that of its arrival, or a little later where another block of this name and time is
+/// Returns a free file name for a block, and the time in that name: that of its arrival, or a little later if another block of this name and time is
 /// kept already. Times of arrival come from other machines as well.
 fn free_place(directory: &Path, waiting: &Waiting) -> (String, i64) {
     let mut arrived_ns = waiting.arrived_ns;
@@ -86,10 +86,10 @@ fn free_place(directory: &Path, waiting: &Waiting) -> (String, i64) {
     }
 }
 
-/// All blocks in quarantine, in order of their arrival by camera.
+/// Returns all blocks in quarantine, by camera and in order of arrival.
 ///
 /// # Errors
-/// [`InboxError::Unusable`] where the folder cannot be read.
+/// [`InboxError::Unusable`] if the folder cannot be read.
 pub fn list(inbox: &Inbox) -> Result<Vec<Quarantined>, InboxError> {
     let mut listed = Vec::new();
     for camera in usage::names(&inbox.path().join("quarantine"))? {
@@ -101,7 +101,7 @@ pub fn list(inbox: &Inbox) -> Result<Vec<Quarantined>, InboxError> {
     Ok(listed)
 }
 
-/// The reason of a block; what is known without it, where it cannot be read.
+/// Reads the reason of a block; without a readable one, returns what the file name tells.
 fn read(directory: &Path, camera: &str, file: &str) -> Quarantined {
     let text = std::fs::read(reason_of(directory, file));
     let note = text.ok().and_then(|text| serde_json::from_slice::<Quarantined>(&text).ok());
@@ -116,10 +116,10 @@ fn read(directory: &Path, camera: &str, file: &str) -> Quarantined {
     })
 }
 
-/// Gives blocks back to the processing, all or those of one camera; how many. A block whose name waits already stays.
+/// Gives blocks back to the processing, all or those of one camera, and returns their number. A block stays if its name waits already.
 ///
 /// # Errors
-/// [`InboxError::Unusable`] where one cannot be moved.
+/// [`InboxError::Unusable`] if one cannot be moved.
 pub fn replay(inbox: &Inbox, only: Option<&str>) -> Result<u64, InboxError> {
     let mut moved = 0;
     for camera in usage::names(&inbox.path().join("quarantine"))? {
@@ -136,7 +136,7 @@ pub fn replay(inbox: &Inbox, only: Option<&str>) -> Result<u64, InboxError> {
                 renamed => renamed.map_err(|error| unusable(&to, &error))?,
             }
             inbox.sync_directory(&received).map_err(|error| unusable(&received, &error))?;
-            // A reason without its block says nothing: whether it goes matters to nobody.
+            // A reason without its block has no meaning, so a failure to remove it does not matter.
             let _ = std::fs::remove_file(reason_of(&directory, &file));
             moved += 1;
         }
@@ -144,7 +144,7 @@ pub fn replay(inbox: &Inbox, only: Option<&str>) -> Result<u64, InboxError> {
     Ok(moved)
 }
 
-/// The blocks in a camera's directory.
+/// Returns the names of the blocks in a camera's directory.
 fn kept(directory: &Path) -> Result<Vec<String>, InboxError> {
     let mut kept = Vec::new();
     usage::each_file(directory, |entry, _| kept.extend(entry.file_name().into_string()))?;

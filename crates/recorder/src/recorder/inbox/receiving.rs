@@ -10,37 +10,37 @@ use super::{Inbox, InboxError, Upload, check_camera, check_name, misplaced, unus
 use crate::recorder::clock::now_ns;
 use crate::recorder::lock::Lock;
 
-/// How often it is looked whether the folder is where it was, when nothing is acknowledged.
+/// How often to check that the folder is still in its place, while nothing is acknowledged.
 const LOOK_AFTER: Duration = Duration::from_millis(500);
 
-/// Takes uploads in. Cheap to clone; the intake lives as long as the last clone or upload.
+/// Receives uploads. Cheap to clone; the intake lives as long as the last clone or upload.
 #[derive(Debug, Clone)]
 pub struct Receiving {
     pub(super) inbox: Inbox,
     pub(super) shared: Arc<Shared>,
 }
 
-/// What all uploads of an intake share.
+/// State that all uploads of an intake share.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// What its unfinished files begin with.
+    /// The prefix of its unfinished files.
     id: String,
     next: AtomicU64,
     usage: Mutex<Usage>,
     broken: Mutex<Option<InboxError>>,
     acknowledged: AtomicU64,
     lock: Lock,
-    /// When it was last looked whether the folder is where it was.
+    /// When the place of the folder was last checked.
     looked: Mutex<Instant>,
 }
 
 impl Receiving {
-    /// A new intake. Unfinished uploads of intakes that are gone are removed.
+    /// Starts a new intake. Unfinished uploads of intakes that are gone are removed.
     ///
     /// # Errors
-    /// [`InboxError::Unusable`] where the folder cannot be read or written.
+    /// [`InboxError::Unusable`] if the folder cannot be read or written.
     pub fn start(inbox: &Inbox) -> Result<Self, InboxError> {
-        // Starting is one at a time, so that a lock that is free is that of an intake that is gone, and not of one that comes.
+        // Only one intake starts at a time, so that a free lock is that of an intake that is gone, and not of one that starts.
         let path = inbox.path().join("intakes").join("starting");
         let _starting = Lock::wait(&path).map_err(|error| unusable(&path, &error))?;
         remove_leftovers(inbox)?;
@@ -60,10 +60,10 @@ impl Receiving {
         Ok(Receiving { inbox: inbox.clone(), shared: Arc::new(shared) })
     }
 
-    /// Begins an upload. Blocking, as everything here.
+    /// Begins an upload. Blocks the thread, as all functions here.
     ///
     /// # Errors
-    /// Names that will not do, no room, or an inbox that is broken.
+    /// If a name is not allowed, there is no room, or the inbox is broken.
     pub fn begin(&self, camera: &str, name: &str) -> Result<Upload, InboxError> {
         check_camera(camera)?;
         check_name(name)?;
@@ -78,22 +78,22 @@ impl Receiving {
         Upload::new(self.clone(), camera, name, part)
     }
 
-    /// The folder that it takes in to.
+    /// Returns the inbox.
     pub fn inbox(&self) -> &Inbox {
         &self.inbox
     }
 
-    /// Whether an upload would be let in now, to refuse it before it is sent.
+    /// Checks whether an upload would be accepted now, so that it can be refused before it is sent.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it would not.
     pub fn ask(&self, camera: &str) -> Result<(), InboxError> {
         check_camera(camera)?;
         self.broken().map_or(Ok(()), Err)?;
         self.usage().ask(&self.inbox, camera)
     }
 
-    /// Why nothing is acknowledged any more, if that is so.
+    /// Returns why nothing is acknowledged any more; `None` while blocks are.
     pub fn broken(&self) -> Option<InboxError> {
         let is_due = {
             let mut looked = self.shared.looked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,12 +109,12 @@ impl Receiving {
         self.shared.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the folder is where it was: what is in another one nobody finds again.
+    /// Checks that the folder is still in its place: blocks stored in another one would never be found.
     pub(super) fn check_place(&self) -> Result<(), InboxError> {
         if self.shared.lock.is_in_place() { Ok(()) } else { Err(self.set_broken(misplaced(&self.inbox))) }
     }
 
-    /// Blocks acknowledged since this intake started.
+    /// Returns the number of blocks acknowledged since this intake started.
     pub fn acknowledged(&self) -> u64 {
         self.shared.acknowledged.load(Ordering::Relaxed)
     }
@@ -127,14 +127,14 @@ impl Receiving {
         self.shared.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on nothing is acknowledged.
+    /// Marks the inbox as broken: from now on nothing is acknowledged.
     pub(super) fn set_broken(&self, reason: String) -> InboxError {
         let mut broken = self.shared.broken.lock().unwrap_or_else(PoisonError::into_inner);
         broken.get_or_insert(InboxError::Broken(reason)).clone()
     }
 }
 
-/// Removes the unfinished uploads of intakes whose lock is free or not there, and those locks.
+/// Removes the unfinished uploads of intakes whose lock is free or missing, and those locks.
 fn remove_leftovers(inbox: &Inbox) -> Result<(), InboxError> {
     let intakes = inbox.path().join("intakes");
     let mut alive = BTreeSet::new();

@@ -1,14 +1,14 @@
-//! Giving a file its name without ever replacing another: [`rename_new`].
+//! Renaming without ever replacing another file: [`rename_new`].
 
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Renames a file to a name that there is not yet.
+/// Renames a file to a name that does not exist yet.
 ///
 /// # Errors
-/// `AlreadyExists` where there is one; else as the system answers.
+/// `AlreadyExists` if the name exists; otherwise the error of the system.
 pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
     let (from_text, to_text) = (text(from)?, text(to)?);
@@ -21,7 +21,7 @@ pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     }
     let error = io::Error::last_os_error();
     match error.raw_os_error() {
-        // File systems over a network know it not; there a link does the same in two steps.
+        // Network file systems do not support it; there a link does the same in two steps.
         Some(libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => {
             std::fs::hard_link(from, to)?;
             std::fs::remove_file(from)

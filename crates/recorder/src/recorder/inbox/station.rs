@@ -1,4 +1,4 @@
-//! What tells an inbox apart from others whose blocks go the same way: [`Inbox::station`].
+//! The number that distinguishes an inbox from others that forward to the same place: [`Inbox::station`].
 
 use std::io::Write;
 
@@ -6,14 +6,14 @@ use ring::rand::{SecureRandom, SystemRandom};
 
 use super::{Inbox, InboxError, Taking, unusable};
 
-/// Random bytes of a station's number.
+/// The random bytes of a station's number.
 const BYTES: usize = 16;
 
 impl Taking {
-    /// The inbox's number, 32 digits, which is drawn once. Only whoever takes blocks out asks for it, so that it is drawn by one.
+    /// Returns the inbox's number, 32 digits, which is drawn once. Only the process that takes blocks out calls this, so that only one draws it.
     ///
     /// # Errors
-    /// [`InboxError::Unusable`] where it cannot be read or made durable.
+    /// [`InboxError::Unusable`] if it cannot be read or made durable.
     pub fn station(&self) -> Result<String, InboxError> {
         let path = self.inbox.path().join("station");
         match std::fs::read_to_string(&path) {

@@ -12,38 +12,38 @@ use crate::recorder::lock::Lock;
 /// Bytes of a block that are read at a time.
 const PART_BYTES: usize = 128 << 10;
 
-/// Takes blocks out. There is one of an inbox at a time.
+/// Takes blocks out of an inbox. Each inbox has at most one at a time.
 #[derive(Debug)]
 pub struct Taking {
     pub(super) inbox: Inbox,
     lock: Lock,
 }
 
-/// A block that waits: acknowledged, and not settled.
+/// A waiting block: acknowledged, and not settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// The camera that it was uploaded by.
+    /// The camera that uploaded it.
     pub camera: String,
-    /// The name it was uploaded under.
+    /// The name under which it was uploaded.
     pub name: String,
-    /// Where it is.
+    /// The path of its file.
     pub path: PathBuf,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u64,
     /// When its last byte arrived, in nanoseconds since 1970.
     pub arrived_ns: i64,
 }
 
 impl Waiting {
-    /// What tells this upload apart from all others, those of the same name included: it stays the same until it is settled.
+    /// Returns an id that distinguishes this upload from all others, even of the same name; it stays the same until the block is settled.
     pub fn id(&self) -> String {
         format!("{}/{}@{}", self.camera, self.name, self.arrived_ns)
     }
 
-    /// Reads it whole into a buffer that is emptied first.
+    /// Reads the whole block into a buffer, which is emptied first.
     ///
     /// # Errors
-    /// [`InboxError::Unusable`] where it cannot be read, or is no plain file.
+    /// [`InboxError::Unusable`] if it cannot be read, or is not a plain file.
     pub fn read(&self, into: &mut Vec<u8>) -> Result<(), InboxError> {
         into.clear();
         let mut file = self.open()?;
@@ -52,7 +52,7 @@ impl Waiting {
         read.map(drop).map_err(|error| unusable(&self.path, &error))
     }
 
-    /// Reads it part by part, however large it is.
+    /// Reads the block part by part, however large it is.
     ///
     /// # Errors
     /// As [`Waiting::read`].
@@ -66,7 +66,7 @@ impl Waiting {
         }
     }
 
-    /// Opens it.
+    /// Opens the file of the block.
     ///
     /// # Errors
     /// As [`Waiting::read`].
@@ -77,10 +77,10 @@ impl Waiting {
 }
 
 impl Taking {
-    /// The processing of an inbox.
+    /// Starts to take blocks out of an inbox.
     ///
     /// # Errors
-    /// [`InboxError::Unusable`], also when another process processes it.
+    /// [`InboxError::Unusable`], also if another process takes blocks out of it.
     pub fn start(inbox: &Inbox) -> Result<Self, InboxError> {
         let path = inbox.path().join("processing.lock");
         let lock = Lock::try_take(&path).map_err(|error| unusable(&path, &error))?;
@@ -89,20 +89,20 @@ impl Taking {
         Ok(Taking { inbox: inbox.clone(), lock })
     }
 
-    /// The inbox.
+    /// Returns the inbox.
     pub fn inbox(&self) -> &Inbox {
         &self.inbox
     }
 
-    /// Why no block is to be taken out any more, if that is so: the folder is not where it was, and whoever works on that one now is not known.
+    /// Returns why no block may be taken out any more: the folder is not in its place, and another process may work on it. `None` if blocks may be.
     pub fn broken(&self) -> Option<InboxError> {
         (!self.lock.is_in_place()).then(|| InboxError::Broken(misplaced(&self.inbox)))
     }
 
-    /// The blocks that wait, in order of their arrival, at most so many. They stay until each is settled or quarantined.
+    /// Returns the waiting blocks in order of their arrival, at most `most`. They stay until each is settled or quarantined.
     ///
     /// # Errors
-    /// [`InboxError::Unusable`] where the folder cannot be read; [`InboxError::Broken`] when it is not where it was.
+    /// [`InboxError::Unusable`] if the folder cannot be read; [`InboxError::Broken`] if it is not in its place.
     pub fn next(&self, most: usize) -> Result<Vec<Waiting>, InboxError> {
         self.broken().map_or(Ok(()), Err)?;
         let mut waiting = Vec::new();
@@ -124,23 +124,23 @@ impl Taking {
         Ok(waiting)
     }
 
-    /// Whether a block waits that arrived at this time.
+    /// Returns whether a block waits that arrived at this time.
     pub fn has(&self, camera: &str, name: &str, arrived_ns: i64) -> bool {
         let about = std::fs::symlink_metadata(self.inbox.received(camera).join(name));
         about.is_ok_and(|about| arrived(&about) == arrived_ns)
     }
 
-    /// Removes a block whose records are committed. If the removal is lost in a crash the block waits again, and is recognised.
+    /// Removes a block whose records are committed. If the removal is lost in a crash, the block waits again and is recognised.
     ///
     /// # Errors
-    /// [`InboxError::Unusable`] where it cannot be removed.
+    /// [`InboxError::Unusable`] if it cannot be removed.
     pub fn settle(&self, waiting: &Waiting) -> Result<(), InboxError> {
         let removed = self.inbox.faults.at(Step::Remove).and_then(|()| remove(&waiting.path));
         removed.map_err(|error| unusable(&waiting.path, &error))
     }
 }
 
-/// When the last byte of a block arrived, in nanoseconds since 1970.
+/// Returns when the last byte of a block arrived, in nanoseconds since 1970.
 fn arrived(about: &Metadata) -> i64 {
     about.mtime() * 1_000_000_000 + about.mtime_nsec()
 }

@@ -1,4 +1,4 @@
-//! Tests of the inbox: what is acknowledged is there, what is not is not, and nothing is replaced.
+//! Tests of the inbox: acknowledged blocks are kept, others are not, and nothing is replaced.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::*;
 
-/// A directory that is removed at the end.
+/// A directory that is removed on drop.
 struct Directory(PathBuf);
 
 impl Directory {

@@ -1,4 +1,4 @@
-//! One upload: bytes into a private file, then sync, name, sync. Main type: [`Upload`].
+//! An upload: its bytes go into a private file, which is synced, named, and its name synced. Main type: [`Upload`].
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -9,12 +9,12 @@ use std::time::{Duration, UNIX_EPOCH};
 use super::rename::rename_new;
 use super::{InboxError, Receiving, Step};
 
-/// An upload that is acknowledged: its content is durable under its name.
+/// An acknowledged upload: its content is durable under its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acknowledged {
-    /// It is new.
+    /// The block is new.
     New,
-    /// A block of this name and content waits already: the sender had not heard so.
+    /// A block of this name and content waits already: the sender had not received the acknowledgement.
     Again,
 }
 
@@ -39,7 +39,7 @@ impl Upload {
         Ok(Upload { receiving, camera, name, part, file: Some(file), bytes: 0, arrived_ns: None, is_kept: false })
     }
 
-    /// Bytes written so far.
+    /// Returns the bytes written so far.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -47,7 +47,7 @@ impl Upload {
     /// Appends bytes.
     ///
     /// # Errors
-    /// [`InboxError::TooLarge`], or [`InboxError::Full`] where the bound or the disk is reached.
+    /// [`InboxError::TooLarge`], or [`InboxError::Full`] if the bound or the disk is reached.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), InboxError> {
         let inbox = &self.receiving.inbox;
         let more = bytes.len() as u64;
@@ -61,7 +61,7 @@ impl Upload {
         written.map_err(|error| failed(&error, "the upload cannot be written"))
     }
 
-    /// Says when it arrived at the inbox that it comes from, in nanoseconds since 1970: it stays the same upload, however often it comes.
+    /// Sets when the block arrived at the inbox that it comes from, in nanoseconds since 1970: it stays the same upload, however often it arrives.
     pub fn set_arrived(&mut self, arrived_ns: i64) {
         self.arrived_ns = Some(arrived_ns);
     }
@@ -69,7 +69,7 @@ impl Upload {
     /// Makes the block durable under its name; then it is acknowledged.
     ///
     /// # Errors
-    /// [`InboxError::Exists`]; [`InboxError::Broken`] when a sync failed or the folder is not where it was: nothing is acknowledged from then on.
+    /// [`InboxError::Exists`]; [`InboxError::Broken`] if a sync failed or the folder is not in its place: nothing is acknowledged from then on.
     pub fn finish(mut self) -> Result<Acknowledged, InboxError> {
         self.receiving.broken().map_or(Ok(()), Err)?;
         let inbox = self.receiving.inbox.clone();
@@ -104,7 +104,7 @@ impl Upload {
         Ok(acknowledged)
     }
 
-    /// Whether what has arrived is what a file has; where both come from another inbox, whether they are one upload there.
+    /// Returns whether the content equals that of a file and, if both come from another inbox, whether they are one upload there.
     fn is_same_as(&self, path: &std::path::Path) -> bool {
         let time = |about: &std::fs::Metadata| (about.mtime(), about.mtime_nsec());
         let is_one_upload = |about: &std::fs::Metadata| {
@@ -119,7 +119,7 @@ impl Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        // What cannot be removed is removed by the next intake.
+        // A file that cannot be removed here is removed by the next intake.
         let _ = std::fs::remove_file(&self.part);
         if !self.is_kept {
             self.receiving.usage().release(&self.camera, self.bytes);
@@ -127,7 +127,7 @@ impl Drop for Upload {
     }
 }
 
-/// A failure that leaves the inbox as it was.
+/// Returns the error of a failure that leaves the inbox as it was.
 fn failed(error: &std::io::Error, what: &str) -> InboxError {
     InboxError::Full(format!("{what}: {error}; send again later"))
 }

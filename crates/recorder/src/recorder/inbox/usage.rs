@@ -1,4 +1,4 @@
-//! How much is in the inbox, by looking at it. Main types: [`Counts`], and [`Usage`], which an intake asks for room.
+//! The amount of data in the inbox, found by reading it. Main types: [`Counts`], and [`Usage`], which an intake asks for room.
 
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
@@ -8,34 +8,34 @@ use std::time::{Duration, Instant};
 use super::{Inbox, InboxError, unusable};
 use crate::recorder::admission::gate::{CLOSES_AT, OPENS_AT};
 
-/// How old a scan may be when an upload begins; between two, an intake counts what it writes itself.
+/// How old a scan may be when an upload begins; between two scans, an intake counts what it writes itself.
 const SCAN_EVERY: Duration = Duration::from_secs(1);
-/// At most this share of the time goes into scanning.
+/// Scanning takes at most one part in this many of the time.
 const SCAN_SHARE: u32 = 20;
 
-/// What is in the inbox.
+/// The content of the inbox in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Uploads that are not acknowledged, their own and leftovers.
+    /// Uploads that are not acknowledged, including leftovers.
     pub incoming: u64,
     /// Blocks that wait for processing.
     pub waiting: u64,
-    /// Bytes of them.
+    /// Bytes of the waiting blocks.
     pub waiting_bytes: u64,
     /// Blocks in quarantine.
     pub quarantined: u64,
-    /// Bytes of everything.
+    /// Bytes of everything in the inbox.
     pub bytes: u64,
 }
 
-/// Counts, of all and of each camera.
+/// The counts of the whole inbox and of each camera.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Scan {
     pub(super) all: Counts,
     pub(super) bytes_of: BTreeMap<String, u64>,
 }
 
-/// Looks at everything. Files that go away meanwhile are not counted.
+/// Scans the whole inbox. Files that are removed meanwhile are not counted.
 pub(super) fn scan(inbox: &Inbox) -> Result<Scan, InboxError> {
     let mut scan = Scan::default();
     for camera in names(&inbox.cameras())? {
@@ -64,7 +64,7 @@ pub(super) fn scan(inbox: &Inbox) -> Result<Scan, InboxError> {
     Ok(scan)
 }
 
-/// Names in a directory that are readable as text, sorted; none where there is no such directory.
+/// Returns the names in a directory that are valid text, sorted; none if there is no such directory.
 pub(super) fn names(directory: &Path) -> Result<Vec<String>, InboxError> {
     let mut names = Vec::new();
     each(directory, |entry| names.extend(entry.file_name().into_string()))?;
@@ -72,7 +72,7 @@ pub(super) fn names(directory: &Path) -> Result<Vec<String>, InboxError> {
     Ok(names)
 }
 
-/// Every plain file of a directory, with its size.
+/// Calls `look` with every plain file of a directory and its size in bytes.
 pub(super) fn each_file(directory: &Path, mut look: impl FnMut(&DirEntry, u64)) -> Result<(), InboxError> {
     each(directory, |entry| match entry.metadata() {
         Ok(about) if about.is_file() => look(entry, about.len()),
@@ -91,17 +91,17 @@ fn each(directory: &Path, mut look: impl FnMut(&DirEntry)) -> Result<(), InboxEr
     Ok(())
 }
 
-/// Room as an intake knows it: the last scan, and what it has written since.
+/// The room as an intake knows it: the last scan, and what it has written since.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     scan: Scan,
-    /// When the last scan ended and how long it took.
+    /// When the last scan ended, and how long it took.
     scanned: Option<(Instant, Duration)>,
     is_closed: bool,
 }
 
 impl Usage {
-    /// An upload wants to begin. Closes at 90 % and opens at 75 %, as the gate of the spool.
+    /// Checks whether an upload may begin. Closes at 90 % and opens at 75 %, as the gate of the spool.
     pub(super) fn ask(&mut self, inbox: &Inbox, camera: &str) -> Result<(), InboxError> {
         let is_due = |(at, took): (Instant, Duration)| at.elapsed() >= SCAN_EVERY.max(SCAN_SHARE * took);
         if self.scanned.is_none_or(is_due) {
@@ -124,7 +124,7 @@ impl Usage {
         Ok(())
     }
 
-    /// An upload is about to write this much.
+    /// Reserves room for bytes that an upload is about to write.
     pub(super) fn reserve(&mut self, inbox: &Inbox, camera: &str, bytes: u64) -> Result<(), InboxError> {
         let bounds = inbox.bounds();
         if self.scan.all.bytes + bytes > bounds.all {
@@ -138,7 +138,7 @@ impl Usage {
         Ok(())
     }
 
-    /// An upload of this size is gone.
+    /// Releases the room of an upload that is gone.
     pub(super) fn release(&mut self, camera: &str, bytes: u64) {
         self.scan.all.bytes = self.scan.all.bytes.saturating_sub(bytes);
         if let Some(known) = self.scan.bytes_of.get_mut(camera) {

@@ -1,11 +1,11 @@
-//! The connections of one front: bounded in all and for each address, and most strictly until they have shown who they are. Main types:
+//! The connections of one front: bounded in all and for each address, and most strictly until their clients are known. Main types:
 //! [`Anteroom`] and [`Place`].
 //!
-//! A connection is a stranger from its first byte on until it has shown what lets it in: a token, a password, or, where nobody needs one, a
-//! first whole request. Strangers have a few places, in the anteroom. When they are all taken the oldest stranger of the address that has most of
-//! them has to go, and so who only holds connections keeps nobody out who shows a token at once.
+//! A connection is a stranger from its first byte until it has shown what admits it: a token, a password, or, where nobody needs one, a
+//! first whole request. Strangers have a few places, in the anteroom. When all are taken, the oldest stranger of the address that holds most of
+//! them has to go, and so a client that only holds connections keeps nobody out who shows a token at once.
 //!
-//! Invariant: whoever was let in is never put out.
+//! Invariant: a connection that was admitted is never put out.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -25,29 +25,29 @@ use crate::recorder::log;
 use crate::recorder::meter::Count;
 use crate::recorder::metrics::Page;
 
-/// Strangers at a time, at most and at least, where somebody must show a token.
+/// The most and the fewest places for strangers, where a token is needed.
 const STRANGERS_MAX: u32 = 1_000;
 const STRANGERS_MIN: u32 = 16;
-/// The log says at most this often that there are too many.
+/// The shortest time between two log lines that say that there are too many connections.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
-/// How many connections there may be.
+/// Bounds on the number of connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::recorder) struct Bounds {
     all: u32,
     strangers: u32,
     of_address: u32,
-    /// Whether the bound for each address holds for this machine's own too.
+    /// True if the bound per address also holds for this machine's own connections.
     holds_here: bool,
 }
 
 impl Bounds {
-    /// As configured. Where nobody needs a token (`is_open`), all places are for strangers: only this machine can come, and nothing is known of
-    /// anybody before a first request.
+    /// Returns the configured bounds. Where nobody needs a token (`is_open`), all places are for strangers: only this machine can connect, and no
+    /// client is known before its first request.
     pub(in crate::recorder) fn new(config: &ListenConfig, is_open: bool) -> Self {
         let all = config.connections;
         let strangers = if is_open { all } else { (all / 4).clamp(STRANGERS_MIN, STRANGERS_MAX) };
-        // A proxy or a benchmark on this machine opens as many as there are; who wants a bound there has to say so.
+        // A proxy or a benchmark on this machine may open as many as there are; a bound there must be configured.
         let (of_address, holds_here) = match config.connections_per_address {
             Some(bound) => (bound, true),
             None => ((all / 2).max(1), false),
@@ -60,10 +60,10 @@ impl Bounds {
     }
 }
 
-/// Why a connection is not taken.
+/// The reason why a connection is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::recorder) enum Full {
-    /// There are as many as there may be, and all were let in.
+    /// All connections are taken, and all of them were admitted.
     All,
     /// This address has as many as it may.
     Address,
@@ -88,7 +88,7 @@ struct Inside {
     all: u32,
     strangers: u32,
     by_address: HashMap<IpAddr, u32>,
-    /// Strangers by address, who came first before.
+    /// Strangers by address, in the order in which they came.
     waiting: HashMap<IpAddr, BTreeMap<u64, Arc<Seat>>>,
     told: Option<Instant>,
 }
@@ -97,7 +97,7 @@ const STRANGER: u8 = 0;
 const KNOWN: u8 = 1;
 const PUT_OUT: u8 = 2;
 
-/// What is known of a connection.
+/// The state of a connection.
 #[derive(Debug)]
 struct Seat {
     number: u64,
@@ -106,14 +106,14 @@ struct Seat {
     goes: Notify,
 }
 
-/// The place of a connection, given back when dropped.
+/// The place of a connection, released on drop.
 #[derive(Debug)]
 pub(in crate::recorder) struct Place {
     room: Arc<Anteroom>,
     seat: Arc<Seat>,
 }
 
-/// A place for a connection that comes from no socket, in a room of its own.
+/// Returns a place for a connection that comes from no socket, in a room of its own.
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub(in crate::recorder) fn lone_place(config: &ListenConfig, is_open: bool, from: IpAddr) -> Arc<Place> {
     let place = Anteroom::new("fuzzed", Bounds::new(config, is_open)).enter(from);
@@ -134,11 +134,11 @@ impl Anteroom {
         })
     }
 
-    /// Somebody comes in, as a stranger. Where there is no place, a stranger has to go: one of the same address where that one has too many, and
+    /// Accepts a connection, as a stranger. If there is no place, a stranger has to go: one of the same address if that address has too many, and
     /// otherwise one of the address that has most.
     ///
     /// # Errors
-    /// When all who could go were let in.
+    /// If all connections that could go were admitted.
     pub(in crate::recorder) fn enter(self: &Arc<Self>, from: IpAddr) -> Result<Place, Full> {
         let address = network(from);
         let mut inside = self.inside();
@@ -172,13 +172,13 @@ impl Anteroom {
         Ok(Place { room: Arc::clone(self), seat })
     }
 
-    /// A stranger has to go because the system has no room for another connection.
+    /// Puts out a stranger because the system has no room for another connection.
     pub(in crate::recorder) fn make_room(&self) {
         let mut inside = self.inside();
         self.put_out(&mut inside, None);
     }
 
-    /// Puts out the oldest stranger of an address, or of the one that has most; whether there was one.
+    /// Puts out the oldest stranger of an address, or of the one that has most; returns whether there was one.
     fn put_out(&self, inside: &mut Inside, of: Option<IpAddr>) -> bool {
         let longest = |strangers: &BTreeMap<u64, Arc<Seat>>| {
             let first = strangers.keys().next().copied().unwrap_or(u64::MAX);
@@ -216,7 +216,7 @@ impl Anteroom {
 }
 
 impl Inside {
-    /// A connection is no stranger any more, or has gone altogether.
+    /// Notes that a connection is no stranger any more, or has ended.
     fn leave(&mut self, seat: &Seat, has_gone: bool) {
         if let Some(strangers) = self.waiting.get_mut(&seat.address) {
             self.strangers -= u32::from(strangers.remove(&seat.number).is_some());
@@ -238,7 +238,7 @@ impl Inside {
 }
 
 impl Place {
-    /// It has shown what lets it in; whether it had not been put out before.
+    /// Admits the connection, which has shown what admits it; returns false if it had been put out before.
     pub(in crate::recorder) fn let_in(&self) -> bool {
         if self.is_known() {
             return true;
@@ -252,37 +252,37 @@ impl Place {
         true
     }
 
-    /// Whether it was let in.
+    /// Returns whether the connection was admitted.
     pub(in crate::recorder) fn is_known(&self) -> bool {
         self.state() == KNOWN
     }
 
-    /// It took too long.
+    /// Counts a connection that took too long.
     pub(in crate::recorder) fn count_slow(&self) {
         self.room.put_out_slow.add(1);
     }
 
-    /// It showed no certificate, or none that its authority has signed.
+    /// Counts a connection without a certificate, or with one that its authority has not signed.
     pub(in crate::recorder) fn count_unproven(&self) {
         self.room.put_out_unproven.add(1);
         self.room.tell(&mut self.room.inside(), self.seat.address, "this one showed no certificate that is trusted");
     }
 
-    /// Comes back when the place is needed for another one; never, once it was let in.
+    /// Waits until the place is needed for another connection; for ever once this one was admitted.
     pub(in crate::recorder) async fn sent_away(&self) {
-        // In this order: whoever is told in between is told.
+        // In this order, so that no notification in between is lost.
         let goes = self.seat.goes.notified();
         if self.state() != PUT_OUT {
             goes.await;
         }
     }
 
-    /// Serves the connection until that ends, or the place is needed for another one.
+    /// Serves the connection until it ends, or the place is needed for another one.
     pub(in crate::recorder) async fn hold(&self, served: impl Future<Output = ()>) {
         let (mut served, mut sent_away) = (pin!(served), pin!(self.sent_away()));
         poll_fn(|context| match served.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(()),
-            // Nobody who was let in pays for those who were not.
+            // A connection that was admitted does not pay for those that were not.
             Poll::Pending if self.is_known() => Poll::Pending,
             Poll::Pending => sent_away.as_mut().poll(context),
         })
@@ -303,7 +303,7 @@ impl Drop for Place {
     }
 }
 
-/// The part of `/metrics` about some fronts; `of` goes before the names of what is counted.
+/// Returns the part of `/metrics` about some fronts; `of` prefixes the names of the counters.
 pub(in crate::recorder) fn page(of: &str, rooms: &[Arc<Anteroom>]) -> String {
     let (mut page, mut waiting, mut open) = (Page::default(), String::new(), String::new());
     let (mut refused, mut put_out) = (String::new(), String::new());
@@ -370,7 +370,7 @@ mod tests {
             [STRANGER, PUT_OUT, STRANGER, STRANGER]
         );
         assert!(!many[0].let_in() && many[1].let_in() && many[1].is_known());
-        // Now all have one, and the one that is there longest goes.
+        // Now each address has one, and the oldest connection goes.
         let (fourth, fifth) = (room.enter(address(4)).unwrap(), room.enter(address(5)).unwrap());
         assert_eq!((alone.state(), many[2].state(), fourth.state()), (PUT_OUT, STRANGER, STRANGER));
         let counts = |inside: MutexGuard<'_, Inside>| (inside.all, inside.strangers);

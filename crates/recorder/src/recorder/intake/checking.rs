@@ -1,12 +1,12 @@
-//! Looks at every line of a batch before it is made durable. Main type: [`Checked`].
+//! Checks every line of a batch before it is made durable. Main type: [`Checked`].
 
 use crate::recorder::access::Sender;
 use crate::recorder::line::{LineBounds, LineError, Parser, Point, Precision};
 
-/// Errors of lines that are told to the client, at most.
+/// The most errors of lines that the client is told.
 pub(super) const ERRORS_MAX: usize = 20;
 
-/// What was found in a batch.
+/// The result of checking a batch.
 pub(super) struct Checked {
     /// The good lines.
     pub(super) body: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Checked {
     pub(super) bad_lines: usize,
 }
 
-/// Looks at every line; a measurement that the sender may not send is all that there is to say, with its line.
+/// Checks every line; if the sender may not send a measurement, the result is that error alone, with its line.
 pub(super) fn check(
     body: Vec<u8>,
     precision: Precision,
@@ -61,7 +61,7 @@ pub(super) fn check(
     Ok(Checked { body: good, rows, errors, bad_lines })
 }
 
-/// Why lines of a batch are kept in quarantine: what is wrong with the first one. All of it would be many times as long as the lines may be.
+/// Returns the reason for keeping lines in quarantine: the first error. All errors would be many times as long as the lines may be.
 pub(super) fn reason_of(errors: &[LineError], bad_lines: usize) -> String {
     let first = errors.first().map(ToString::to_string).unwrap_or_default();
     match bad_lines {
@@ -70,8 +70,8 @@ pub(super) fn reason_of(errors: &[LineError], bad_lines: usize) -> String {
     }
 }
 
-/// The lines of a batch that are no points, with the comments before them. In one piece, unless they would make points together that nobody has
-/// sent, as two halves of strings do whose good neighbours are gone: then each is a piece of its own. Each piece with its number of lines.
+/// Returns the lines of a batch that are not points, with the comments before them and the number of lines. They stay in one piece, unless together they would
+/// make points that nobody has sent, as two halves of strings do without the good lines between: then each is a piece of its own.
 pub(super) fn bad_lines_of(body: &[u8], precision: Precision, bounds: LineBounds) -> Vec<(Vec<u8>, u32)> {
     let mut parser = Parser::bounded(body, precision, bounds);
     let mut point = Point::default();
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn bad_lines_do_not_become_points_when_the_good_ones_between_them_are_gone() {
         let (precision, bounds) = (Precision::Nanoseconds, LineBounds::default());
-        // The string is closed by a good line's, and what is left of that is no value.
+        // The string is closed by the quote of a good line, and the rest of that line is no value.
         let body = b"m f=\"a\nm g=\"b\",h=1\nm f=c\" 5\nm f=1\n";
         let bad = bad_lines_of(body, precision, bounds);
         let together = bad.iter().map(|(piece, _)| piece.as_slice()).collect::<Vec<_>>().concat();

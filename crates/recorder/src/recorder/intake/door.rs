@@ -1,4 +1,4 @@
-//! What every request goes through: it is checked line by line, made durable, and only then answered. Main type: [`Door`].
+//! The path of every request: its lines are checked, it is made durable, and only then it is answered. Main type: [`Door`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,104 +18,104 @@ use crate::recorder::spool::{
 };
 use crate::recorder::writer::{DirectAnswer, DirectHandle, DirectWait, message_number};
 
-/// A request with more bytes is looked through on a thread of its own.
+/// A request with more bytes than this is parsed on a thread of its own.
 pub(super) const LONG_BYTES: usize = 256 << 10;
 /// Memory is counted in pieces of this many bytes.
 const PIECE_BYTES: u64 = 1024;
-/// It is reserved in doublings, of at most so many at a time.
+/// A growing reservation doubles, by at most this many bytes at a time.
 const AHEAD_BYTES_MAX: u64 = 4 << 20;
 
 /// A request as it arrived.
 #[derive(Debug)]
 pub struct Incoming {
-    /// Who sent it, as its token says: what it may send, and whose its id is.
+    /// The sender that the token names: it decides what may be sent, and who owns the message id.
     pub sender: Arc<Sender>,
-    /// What the sender calls itself.
+    /// The name that the sender gives itself.
     pub source: Arc<str>,
-    /// The sender's id of it; empty for none.
+    /// The message id that the sender chose; empty for none.
     pub message_id: String,
-    /// Unit of its time stamps.
+    /// The unit of the time stamps.
     pub precision: Precision,
-    /// Line protocol.
+    /// The lines, in line protocol.
     pub body: Vec<u8>,
-    /// Whether it is to be refused as a whole where a line is bad, whatever the configuration says.
+    /// True if one bad line refuses the whole request, whatever the configuration says.
     pub is_whole: bool,
-    /// When its last byte arrived, in nanoseconds since 1970.
+    /// When the last byte arrived, in nanoseconds since 1970.
     pub received_ns: i64,
-    /// The same by a clock that does not jump.
+    /// The same moment on a monotonic clock.
     pub received: Instant,
 }
 
-/// What was made durable.
+/// The part of a request that was made durable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Taken {
-    /// Points.
+    /// Number of points.
     pub rows: u32,
-    /// What is wrong with the lines that were left out; the first ones.
+    /// The errors of the lines that were left out; only the first ones.
     pub errors: Vec<LineError>,
-    /// How many lines were left out.
+    /// Number of lines that were left out.
     pub bad_lines: usize,
-    /// Whether it had been taken in before.
+    /// True if the same message had been stored before.
     pub is_duplicate: bool,
 }
 
-/// Why nothing of a request was taken in.
+/// The reason why nothing of a request was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
-    /// Lines are wrong; the first errors, and how many there are.
+    /// Lines are wrong: the first errors, and their total number.
     Bad(Vec<LineError>, usize),
-    /// The sender holds more of the quarantine than its share: a sentence.
+    /// The sender holds more than its share of the quarantine; a sentence that says so.
     Closed(String),
-    /// The sender may not send this: the line, where it is about one, and a sentence.
+    /// The sender may not send this: the line number, if one line is the cause, and a sentence.
     Forbidden(Option<usize>, String),
-    /// The sender has sent more than its rate: a sentence, and how long it is to wait.
+    /// The sender exceeds its rate: a sentence, and the time to wait.
     TooFast(String, Duration),
-    /// The sender has had more than its share while others wait.
+    /// The sender has had more than its share while others wait; the time to wait.
     Unfair(Duration),
-    /// There is no room; it can be sent again after this time.
+    /// There is no room: a sentence, and the time after which the request can be sent again.
     Full(String, Duration),
-    /// Nothing can be made durable.
+    /// Nothing can be made durable; the reason.
     Broken(String),
-    /// It may have been stored or not: it was being made durable when that failed.
+    /// The outcome is unknown: storing failed on the way, so the request may be stored or not; the reason.
     Unknown(String),
 }
 
-/// Where requests are made durable.
+/// The place where requests are made durable.
 #[derive(Clone)]
 pub enum Route {
-    /// In the spool, in as many lanes.
+    /// In the spool, with this number of lanes.
     Spool(CommitterHandle, u32),
-    /// In the database itself, one handle a lane.
+    /// Directly in the database, with one handle per lane.
     Direct(Vec<DirectHandle>),
 }
 
-/// What a door is made with.
+/// The settings of a [`Door`].
 pub struct DoorSettings {
-    /// Where requests are made durable.
+    /// The place where requests are made durable.
     pub route: Route,
-    /// Where the quarantine is.
+    /// The spool that holds the quarantine.
     pub spool: CommitterHandle,
-    /// What is counted.
+    /// The counters.
     pub meter: Arc<Meter>,
-    /// Who may come in.
+    /// The gate that admits requests.
     pub gate: Arc<Gate>,
-    /// The most bytes of requests in memory.
+    /// The most bytes that all requests may hold in memory.
     pub memory_bytes: u64,
-    /// Whether the good lines of a batch with bad ones are kept.
+    /// True if the good lines of a batch that also has bad ones are stored.
     pub keeps_good_lines: bool,
-    /// What can be changed while it runs: how large a line may be.
+    /// The settings that can change at run time, such as the bounds of a line.
     pub live: Arc<Live>,
     /// How long a request may wait for the database.
     pub patience: Duration,
 }
 
-/// What every request goes through.
+/// The path of every request into the spool or the database.
 pub struct Door {
     settings: DoorSettings,
     memory: Arc<Semaphore>,
 }
 
-/// Memory that a request holds; given back when dropped.
+/// Memory that a request has reserved; released on drop.
 #[derive(Debug)]
 pub struct Memory {
     held: Option<OwnedSemaphorePermit>,
@@ -130,7 +130,7 @@ impl Memory {
         Memory { held: Some(held), bytes, meter: Arc::clone(meter) }
     }
 
-    /// How much it is.
+    /// Returns the reserved bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -150,14 +150,14 @@ impl Drop for Memory {
 }
 
 impl Door {
-    /// A door that is open.
+    /// Creates an open door.
     pub fn new(settings: DoorSettings) -> Self {
         let pieces =
             usize::try_from(settings.memory_bytes / PIECE_BYTES).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
         Door { settings, memory: Arc::new(Semaphore::new(pieces)) }
     }
 
-    /// Reserves memory for a request of this many bytes, and waits for it a little.
+    /// Reserves memory for a request of this many bytes; waits up to one second for it.
     ///
     /// # Errors
     /// [`Refused::Full`].
@@ -171,7 +171,7 @@ impl Door {
         }
     }
 
-    /// Reserves more, so that it is `bytes` in all; does not wait, because what one request waits for another may hold.
+    /// Grows the reservation to `bytes` in all. Does not wait, because another request may hold what this one waits for.
     ///
     /// # Errors
     /// [`Refused::Full`].
@@ -179,8 +179,8 @@ impl Door {
         if self.has_more(memory, bytes, u64::MAX) { Ok(()) } else { Err(self.no_memory()) }
     }
 
-    /// Reserves more for a request that arrives, so that it is `bytes` in all and never more than `announced`; waits for it a little. How long
-    /// that was.
+    /// Grows the reservation of a request that is still arriving to `bytes` in all, never beyond `announced`. Waits for it for a short time, and
+    /// returns how long that was.
     ///
     /// # Errors
     /// [`Refused::Full`].
@@ -193,7 +193,7 @@ impl Door {
         Ok(begun.elapsed())
     }
 
-    /// Whether it has so many bytes now. Asks in doublings, as far as `most`, so that a long request asks a few times only.
+    /// Tries to grow the reservation to `bytes` without waiting. It grows by doubling, up to `most`, so that a long request reserves only a few times.
     fn has_more(&self, memory: &mut Memory, bytes: u64, most: u64) -> bool {
         let Some(more) = bytes.checked_sub(memory.bytes).filter(|more| *more > 0) else { return true };
         let ahead = memory.bytes.min(AHEAD_BYTES_MAX).min(most.saturating_sub(memory.bytes));
@@ -212,7 +212,7 @@ impl Door {
     /// Makes a request durable.
     ///
     /// # Errors
-    /// Why nothing of it was taken in.
+    /// The reason why nothing of it was stored.
     pub async fn take(&self, incoming: Incoming) -> Result<Taken, Refused> {
         let received = incoming.received;
         let outcome = self.try_to_take(incoming).await;
@@ -220,7 +220,7 @@ impl Door {
         outcome
     }
 
-    /// Counts what became of a request that arrived then.
+    /// Counts the outcome of a request that arrived at `received`.
     pub fn count(&self, outcome: &Result<Taken, Refused>, received: Instant) {
         let meter = &self.settings.meter;
         match outcome {
@@ -240,14 +240,14 @@ impl Door {
         }
     }
 
-    /// Why nothing more is taken in from a sender, if the database refuses so much of it that it holds more of the quarantine than its share.
+    /// Returns why nothing more is accepted from a sender whose refused records fill more than its share of the quarantine; `None` if it may send.
     pub fn why_closed(&self, sender: &Sender, source: &str) -> Option<String> {
         // Publishers of a stream cannot be told, and one of them must not keep the others' messages waiting.
         if sender.is_stream() { None } else { self.settings.spool.why_closed(sender.name(), source) }
     }
 
-    /// Keeps lines in quarantine that are no points, where nobody can be told; comes back when they are durable. Those of a message
-    /// with an id are kept once, however often it comes.
+    /// Puts lines that are not points into quarantine, for senders that cannot be told; returns once they are durable. The lines of a message
+    /// with an id are kept once, however often it arrives.
     ///
     /// # Errors
     /// When the disk fails.
@@ -280,10 +280,10 @@ impl Door {
         self.begin(incoming).await?.finish().await
     }
 
-    /// Takes a request in as far as its place in the order of its source: what is begun later is stored later.
+    /// Takes a request as far as its place in the order of its source: a request that begins later is stored later.
     ///
     /// # Errors
-    /// Why nothing of it was taken in.
+    /// The reason why nothing of it was stored.
     pub async fn begin(&self, incoming: Incoming) -> Result<Begun, Refused> {
         let (body, precision, bounds) = (incoming.body, incoming.precision, self.settings.live.line_bounds());
         let keeps_good_lines = self.settings.keeps_good_lines && !incoming.is_whole;
@@ -351,7 +351,7 @@ impl Door {
     }
 }
 
-/// Looks at every line. Long work is done elsewhere, so that it does not keep the threads of the network from others.
+/// Parses every line. A long body is parsed on another thread, so that it does not block the network threads.
 async fn look_through(
     body: Vec<u8>,
     precision: Precision,
@@ -373,15 +373,15 @@ async fn look_through(
 pub struct Begun {
     taken: Taken,
     waits_for: Option<DirectWait>,
-    /// What counts how much a source has sent, the source, and bytes.
+    /// The meter of bytes per source, the source, and the bytes of this request.
     sent: Option<(Arc<Meter>, Arc<str>, u64)>,
 }
 
 impl Begun {
-    /// Comes back when it is durable.
+    /// Waits until the request is durable.
     ///
     /// # Errors
-    /// Why nothing of it was taken in.
+    /// The reason why nothing of it was stored.
     pub async fn finish(self) -> Result<Taken, Refused> {
         let taken = match self.waits_for {
             None => self.taken,

@@ -1,6 +1,6 @@
-//! One HTTP connection, for every front that speaks HTTP: its bounds, and how it ends when the recorder stops. Main function: [`exchange`].
+//! One HTTP connection, for every front that speaks HTTP: its bounds, and its end when the recorder stops. Main function: [`exchange`].
 //!
-//! A client speaks HTTP/1.1, or HTTP/2 where it begins with it, with TLS or without.
+//! A client speaks HTTP/1.1, or HTTP/2 if it begins with it, with TLS or without.
 
 mod bounded;
 mod http2;
@@ -26,24 +26,24 @@ use super::listen::Stream;
 use super::response::{Answer, error};
 use crate::recorder::stop::Stop;
 
-/// What one connection too many is told.
+/// The response to one connection too many.
 pub(in crate::recorder) const TOO_MANY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// What a connection is told whose head does not come to its end in time, or is too long.
+/// The responses to a connection whose request head is not complete in time, or is too long.
 const TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const TOO_LONG: &[u8] =
     b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Bytes of a request's head at most, from whoever was let in before.
+/// The most bytes of a request's head, once the client is admitted.
 const HEAD_BYTES: usize = 64 << 10;
-/// How soon a connection learns that the recorder stops.
+/// How soon a connection notices that the recorder stops.
 const LOOK: Duration = Duration::from_millis(200);
-/// How long last words may take.
+/// How long a last response may take.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Answers the requests of a connection until it ends. A head has `patience` to arrive whole, from the answer before it on. When the recorder is
-/// asked to stop, the request that is being answered is answered, and no other is waited for.
+/// Answers the requests of a connection until it ends. A head has `patience` to arrive whole, counted from the previous answer. When the recorder is
+/// asked to stop, the request under way is answered, and no other is awaited.
 pub(in crate::recorder) async fn exchange<A, F>(
     stream: Box<dyn Stream>,
     place: &Arc<Place>,
@@ -74,13 +74,13 @@ pub(in crate::recorder) async fn exchange<A, F>(
     }
 }
 
-/// Why a connection of HTTP/1.1 is ended that has sent a part of a head.
+/// The reason why an HTTP/1.1 connection is ended that has sent a part of a head.
 enum Ended {
     Slow,
     TooLong,
 }
 
-/// A connection of HTTP/1.1, and why it is ended where it gets last words. The first head has until `first_until`, and each that follows `patience`.
+/// Serves an HTTP/1.1 connection; returns the reason if it is to end with a response. The first head has until `first_until`, each later one `patience`.
 async fn http1<A, F>(
     bounded: Bounded,
     came: Arc<AtomicUsize>,
@@ -108,7 +108,7 @@ where
             Ok(Ok(())) => return None,
             Ok(Err(failure)) => break failure.is_timeout(),
             Err(_) if stop.is_over() => return None,
-            // A part of it came while it was looked at which HTTP this is.
+            // A part of it arrived while the version of HTTP was being detected.
             Err(_) if requests.load(Ordering::Relaxed) == 0 && Instant::now() > first_until => break true,
             Err(_) if stop.is_asked() && !is_ending => {
                 Pin::new(&mut connection).graceful_shutdown();
@@ -120,14 +120,14 @@ where
     let parts = connection.into_parts();
     let bounded = parts.io.into_inner();
     match is_slow {
-        // A connection that was only idle is closed without a word, which could be taken for the answer to the next request.
+        // An idle connection is closed without a response, which could be taken for the answer to the next request.
         true if !parts.read_buf.is_empty() => Some((bounded, Ended::Slow)),
         false if bounded.is_too_long => Some((bounded, Ended::TooLong)),
         _ => None,
     }
 }
 
-/// Says why a connection ends, unless nothing has come of it.
+/// Sends the reason why a connection ends, unless nothing was received on it.
 async fn end(mut bounded: Bounded, place: &Place, ended: Ended) {
     let words = match ended {
         Ended::Slow if !bounded.has_begun() => return,
@@ -144,8 +144,8 @@ async fn end(mut bounded: Bounded, place: &Place, ended: Ended) {
     let _ = tokio::time::timeout(LAST_WORDS, say).await;
 }
 
-/// The answer to a request, or a refusal where it does not name its host: what is in front of the recorder and the recorder itself could each take
-/// another one for it.
+/// Returns the answer to a request, or a refusal if it does not name its host: a proxy in front of the recorder and the recorder itself could each understand
+/// it as another request.
 fn answered<A, F>(
     request: Request<Incoming>,
     answer: &A,
@@ -163,7 +163,7 @@ where
     }
 }
 
-/// Whether there is one host, as HTTP/1.1 demands. HTTP/2 names it in a field of its own, and a header beside that must say the same.
+/// Returns whether there is exactly one host, as HTTP/1.1 requires. HTTP/2 names it in a field of its own, and a header beside that must be equal.
 fn names_its_host<B>(request: &Request<B>) -> bool {
     let mut hosts = request.headers().get_all(HOST).iter();
     let authority = request.uri().authority().filter(|_| request.version() == Version::HTTP_2);

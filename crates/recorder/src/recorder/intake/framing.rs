@@ -1,6 +1,6 @@
-//! Where batches of lines end in a stream that has no other frames. Main functions: [`batch_end`] and [`has_id`].
+//! Ends of batches in a stream of lines that has no other frames. Main functions: [`batch_end`] and [`has_id`].
 
-/// Where the first batch ends, its empty line included; the search begins at `from`.
+/// Returns where the first batch ends, including its empty line; the search begins at `from`.
 pub(super) fn batch_end(input: &[u8], from: usize) -> Option<usize> {
     // An empty line may also be the very first.
     match input {
@@ -19,14 +19,14 @@ pub(super) fn batch_end(input: &[u8], from: usize) -> Option<usize> {
     None
 }
 
-/// The `key=value`s of the comment that a batch may begin with.
+/// Returns the `key=value`s of the comment that a batch may begin with.
 pub(super) fn head(batch: &[u8]) -> impl Iterator<Item = (&str, &str)> {
     let line = batch.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let head = line.strip_prefix(b"#").and_then(|head| std::str::from_utf8(head).ok()).unwrap_or_default();
     head.split_whitespace().filter_map(|word| word.split_once('='))
 }
 
-/// Whether a batch begins with an id. Such a batch ends at its empty line alone: a part of it under its id would make the whole a duplicate.
+/// Returns whether a batch begins with an id. Such a batch ends only at its empty line: storing a part under its id would make the whole a duplicate.
 pub(super) fn has_id(batch: &[u8]) -> bool {
     head(batch).any(|(key, _)| key == "id")
 }

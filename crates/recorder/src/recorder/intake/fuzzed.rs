@@ -15,7 +15,7 @@ use crate::recorder::config::{self, Config};
 use crate::recorder::line::{LineBounds, Parser, Point, Precision, Value};
 use crate::recorder::spool::{Caught, Offer};
 
-/// Lines, as the door looks at them.
+/// Lines, as the door checks them.
 pub static LINES: Target = Target {
     name: "lines",
     run: lines,
@@ -74,7 +74,7 @@ pub static HTTP: Target = Target {
     is_linear: true,
 };
 
-/// One HTTP/2 connection, behind what its client says first.
+/// One HTTP/2 connection, after the client's preface.
 pub static HTTP2: Target = Target {
     name: "http2",
     run: |input| connection(input, Front::Http2),
@@ -119,7 +119,7 @@ pub static HTTP2: Target = Target {
     is_linear: true,
 };
 
-/// A frame of HTTP/2 (RFC 9113, section 4.1).
+/// Returns a frame of HTTP/2 (RFC 9113, section 4.1).
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap_or_else(|error| panic!("{error}"));
     [&length.to_be_bytes()[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
@@ -151,7 +151,7 @@ pub static TCP: Target = Target {
     is_linear: true,
 };
 
-/// Bodies that come packed.
+/// Compressed bodies.
 pub static PACKED: Target = Target {
     name: "packed",
     run: packed,
@@ -179,7 +179,7 @@ static CONFIG: LazyLock<Config> = LazyLock::new(|| {
     config::read(text, "c.toml").unwrap_or_else(|errors| panic!("{errors}"))
 });
 
-/// Everything that an intake needs, and what is given to its committer.
+/// Returns all that an intake needs, and what its committer receives.
 fn surroundings(has_tokens: bool) -> (Surroundings, Caught) {
     let mut config = CONFIG.intake.clone();
     let mut access = CONFIG.access.clone();
@@ -224,7 +224,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Where a connection comes in.
+/// The protocol of a connection.
 #[derive(Clone, Copy, PartialEq)]
 enum Front {
     Http,
@@ -232,7 +232,7 @@ enum Front {
     Tcp,
 }
 
-/// The first byte says whether there are tokens, and into what pieces the rest is cut.
+/// Serves a connection. The first byte decides whether there are tokens, and into what pieces the rest is cut.
 fn connection(input: &[u8], front: Front) {
     let (first, rest) = input.split_first().unwrap_or((&0, &[]));
     let rest = &if front == Front::Http2 { [HTTP2_PREFACE, rest].concat() } else { rest.to_vec() }[..];
@@ -261,14 +261,14 @@ fn connection(input: &[u8], front: Front) {
             false => assert_requests_answered(&said, rest.len()),
         }
     }
-    // Without strings and comments a line is a line, however batches are cut.
+    // Without strings and comments each line is a line of its own, however batches are cut.
     let is_plain = is_tcp && !has_tokens && !rest.iter().any(|byte| b"\"#\\".contains(byte));
     if is_plain {
         assert_eq!(offered, good_points(rest).len() as u64, "good lines were lost, or came twice");
     }
 }
 
-/// What is offered is what it says.
+/// Asserts that an offer contains what it declares.
 fn assert_good(offer: &Offer) {
     let mut parser = Parser::bounded(&offer.body, offer.precision, LineBounds::default());
     let mut point = Point::default();
@@ -297,7 +297,7 @@ fn assert_lines_answered(said: &str, offered: u64) {
 }
 
 fn assert_requests_answered(said: &str, sent: usize) {
-    // Not what a refusal quotes of a request.
+    // What a refusal quotes of a request does not count.
     let begins = |place: &usize| {
         let line = said.as_bytes()[*place..].get(8..12);
         line.is_some_and(|line| line[0] == b' ' && line[1..].iter().all(u8::is_ascii_digit))
@@ -320,7 +320,7 @@ fn assert_requests_answered(said: &str, sent: usize) {
     assert!(said.len() <= (64 << 10) + 64 * sent, "{} bytes answer {sent}", said.len());
 }
 
-/// What is said over HTTP/2 is frames: settings first, then answers on streams that a client has opened.
+/// Asserts that the output over HTTP/2 is frames: settings first, then answers on streams that a client has opened.
 fn assert_frames_answered(said: &[u8], sent: usize) {
     let (mut rest, mut number) = (said, 0);
     while let Some((head, behind)) = rest.split_first_chunk::<9>() {
@@ -329,7 +329,7 @@ fn assert_frames_answered(said: &[u8], sent: usize) {
         assert!(number > 0 || kind == 4, "a frame of kind {kind} comes before the settings");
         match kind {
             0 | 1 | 9 => assert!(stream % 2 == 1, "a frame of kind {kind} is on stream {stream}"),
-            // Whatever stream a client has tried to open may be refused.
+            // Any stream that a client has tried to open may be refused.
             3 => assert!(stream > 0, "a frame of kind {kind} is on no stream"),
             4 | 6 | 7 => assert_eq!(stream, 0, "a frame of kind {kind} is on a stream"),
             8 => {}
@@ -342,7 +342,7 @@ fn assert_frames_answered(said: &[u8], sent: usize) {
     assert!(said.len() <= (64 << 10) + 64 * sent, "{} bytes answer {sent}", said.len());
 }
 
-/// A point with all values, in a form that is compared exactly.
+/// Returns a point with all values, in a form that is compared exactly.
 fn shown(point: &Point<'_>) -> String {
     let value = |value: &Value<'_>| match value {
         Value::Float(float) => format!("{:x}", float.to_bits()),
@@ -375,7 +375,7 @@ fn good_points(body: &[u8]) -> Vec<String> {
     points(body, Precision::default(), LineBounds::default()).0
 }
 
-/// The first byte says the precision, and whether lines may be large.
+/// Parses lines. The first byte decides the precision, and whether lines may be large.
 fn lines(input: &[u8]) {
     let (first, body) = input.split_first().unwrap_or((&0, &[]));
     let precision = Precision::from_code(first & 7).unwrap_or_default();
@@ -410,7 +410,7 @@ fn pack(body: &[u8], how: &str) -> Vec<u8> {
     }
 }
 
-/// The first byte says how it is packed, and whether the rest is packed already.
+/// Decompresses a body. The first byte decides the compression, and whether the rest is compressed already.
 fn packed(input: &[u8]) {
     const BYTES_MAX: u64 = 128 << 10;
     let (first, rest) = input.split_first().unwrap_or((&0, &[]));

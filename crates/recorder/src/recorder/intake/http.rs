@@ -1,9 +1,9 @@
-//! HTTP: InfluxDB's ways to write, and what operators and their tools ask for.
+//! HTTP: the write requests of InfluxDB, and the pages for operators and their tools.
 //!
 //! `POST /api/v2/write`, `/api/v3/write_lp` and `/write` take line protocol, plain, gzip or zstd, with `precision`; the answer is 204 only when it
 //! is durable.
 //! `X-Loadline-Source` names the source, otherwise its address does; `Idempotency-Key` is the id by which a request that is sent
-//! again is recognised. `GET /health`, `/ready`, `/metrics` and `/ping` say how it goes; `/query` answers those who make a database first.
+//! again is recognised. `GET /health`, `/ready`, `/metrics` and `/ping` report the state; `/query` answers clients that create a database first.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, S
 
 type Shared = Arc<(ListenConfig, Surroundings)>;
 
-/// Who sends: an address, and what is known of the connection.
+/// The sender: its address, and the place of its connection.
 type Client<'a> = (SocketAddr, &'a Place);
 
 async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>, shared: Shared) {
@@ -59,7 +59,7 @@ async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>
     exchange(stream, &place, patience, stop, answer).await;
 }
 
-/// A connection that comes from no socket.
+/// Serves a connection that comes from no socket.
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub(super) async fn fuzzed_connection(stream: Box<dyn Stream>, peer: SocketAddr, surroundings: Surroundings) {
     let Some(config) = surroundings.config.http.clone() else { return };
@@ -76,7 +76,7 @@ async fn answer(request: Request<HttpBody>, client: Client<'_>, shared: &Shared)
         "/api/v2/write" | WRITE_3 | "/write" if is_write => {
             let mut answer = write(request, client, config, surroundings).await;
             if answer.status().is_client_error() && answer.status() != StatusCode::BAD_REQUEST {
-                // What is left of the body is not read.
+                // The rest of the body is not read.
                 answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             answer
@@ -112,7 +112,7 @@ async fn answer(request: Request<HttpBody>, client: Client<'_>, shared: &Shared)
     }
 }
 
-/// Whether it is ready, and if not why; and what is in quarantine, which keeps nobody from being stored.
+/// Returns the answer of `/ready`: whether the recorder is ready, and if not why; and the content of the quarantine, which delays no records.
 fn ready(why_not: Option<String>, quarantine: Option<serde_json::Value>) -> Answer {
     let (status, mut body) = match why_not {
         None => (StatusCode::OK, serde_json::json!({ "status": "ready" })),
@@ -127,7 +127,7 @@ fn ready(why_not: Option<String>, quarantine: Option<serde_json::Value>) -> Answ
     text(status, "application/json", body.to_string())
 }
 
-/// Clients of InfluxDB 1 make their database before they write; whatever it is called, it is there.
+/// Answers a query: clients of InfluxDB 1 create their database before they write; whatever its name, it exists.
 async fn query(request: Request<HttpBody>, (peer, place): Client<'_>, surroundings: &Surroundings) -> Answer {
     const BYTES_MAX: usize = 8 << 10;
     if let Err(wrong) = let_in(&request, (peer, place), surroundings) {
@@ -157,7 +157,7 @@ fn not_allowed(allowed: &'static str) -> Answer {
     answer
 }
 
-/// Counts who was not let in.
+/// Counts a client that was refused.
 fn count(wrong: &Wrong, peer: SocketAddr, surroundings: &Surroundings) {
     let why = match wrong {
         Wrong::NoToken | Wrong::UnknownToken => Why::Token,
@@ -169,7 +169,7 @@ fn count(wrong: &Wrong, peer: SocketAddr, surroundings: &Surroundings) {
     surroundings.meter.strangers.refuse("http", why, peer.ip());
 }
 
-/// Who sends; whoever may is no stranger from now on.
+/// Identifies the sender; once it is known, its connection is no stranger any more.
 fn let_in<B>(
     request: &Request<B>,
     (peer, place): Client<'_>,
@@ -215,7 +215,7 @@ async fn write(
         }
     };
     let door = Arc::clone(&surroundings.door);
-    // A task of its own, which goes on when the client hangs up: what waits to be made durable keeps its memory until it is.
+    // A task of its own, which goes on when the client hangs up: a request that waits to be made durable keeps its memory until it is.
     let taking = tokio::spawn(async move {
         let outcome = door.take(incoming).await;
         drop(memory);
@@ -228,7 +228,7 @@ async fn write(
             count(&wrong, peer, surroundings);
             refused(&wrong)
         }
-        // Nobody has heard what became of it.
+        // The outcome is not known.
         Err(_) => refused(&Wrong::Refused(Refused::Unknown("the recorder is stopping".to_owned()))),
     }
 }

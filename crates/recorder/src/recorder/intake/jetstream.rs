@@ -1,4 +1,4 @@
-//! What data are taken from a NATS server by: the stream, the durable consumer, and whether the server syncs before it acknowledges its
+//! Access to the messages of a NATS server: the stream, the durable consumer, and the check whether the server syncs before it acknowledges its
 //! publishers. Main function: [`connect`].
 
 use std::time::Duration;
@@ -14,12 +14,12 @@ use crate::recorder::{log, nats};
 
 /// How long the server waits for an acknowledgement before it delivers again.
 pub(super) const ACK_WAIT: Duration = Duration::from_secs(30);
-/// Messages that may be unacknowledged at a time, of all recorders together.
+/// The most messages that may be unacknowledged at a time, of all recorders together.
 const UNACKNOWLEDGED_MAX: i64 = 2_000;
-/// The monitoring page that says whether a server syncs has at most so many bytes.
+/// The most bytes of the monitoring page that tells whether a server syncs.
 const PAGE_BYTES_MAX: u64 = 1 << 20;
 
-/// The durable consumer, which is made if there is none.
+/// Connects, and returns the durable consumer, which is created if there is none.
 pub(super) async fn connect(config: &NatsConfig) -> Result<PullConsumer, String> {
     let client = nats::connect(&config.server).await?;
     let server = client.server_info();
@@ -55,7 +55,7 @@ pub(super) async fn connect(config: &NatsConfig) -> Result<PullConsumer, String>
     Ok(consumer)
 }
 
-/// Says loudly what the server may lose of what it acknowledges to its publishers, unless it is known to sync first.
+/// Logs a warning about acknowledged messages that the server may lose, unless it is known to sync first.
 async fn tell_about_syncs(config: &NatsConfig, version: &str) {
     let loses = "up to two minutes of acknowledged messages are lost at a power cut";
     let note = match &config.monitor {
@@ -78,7 +78,7 @@ async fn tell_about_syncs(config: &NatsConfig, version: &str) {
     log::warning("the NATS server acknowledges publishers by its own rules", &[("version", version), ("note", &note)]);
 }
 
-/// Reads the server's monitoring page, which shows its configuration.
+/// Reads the server's monitoring page, and returns whether the server always syncs.
 async fn syncs_always(monitor: &str) -> Result<bool, String> {
     const WITHIN: Duration = Duration::from_secs(5);
     let Some(address) = monitor.strip_prefix("http://").map(|rest| rest.trim_end_matches('/')) else {

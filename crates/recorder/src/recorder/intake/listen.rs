@@ -1,6 +1,6 @@
 //! Listening and accepting, for all intakes with connections. Main function: [`serve`].
 //!
-//! Invariant: there are never more connections than configured. One too many is told so and closed, or takes the place of a stranger.
+//! Invariant: there are never more connections than configured. One too many gets a message and is closed, or takes the place of a stranger.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -25,20 +25,20 @@ pub(in crate::recorder) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// The two ends of a connection.
+/// The addresses of both ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::recorder) struct Ends {
-    /// The client's.
+    /// The client's address.
     pub(in crate::recorder) peer: SocketAddr,
-    /// Ours, as the client reached it.
+    /// The recorder's address, as the client reached it.
     pub(in crate::recorder) own: SocketAddr,
 }
 
-/// How often a listener looks whether it is to stop.
+/// How often a listener checks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Listens, and serves each connection in a task of its own, as long as that has its place. `too_many` is what one connection too many is told;
-/// `is_open` says that nobody needs a token here.
+/// Listens, and serves each connection in a task of its own for as long as it has its place. `too_many` is the message for one connection too many;
+/// `is_open` means that nobody needs a token here.
 ///
 /// # Errors
 /// A sentence, when the address is taken or TLS cannot be had.
@@ -69,14 +69,14 @@ where
     let configured = config.listen;
     let (stop, patience, connection) = (Arc::clone(stop), config.patience, Arc::new(connection));
     let task = tokio::spawn(async move {
-        // Nothing is sent: the end of all senders is the end of all connections.
+        // Nothing is sent: the channel closes when all connections have ended.
         let (open, mut all_ended) = mpsc::channel::<()>(1);
         while !stop.is_asked() {
             let Ok(accepted) = tokio::time::timeout(LOOK_EVERY, listener.accept()).await else { continue };
             let (stream, peer) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Too many open files, mostly: it gets better when connections end.
+                    // Mostly too many open files: that gets better when connections end.
                     log::warning("a connection could not be accepted", &[("reason", &error.to_string())]);
                     room.make_room();
                     tokio::time::sleep(LOOK_EVERY).await;
@@ -98,13 +98,13 @@ where
             });
         }
         drop((listener, open));
-        // Connections end by themselves: they look at the same flag.
+        // Connections end by themselves: they check the same flag.
         let _ = all_ended.recv().await;
     });
     Ok(Running { name, address, anteroom: Some(anteroom), certificates: certificate.into_iter().collect(), task })
 }
 
-/// Serves a connection, behind the handshake of TLS where there is to be one.
+/// Serves a connection, after the TLS handshake if TLS is configured.
 async fn secured<F: Future<Output = ()>>(
     stream: TcpStream,
     acceptor: Option<TlsAcceptor>,

@@ -1,6 +1,6 @@
-//! What of the intakes can be changed while they run: who may send, how large a line may be, and certificates with their keys. Main type: [`Live`].
+//! Settings of the intakes that can change at run time: senders, bounds of a line, and certificates with their keys. Main type: [`Live`].
 //!
-//! Invariant: what cannot be read changes nothing.
+//! Invariant: a configuration or file that cannot be read changes nothing.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -12,37 +12,37 @@ use crate::recorder::access::{Grant, Sender, Senders};
 use crate::recorder::config::{IntakeConfig, ListenConfig, TlsConfig};
 use crate::recorder::line::LineBounds;
 
-/// What can be changed.
+/// The settings that can change.
 #[derive(Debug, Default)]
 pub struct Live(RwLock<State>);
 
 #[derive(Debug, Default)]
 struct State {
     named: Arc<[Arc<Sender>]>,
-    /// By the names of the intakes.
+    /// The senders by name of the intake.
     senders: HashMap<&'static str, Senders>,
     line_bounds: LineBounds,
 }
 
 impl Live {
-    /// As configured.
+    /// Creates the settings from the configuration.
     pub fn new(intake: &IntakeConfig, access: &[Grant], line_bounds: LineBounds) -> Self {
         let live = Live::default();
         live.set(intake, access, line_bounds);
         live
     }
 
-    /// Who may send by an intake.
+    /// Returns the senders of an intake.
     pub(super) fn senders(&self, intake: &str) -> Senders {
         self.0.read().unwrap_or_else(PoisonError::into_inner).senders.get(intake).cloned().unwrap_or_default()
     }
 
-    /// How large a line may be.
+    /// Returns the bounds of a line.
     pub(super) fn line_bounds(&self) -> LineBounds {
         self.0.read().unwrap_or_else(PoisonError::into_inner).line_bounds
     }
 
-    /// Other tokens, senders and bounds, for requests that begin from now on.
+    /// Replaces tokens, senders and bounds for later requests.
     pub fn set(&self, intake: &IntakeConfig, access: &[Grant], line_bounds: LineBounds) {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let named = Senders::named(access, &state.named);
@@ -53,7 +53,7 @@ impl Live {
     }
 }
 
-/// A certificate that can be renewed: connections that begin afterwards are shown the new one.
+/// A certificate that can be renewed: later connections get the new one.
 #[derive(Clone)]
 pub(in crate::recorder) struct Renewable {
     config: TlsConfig,
@@ -81,12 +81,12 @@ impl Renewable {
     }
 }
 
-/// Certificates that were read again and are not shown yet.
+/// Certificates that were read again and are not in use yet.
 #[derive(Default)]
 pub struct Renewal(Vec<(Renewable, TlsAcceptor)>);
 
 impl Renewal {
-    /// Reads the files of intakes that run; nothing is changed.
+    /// Reads the files of running intakes; nothing is changed.
     ///
     /// # Errors
     /// A sentence that names the intake and the file.
@@ -103,7 +103,7 @@ impl Renewal {
         Ok(Renewal(read))
     }
 
-    /// Shows them from now on; whether there are any.
+    /// Puts the certificates into use; returns whether there are any.
     pub fn show(self) -> bool {
         let are_any = !self.0.is_empty();
         for (certificate, acceptor) in self.0 {
@@ -113,7 +113,7 @@ impl Renewal {
     }
 }
 
-/// Where an intake is configured.
+/// Returns the name of the section that configures an intake.
 pub(super) fn section(name: &str) -> String {
     match name {
         "office" | "metrics" => name.to_owned(),

@@ -1,4 +1,4 @@
-//! Intakes: how data come in. Each takes requests in its own protocol to the [`Door`], and says in its own terms what became of them.
+//! Intakes: the ways in which data come in. Each passes requests in its own protocol to the [`Door`], and reports the outcome in its own terms.
 //!
 //! Main types: [`Entry`], a member of the registry, and [`Running`]. A new intake is a file and a line in [`REGISTRY`].
 //!
@@ -35,47 +35,47 @@ pub(in crate::recorder) use live::Renewable;
 pub use live::{Live, Renewal};
 pub use tls::Protection;
 
-/// What all intakes are started with.
+/// What every intake is started with.
 #[derive(Clone)]
 pub struct Surroundings {
     /// `[intake]`
     pub config: IntakeConfig,
-    /// Where requests go.
+    /// The door for requests.
     pub door: Arc<Door>,
-    /// Where requests go whose sender waits for the commit itself.
+    /// The door for requests whose sender waits for the commit itself.
     pub direct_door: Arc<Door>,
-    /// As `door`, for senders that cannot be told to send again: requests wait for the database as long as it takes.
+    /// As `door`, for senders that cannot be told to send again: their requests wait for the database as long as it takes.
     pub patient_door: Arc<Door>,
-    /// What can be changed while they run.
+    /// The settings that can change at run time.
     pub live: Arc<Live>,
-    /// What is counted.
+    /// The counters.
     pub meter: Arc<Meter>,
-    /// When nothing more is taken in.
+    /// The signal after which nothing more is accepted.
     pub stop: Arc<Stop>,
-    /// The text of `/metrics`.
+    /// Returns the text of `/metrics`.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
-    /// Why data cannot be taken in now, for `/ready`; none when they can.
+    /// Returns why data cannot be accepted now, for `/ready`; `None` if they can.
     pub readiness: Arc<dyn Fn() -> Option<String> + Send + Sync>,
-    /// What is in quarantine, for `/ready`; none where nothing is.
+    /// Returns the content of the quarantine in numbers, for `/ready`; `None` if it is empty.
     pub quarantine: Arc<dyn Fn() -> Option<serde_json::Value> + Send + Sync>,
 }
 
-/// An intake that takes data in.
+/// A running intake.
 #[derive(Debug)]
 pub struct Running {
-    /// Its name.
+    /// The name of the intake.
     pub name: &'static str,
-    /// Where it listens.
+    /// The address on which it listens; `None` if it does not listen.
     pub address: Option<SocketAddr>,
-    /// Its connections, where it has any.
+    /// Its connections, if it has any.
     pub(in crate::recorder) anteroom: Option<Arc<anteroom::Anteroom>>,
-    /// The certificates that it shows.
+    /// The certificates that it presents.
     pub(in crate::recorder) certificates: Vec<live::Renewable>,
-    /// Ends when it is stopped and everything that it took in is answered.
+    /// The task of the intake, which ends when it is stopped and has answered everything that it accepted.
     pub task: tokio::task::JoinHandle<()>,
 }
 
-/// What `/metrics` says of the connections of intakes; `of` goes before the names of what is counted.
+/// Returns the part of `/metrics` about the connections of intakes; `of` prefixes the names of the counters.
 pub(in crate::recorder) fn connections_page(
     of: &'static str,
     intakes: &[Running],
@@ -88,7 +88,7 @@ pub(in crate::recorder) fn connections_page(
 pub struct Entry {
     /// Name in `[intake.…]`.
     pub name: &'static str,
-    /// Starts it where it is configured, within a runtime; a sentence where it cannot.
+    /// Starts the intake if it is configured, within a runtime; a sentence if it cannot be started.
     pub start: fn(&Surroundings) -> Option<Result<Running, String>>,
 }
 

@@ -1,9 +1,9 @@
 //! NATS JetStream: messages of a stream, each a batch of lines, acknowledged only after its commit in the database.
 //!
-//! A durable pull consumer with explicit acknowledgement; several recorders may share it. Messages of one subject keep their order, as
-//! long as one recorder takes them; between several only the stream's own order of delivery helps. What is delivered again is recognised by its
-//! `Nats-Msg-Id`, or by its number in the stream, in the database itself. Lines that are no points go to quarantine: nobody
-//! waits for an answer who could be told.
+//! A durable pull consumer with explicit acknowledgement; several recorders may share it. Messages of one subject keep their order while
+//! one recorder takes all of them; between several recorders only the stream's own order of delivery helps. A message that is delivered again is recognised by its
+//! `Nats-Msg-Id`, or by its number in the stream, in the database itself. Lines that are not points go to quarantine: no
+//! client waits for an answer.
 
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -32,11 +32,11 @@ pub(super) static NATS: Entry = Entry {
     },
 };
 
-/// Messages fetched at a time.
+/// The most messages of one fetch.
 const FETCH_MAX: usize = 500;
-/// Bytes fetched at a time.
+/// The most bytes of one fetch.
 const FETCH_BYTES_MAX: usize = 8 << 20;
-/// Pause before connecting again.
+/// The pause before connecting again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 fn start(config: NatsConfig, surroundings: &Surroundings) -> Running {
@@ -52,7 +52,7 @@ fn start(config: NatsConfig, surroundings: &Surroundings) -> Running {
     Running { name: "nats", address: None, anteroom: None, certificates: Vec::new(), task }
 }
 
-/// Takes messages in until it is stopped, or something goes wrong.
+/// Stores messages until a stop is asked for, or something fails.
 async fn take_in(config: &NatsConfig, surroundings: &Surroundings) -> Result<(), String> {
     let consumer = connect(config).await?;
     log::info("taking in from NATS", &[("stream", &config.stream), ("consumer", &config.consumer)]);
@@ -61,7 +61,7 @@ async fn take_in(config: &NatsConfig, surroundings: &Surroundings) -> Result<(),
         let (messages, error) = fetch(&consumer, is_large).await?;
         is_large = messages.is_empty() && error.is_some();
         take_all(messages, surroundings).await;
-        // What was delivered before an error is taken in all the same: dropped, it would come again behind later messages.
+        // Messages that were delivered before an error are stored all the same: dropped ones would come again behind later messages.
         match error {
             Some(reason) if !reason.contains("MaxBytes") => return Err(reason),
             _ => {}
@@ -70,7 +70,7 @@ async fn take_in(config: &NatsConfig, surroundings: &Surroundings) -> Result<(),
     Ok(())
 }
 
-/// Fetches messages, one alone where it is larger than all should be; those that came, and what ended it before its time.
+/// Fetches messages, or a single one if it is larger than a fetch; returns the messages, and the error that ended the fetch early.
 async fn fetch(consumer: &PullConsumer, is_large: bool) -> Result<(Vec<Message>, Option<String>), String> {
     let asked = consumer.fetch().expires(Duration::from_millis(500));
     let asked = if is_large { asked.max_messages(1) } else { asked.max_messages(FETCH_MAX).max_bytes(FETCH_BYTES_MAX) };
@@ -85,12 +85,12 @@ async fn fetch(consumer: &PullConsumer, is_large: bool) -> Result<(Vec<Message>,
     Ok((messages, None))
 }
 
-/// Takes messages in, in their order, and answers each. Until then the server is told that they are being worked on.
+/// Stores messages in their order, and answers each. Until then the server is told that they are in progress.
 async fn take_all(messages: Vec<Message>, surroundings: &Surroundings) {
     let mut begun = Vec::with_capacity(messages.len());
     for message in messages {
         let received = Instant::now();
-        // One after another: a future that is polled first is not always the first to enter the lane's queue.
+        // One after another: the future that is polled first is not always the first to enter the lane's queue.
         let Some(outcome) = begin(&message, received, surroundings).await else { return };
         begun.push((message, received, outcome));
     }
@@ -107,14 +107,14 @@ async fn take_all(messages: Vec<Message>, surroundings: &Surroundings) {
     loop {
         match tokio::time::timeout(ACK_WAIT / 3, finished.as_mut()).await {
             Ok(_) => return,
-            // Of those that are answered already the server takes no notice.
+            // The server ignores this for messages that are answered already.
             Err(_) => drop(join_all(answers.iter().map(|message| message.ack_with(AckKind::Progress))).await),
         }
     }
 }
 
-/// Gives a message its place in the order of its source. While there is no room it is waited for, so that no later one overtakes
-/// it; none when the recorder stops meanwhile.
+/// Gives a message its place in the order of its source. Waits while there is no room, so that no later message overtakes
+/// it; `None` if the recorder stops meanwhile.
 async fn begin(message: &Message, received: Instant, surroundings: &Surroundings) -> Option<Result<Begun, Refused>> {
     let mut told = Instant::now();
     loop {
@@ -125,7 +125,7 @@ async fn begin(message: &Message, received: Instant, surroundings: &Surroundings
                     return None;
                 }
                 if told.elapsed() > ACK_WAIT / 3 {
-                    // A server that does not hear it delivers the message again, and it is recognised.
+                    // If the message does not reach the server, the server delivers it again, and it is recognised.
                     let _ = message.ack_with(AckKind::Progress).await;
                     told = Instant::now();
                 }
@@ -135,13 +135,13 @@ async fn begin(message: &Message, received: Instant, surroundings: &Surroundings
     }
 }
 
-/// Whoever publishes: NATS itself lets publishers in, and their ids are the stream's.
+/// The sender of all messages: NATS itself authenticates publishers, and the ids are those of the stream.
 static PUBLISHERS: LazyLock<Arc<Sender>> = LazyLock::new(|| Arc::new(Sender::free(Owner::Stream)));
 
-/// What a message is recognised by when it comes again.
+/// Returns the id by which a message is recognised when it is delivered again.
 fn id_of(message: &Message) -> String {
     let id = message.headers.as_ref().and_then(|headers| headers.get("Nats-Msg-Id")).map(ToString::to_string);
-    // With a line break it could be the id of a client of another intake.
+    // With a line break it could equal the id of a client of another intake.
     match (id.filter(|id| !id.contains('\n')), message.info()) {
         (Some(id), _) => id,
         (None, Ok(information)) => format!("{}:{}", information.stream, information.stream_sequence),
@@ -169,18 +169,18 @@ async fn answer(message: &Message, outcome: Result<Taken, Refused>, surroundings
         Ok(taken) => keep(surroundings, message, &taken.errors, taken.bad_lines, true).await,
         Err(Refused::Bad(errors, bad_lines)) => keep(surroundings, message, &errors, bad_lines, false).await,
         Err(Refused::Unfair(wait) | Refused::Full(_, wait) | Refused::TooFast(_, wait)) => AckKind::Nak(Some(wait)),
-        // It is recognised when it is delivered again, should it be stored.
+        // If it is stored after all, it is recognised when it is delivered again.
         Err(Refused::Broken(_) | Refused::Unknown(_) | Refused::Forbidden(..) | Refused::Closed(_)) => {
             AckKind::Nak(Some(Duration::from_secs(30)))
         }
     };
-    // An acknowledgement that is lost is made up for by recognising the message when it comes again.
+    // After a lost acknowledgement the message is delivered again and recognised.
     if let Err(error) = message.ack_with(kind).await {
         log::warning("a message could not be answered", &[("reason", &error.to_string())]);
     }
 }
 
-/// Keeps a message's bad lines in quarantine; what is answered.
+/// Keeps a message's bad lines in quarantine; returns the answer.
 async fn keep(
     surroundings: &Surroundings,
     message: &Message,

@@ -1,4 +1,4 @@
-//! Reading an HTTP request: who sends it, what it says about its body, and the body itself within all bounds.
+//! Reads an HTTP request: its sender, its parameters, and its body within all bounds.
 
 use std::io::Read;
 use std::net::SocketAddr;
@@ -21,25 +21,25 @@ use crate::recorder::quote::in_quotes;
 /// The longest name of a source and id of a message, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
-/// InfluxDB 3's path.
+/// The path of InfluxDB 3 for writing.
 pub(super) const WRITE_3: &str = "/api/v3/write_lp";
-/// Windows of zstd have at most so many bytes, as a power of two: what every decoder must take.
+/// The largest window of zstd, as a power of two of bytes: the size that every decoder must support.
 const WINDOW_LOG_MAX: u32 = 23;
 
-/// Memory that is reserved for a body when its first bytes come, where more are announced; and room that it gets without growing.
+/// Memory that is reserved for a longer body when its first bytes arrive; and the capacity that its buffer gets without growing.
 const FIRST_BYTES: u64 = 16 << 10;
 const CAPACITY_BYTES_MAX: u64 = 1 << 20;
 
-/// What is wrong with a request.
+/// The reason why a request is refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wrong {
     /// 400
     Bad(String),
     /// 401, without a token.
     NoToken,
-    /// 401, with one that nobody has.
+    /// 401, with an unknown token.
     UnknownToken,
-    /// 403: this sender may not call itself so.
+    /// 403: the sender may not use this source name.
     Source(String),
     /// 408
     Slow,
@@ -47,11 +47,11 @@ pub(super) enum Wrong {
     TooLarge(u64),
     /// 415
     Encoding(String),
-    /// Not taken in.
+    /// The door refused it.
     Refused(Refused),
 }
 
-/// The value of a query's parameter, percent-decoded.
+/// Returns the value of a query parameter, percent-decoded.
 pub(in crate::recorder) fn parameter(query: &str, name: &str) -> Option<String> {
     let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))?;
     let mut out = Vec::with_capacity(value.len());
@@ -69,7 +69,7 @@ pub(in crate::recorder) fn parameter(query: &str, name: &str) -> Option<String> 
     String::from_utf8(out).ok()
 }
 
-/// Who sends, by the token: `Authorization: Token …` or `Bearer …`, the password of `Basic …`, or the parameter `p` of InfluxDB 1.
+/// Returns the sender by its token: `Authorization: Token …` or `Bearer …`, the password of `Basic …`, or the parameter `p` of InfluxDB 1.
 pub(super) fn authorise<B>(request: &Request<B>, senders: &Senders, peer: SocketAddr) -> Result<Arc<Sender>, Wrong> {
     if senders.are_all() {
         return Ok(Arc::new(Sender::free(Owner::Address(peer.ip()))));
@@ -80,7 +80,7 @@ pub(super) fn authorise<B>(request: &Request<B>, senders: &Senders, peer: Socket
     }
 }
 
-/// The token that a request shows.
+/// Returns the hash of the token that a request shows.
 pub(in crate::recorder) fn given_token<B>(request: &Request<B>) -> Option<TokenHash> {
     let header = request.headers().get(AUTHORIZATION).and_then(|value| value.to_str().ok());
     let given = match header.and_then(|header| header.split_once(' ')) {
@@ -108,7 +108,7 @@ fn header<B>(request: &Request<B>, name: &HeaderName) -> Result<Option<String>, 
     }
 }
 
-/// Reads a request to write.
+/// Reads a write request.
 pub(super) async fn read_write(
     (request, body): (&Request<()>, &mut HttpBody),
     (sender, peer): (Arc<Sender>, SocketAddr),
@@ -128,7 +128,7 @@ pub(super) async fn read_write(
     if let Some(source) = &source {
         sender.may_be(source).map_err(Wrong::Source)?;
     }
-    // Who has sent too much is told so before its body is read.
+    // A sender over its rate gets the answer before its body is read.
     let wait = sender.wait();
     if !wait.is_zero() {
         return Err(Wrong::Refused(Refused::TooFast(sender.bounds(), wait)));
@@ -155,8 +155,8 @@ pub(super) async fn read_write(
     Ok((Incoming { sender, source, message_id, precision, body, is_whole, received_ns, received }, memory))
 }
 
-/// Reads a body within `patience`, first byte to last. Memory is reserved as it comes: what only announces itself holds none. So it may
-/// have to wait for memory in between, and that is not counted as its own time.
+/// Reads a body within `patience`, first byte to last. Memory is reserved as bytes arrive: a body that is only announced holds none. The body
+/// may have to wait for memory in between, and that time is not counted.
 async fn read_body(
     from: &mut HttpBody,
     door: &Door,
@@ -188,7 +188,7 @@ async fn read_body(
             None => {
                 let begun = Instant::now();
                 memory = Some(door.reserve(bytes.max(FIRST_BYTES.min(announced))).await.map_err(Wrong::Refused)?);
-                // Pages that nothing was written to are no memory.
+                // Pages that were never written to use no memory.
                 (begun.elapsed(), CAPACITY_BYTES_MAX)
             }
         };
@@ -209,7 +209,7 @@ async fn read_body(
     Ok((body, memory))
 }
 
-/// Waits for what is left of a short body that nobody reads, and drops it: over HTTP/2 some clients miss an answer that comes before they have sent theirs.
+/// Waits for the rest of a short body that is not needed, and drops it: over HTTP/2 some clients miss an answer that comes before they have sent their body.
 pub(super) async fn pass_over(body: &mut HttpBody) {
     const BYTES_MAX: u64 = 64 << 10;
     const WAIT: Duration = Duration::from_secs(1);
@@ -224,7 +224,7 @@ pub(super) async fn pass_over(body: &mut HttpBody) {
             bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
         }
     };
-    // Who sends it more slowly is answered all the same.
+    // A client that sends it more slowly is answered all the same.
     let _ = tokio::time::timeout(WAIT, rest).await;
 }
 
@@ -238,7 +238,7 @@ pub(super) fn decompress(
 ) -> Result<Vec<u8>, Wrong> {
     const STEP_BYTES: usize = 64 << 10;
     let wrong = |error: std::io::Error| Wrong::Bad(format!("the body is no {packed}: {error}"));
-    // Nothing is waited for here, so that there are no more windows at a time than the network has threads.
+    // Nothing is awaited here, so that there are never more windows than network threads.
     let mut decoder: Box<dyn Read + '_> = match packed {
         "zstd" => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(compressed).map_err(wrong)?;
@@ -263,7 +263,7 @@ pub(super) fn decompress(
     }
 }
 
-/// How long clients are asked to wait, in whole seconds, at least one.
+/// Returns how long clients are asked to wait, in whole seconds, at least one.
 pub(in crate::recorder) fn retry_after_s(wait: Duration) -> u64 {
     wait.as_secs_f64().ceil().max(1.0) as u64
 }

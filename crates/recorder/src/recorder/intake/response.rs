@@ -1,4 +1,4 @@
-//! HTTP's answers: what became of a request, in the terms of InfluxDB's clients.
+//! HTTP responses: the outcome of a request, in the terms of InfluxDB's clients.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -10,10 +10,10 @@ use super::door::{Refused, Taken};
 use super::request::{Wrong, retry_after_s};
 use crate::recorder::line::LineError;
 
-/// An answer.
+/// A response.
 pub(in crate::recorder) type Answer = Response<Full<Bytes>>;
 
-/// An answer with a text.
+/// Returns a response with a text.
 pub(in crate::recorder) fn text(status: StatusCode, content_type: &'static str, text: String) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::from(text)));
     *answer.status_mut() = status;
@@ -21,20 +21,20 @@ pub(in crate::recorder) fn text(status: StatusCode, content_type: &'static str, 
     answer
 }
 
-/// An answer without content.
+/// Returns a response without content.
 pub(in crate::recorder) fn empty(status: StatusCode) -> Answer {
     let mut answer = Response::new(Full::new(Bytes::new()));
     *answer.status_mut() = status;
     answer
 }
 
-/// An error in the form that InfluxDB has, of both its versions.
+/// Returns an error in the form that both versions of InfluxDB use.
 pub(in crate::recorder) fn error(status: StatusCode, code: &str, message: &str) -> Answer {
     let body = json!({ "code": code, "message": message, "error": message });
     text(status, "application/json", body.to_string())
 }
 
-/// What was taken in: 204, or 400 where lines were left out.
+/// Returns the response to a stored request: 204, or 400 if lines were left out.
 pub(super) fn taken(taken: &Taken) -> Answer {
     match taken.bad_lines {
         0 => empty(StatusCode::NO_CONTENT),
@@ -58,7 +58,7 @@ fn bad_lines(errors: &[LineError], bad: usize, beginning: &str) -> Answer {
     text(StatusCode::BAD_REQUEST, "application/json", body.to_string())
 }
 
-/// Why nothing was taken in.
+/// Returns the response to a request of which nothing was stored.
 pub(super) fn refused(wrong: &Wrong) -> Answer {
     match wrong {
         Wrong::Bad(message) => error(StatusCode::BAD_REQUEST, "invalid", message),
@@ -107,17 +107,17 @@ pub(super) fn refused(wrong: &Wrong) -> Answer {
     }
 }
 
-/// What to do with a request of which nobody knows whether it is stored.
+/// The advice for a request of which it is not known whether it is stored.
 pub(super) const SEND_AGAIN: &str = "with an id it can be sent again and is stored once";
 
-/// What whoever has shown no token that is known is told.
+/// Returns the response to a client without a known token.
 pub(in crate::recorder) fn unauthorised(message: &str) -> Answer {
     let mut answer = error(StatusCode::UNAUTHORIZED, "unauthorized", message);
     answer.headers_mut().insert(WWW_AUTHENTICATE, hyper::header::HeaderValue::from_static("Token"));
     answer
 }
 
-/// An error that asks to send again after some seconds.
+/// Returns an error that asks the client to send again after some seconds.
 pub(in crate::recorder) fn again_later(status: StatusCode, code: &str, message: &str, after_s: u64) -> Answer {
     let mut answer = error(status, code, message);
     answer.headers_mut().insert(RETRY_AFTER, after_s.into());

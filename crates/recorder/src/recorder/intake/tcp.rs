@@ -1,16 +1,16 @@
-//! TCP: the same lines, in batches that an empty line ends, each answered with a line when it is durable.
+//! TCP: line protocol in batches that end with an empty line; each batch is answered with a line when it is durable.
 //!
 //! A batch may begin with a comment of `key=value`s: `# token=… source=… id=… precision=ms`; token, source and precision then hold for
 //! the connection. Answers: `ok 3` (points stored), `duplicate`, `partial 2 line 3, column 5: …` (points stored, and what is wrong with the
 //! others), `error …` (nothing stored, and sending it again is of no use), `busy 5 …` (nothing stored; send it again after so many
 //! seconds), `unknown …` (the disk failed while it was being stored: with an id it can be sent again). Strings cannot hold empty lines here.
 //!
-//! Who sends no empty lines does not ask, and gets no answers: unread ones would cost it its last lines when it closes. What it has sent is taken
-//! in when it is silent, goes on for long, or ends the connection; it is waited for where there is no room, and lines that are no
-//! points go to quarantine. An answer counts all points since the one before. A batch with an id was never sent whole without its empty line:
+//! A client that sends no empty lines does not ask, and gets no answers: unread ones would cost it its last lines when it closes. Its lines are
+//! stored when it is silent, goes on for long, or ends the connection; without room they wait, and lines that are not
+//! points go to quarantine. An answer counts all points since the one before. A batch with an id but without its empty line was never sent whole:
 //! nothing of it is stored.
 //!
-//! Where a token is needed, the first line has to show it: nothing is read behind that line before.
+//! Where a token is needed, the first line must contain it: nothing behind that line is read before the token is checked.
 
 mod reading;
 
@@ -46,7 +46,7 @@ pub(super) static TCP: Entry = Entry {
 };
 
 const TOO_MANY: &[u8] = b"busy 5 too many connections\n";
-/// After so much silence lines are taken in that nobody asks about.
+/// The silence after which lines are stored that nobody asks about.
 const SILENCE: Duration = Duration::from_secs(1);
 fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, String> {
     let shared = Arc::new((config.clone(), surroundings.clone()));
@@ -60,7 +60,7 @@ fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, S
     })
 }
 
-/// A connection that comes from no socket.
+/// Serves a connection that comes from no socket.
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub(super) async fn fuzzed_connection(stream: Box<dyn Stream>, peer: SocketAddr, surroundings: Surroundings) {
     let Some(config) = surroundings.config.tcp.clone() else { return };
@@ -68,7 +68,7 @@ pub(super) async fn fuzzed_connection(stream: Box<dyn Stream>, peer: SocketAddr,
     Connection::new(stream, (peer, place), &config, &surroundings).serve().await;
 }
 
-/// What holds for a connection.
+/// The state of a connection.
 struct Connection<'a> {
     stream: Box<dyn Stream>,
     config: &'a ListenConfig,
@@ -81,36 +81,36 @@ struct Connection<'a> {
     token: Option<TokenHash>,
     input: Vec<u8>,
     memory: Option<Memory>,
-    /// Since when the input is waited for, where there is some, and when its last byte came.
+    /// When the first byte of the waiting input arrived, if there is any, and when the last one did.
     first: Instant,
     last: Instant,
     last_ns: i64,
-    /// How long the input was when it was last looked at for whole lines.
+    /// The length of the input when it was last searched for whole lines.
     looked_at: usize,
-    /// Whether the input goes on with a batch of which a part was taken in.
+    /// True if the input continues a batch of which a part was stored.
     goes_on: bool,
     unanswered: Unanswered,
 }
 
-/// What was taken in since the last answer.
+/// The outcome of what was stored since the last answer.
 #[derive(Debug, Default)]
 struct Unanswered {
     rows: u32,
     lines: usize,
-    /// What is wrong with the first of those that were left out.
+    /// The first error of the lines that were left out.
     error: Option<String>,
 }
 
-/// What came of waiting for more.
+/// The result of waiting for more input.
 enum Came {
     Bytes,
-    /// So many bytes are whole lines, and nothing more is waited for; whether a pause ended them.
+    /// This number of bytes are whole lines, and nothing more is waited for; true if a pause ended them.
     Lines(usize, bool),
-    /// The client has said everything.
+    /// The client has closed its side.
     End,
-    /// The connection broke, was silent for too long, or the recorder stops: a last line that is not whole may be cut short.
+    /// The connection broke, was silent for too long, or the recorder stops: an incomplete last line may be cut short.
     Cut(&'static str),
-    /// It cannot be taken in; what is said.
+    /// The input cannot be stored; the answer to send.
     Refused(String),
 }
 
@@ -142,7 +142,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Takes in batch after batch, until the client goes, errs or takes too long.
+    /// Stores batch after batch, until the client disconnects, makes an error or takes too long.
     async fn serve(mut self) {
         if !self.shows_a_token().await {
             return;
@@ -193,10 +193,10 @@ impl<'a> Connection<'a> {
         !self.goes_on && has_id(&self.input)
     }
 
-    /// Takes the first bytes of the input.
+    /// Removes and returns the first `end` bytes of the input.
     fn split(&mut self, end: usize) -> Vec<u8> {
         (self.looked_at, self.first) = (0, Instant::now());
-        // Many small batches come in one piece; none of them may hold the memory of all.
+        // Many small batches may arrive in one piece; none of them may hold the memory of all.
         match end == self.input.len() {
             true => std::mem::take(&mut self.input),
             false => self.input.drain(..end).collect(),
@@ -215,7 +215,7 @@ impl<'a> Connection<'a> {
         matches!(said, Ok(Ok(())))
     }
 
-    /// Takes in what is whole of the input at the end of a connection; the rest goes to quarantine, as it may be cut short.
+    /// Stores the whole lines of the input at the end of a connection; the rest goes to quarantine, as it may be cut short.
     async fn take_what_is_whole(mut self, why: &str) {
         if let Some(end) = self.whole() {
             let batch = self.split(end);
@@ -231,7 +231,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Takes lines in that nobody asks about; whether the connection goes on.
+    /// Stores lines that nobody asks about; returns whether the connection goes on.
     async fn take_unasked(&mut self, body: Vec<u8>) -> bool {
         if let Err(reason) = self.read_head(&body) {
             self.say(&format!("error {reason}\n")).await;
@@ -279,7 +279,7 @@ impl<'a> Connection<'a> {
         true
     }
 
-    /// Takes lines in, and waits for room where there is none: nobody could be told to send them again.
+    /// Stores lines, and waits for room if there is none: nobody could be told to send them again.
     async fn take_patiently(
         &mut self,
         sender: &Arc<Sender>,
@@ -299,7 +299,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Keeps what is no point in quarantine; whether it is kept.
+    /// Keeps input that is not points in quarantine; returns whether it is kept.
     async fn keep(&mut self, sender: &Sender, body: Vec<u8>, reason: String, rows: u32) -> bool {
         if let Some(reason) = self.surroundings.door.why_closed(sender, &self.source) {
             let facts = [("source", &*self.source), ("lines", &rows.to_string()), ("reason", &reason)];
@@ -324,7 +324,7 @@ impl<'a> Connection<'a> {
         Incoming { sender, source, message_id, precision, body, is_whole: false, received_ns, received }
     }
 
-    /// The answer to a batch, and whether the connection goes on.
+    /// Returns the answer to a batch, and whether the connection goes on.
     async fn answer(&mut self, body: Vec<u8>) -> (String, bool) {
         let message_id = match self.read_head(&body) {
             Ok(message_id) => message_id,
@@ -356,7 +356,7 @@ impl<'a> Connection<'a> {
         (answer.replace('\n', " ") + "\n", true)
     }
 
-    /// Who sends, as it is configured now: a token that was taken away ends a connection with its next batch.
+    /// Returns the sender by the present configuration: a token that was removed ends its connections with their next batch.
     fn sender(&self) -> Result<Arc<Sender>, String> {
         let senders = self.surroundings.live.senders("tcp");
         let in_time = || if self.place.let_in() { Ok(()) } else { Err("others came before".to_owned()) };
@@ -370,7 +370,7 @@ impl<'a> Connection<'a> {
             return Err("send a known token first: # token=...".to_owned());
         };
         in_time()?;
-        // Whoever does not name itself goes by its address.
+        // A client that does not name itself is named by its address.
         if *self.source != *self.peer.ip().to_string() {
             sender.may_be(&self.source).inspect_err(|_| {
                 self.refuse(Why::Source);
@@ -384,7 +384,7 @@ impl<'a> Connection<'a> {
         self.surroundings.meter.strangers.refuse("tcp", why, self.peer.ip());
     }
 
-    /// What is said where nothing is taken in.
+    /// Returns the answer to a batch of which nothing was stored.
     fn refusal(&self, refused: &Refused) -> String {
         let said = match refused {
             Refused::Bad(errors, _) => format!("error {}", errors.first().map(ToString::to_string).unwrap_or_default()),
@@ -408,7 +408,7 @@ impl<'a> Connection<'a> {
         said.replace('\n', " ") + "\n"
     }
 
-    /// Reads the comment that a batch may begin with; the message's id.
+    /// Reads the comment that a batch may begin with; returns the message id.
     fn read_head(&mut self, body: &[u8]) -> Result<String, String> {
         let (mut message_id, mut token) = (String::new(), None);
         if self.goes_on {
@@ -434,7 +434,7 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// What is wrong with a line, where others of its batch were taken in before.
+/// Returns an error of a line as text, if `lines_before` lines of its batch were stored before.
 fn shown(error: &LineError, lines_before: usize) -> String {
     LineError { line: error.line + lines_before, ..error.clone() }.to_string()
 }

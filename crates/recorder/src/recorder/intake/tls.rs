@@ -14,12 +14,12 @@ use tokio_rustls::rustls::{Error, RootCertStore, ServerConfig, ServerConnection,
 
 use crate::recorder::config::TlsConfig;
 
-/// A certificate for whoever serves connections one by one, on a thread each.
+/// A certificate for a server that serves each connection on a thread of its own.
 #[derive(Clone)]
 pub struct Protection(Arc<ServerConfig>);
 
 impl Protection {
-    /// One of these files.
+    /// Reads the certificate and key of `config`.
     ///
     /// # Errors
     /// A sentence that names the file.
@@ -27,17 +27,17 @@ impl Protection {
         acceptor(config).map(|acceptor| Protection(Arc::clone(acceptor.config())))
     }
 
-    /// A connection that is protected; the two sides agree when it is first used.
+    /// Wraps a connection in TLS; the handshake takes place when it is first used.
     ///
     /// # Errors
-    /// As the library that protects it.
+    /// The error of the TLS library.
     pub fn over<S: Read + Write>(&self, stream: S) -> Result<impl Read + Write + use<S>, std::io::Error> {
         let connection = ServerConnection::new(Arc::clone(&self.0)).map_err(std::io::Error::other)?;
         Ok(StreamOwned::new(connection, stream))
     }
 }
 
-/// What accepts TLS with a certificate and its key, from clients with a certificate of their own where an authority for them is given.
+/// Returns the acceptor for a certificate and its key; it requires a client certificate if an authority for clients is given.
 ///
 /// # Errors
 /// A sentence that names the file.
@@ -56,13 +56,13 @@ pub(in crate::recorder) fn acceptor(config: &TlsConfig) -> Result<TlsAcceptor, S
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
-/// Whether a handshake ended because the client showed no certificate, or one that its authority has not signed or that is not valid now.
+/// Returns whether a handshake failed because the client showed no certificate, or one that its authority has not signed or that is not valid now.
 pub(in crate::recorder) fn is_unproven(failure: &std::io::Error) -> bool {
     let failure = failure.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     matches!(failure, Some(Error::NoCertificatesPresented | Error::InvalidCertificate(_)))
 }
 
-/// Demands a certificate that one of those in a file has signed.
+/// Returns the verifier that requires a client certificate signed by one of those in a file.
 fn verifier(authority: &Path) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let unusable = |error: &dyn std::fmt::Display| format!("{} is no authority: {error}", authority.display());
     let mut roots = RootCertStore::empty();
@@ -73,7 +73,7 @@ fn verifier(authority: &Path) -> Result<Arc<dyn ClientCertVerifier>, String> {
     builder.build().map_err(|error| unusable(&error))
 }
 
-/// The certificates of a file, at least one.
+/// Reads the certificates of a file, at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     let certificates = read.map_err(|error| unreadable(path, &error))?;

@@ -1,22 +1,22 @@
-//! How large a line may be. Main type: [`LineBounds`].
+//! Bounds on the size of a line. Main type: [`LineBounds`].
 
-/// The most that a line may have. What is beyond is refused at the door, because each name is work for the writer and for the database.
+/// The bounds of a line. Lines beyond them are refused at the door, because each name is work for the writer and for the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineBounds {
-    /// Tags.
+    /// The most tags.
     pub tags: usize,
-    /// Fields.
+    /// The most fields.
     pub fields: usize,
-    /// Bytes of the name of the measurement, of a tag or of a field.
+    /// The most bytes of the name of the measurement, of a tag or of a field.
     pub name_bytes: usize,
-    /// Bytes of the measurement and all its tags.
+    /// The most bytes of the measurement and all its tags.
     pub series_bytes: usize,
     /// The largest whole number that can be stored.
     pub whole_max: u64,
 }
 
 impl LineBounds {
-    /// No bounds, for lines that were taken in before.
+    /// No bounds, for lines that were accepted before.
     pub const NONE: LineBounds = LineBounds {
         tags: usize::MAX,
         fields: usize::MAX,

@@ -1,15 +1,15 @@
-//! What is wrong with a line, and where.
+//! Errors of lines, with their places.
 
 use std::fmt;
 
-/// A line that is no point. Shown as `line 3, column 17: …`.
+/// An error in a line, which is therefore no point. Shown as `line 3, column 17: …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct LineError {
-    /// Line of the batch, from 1. A string may hold line ends, so this is where the trouble is, not always where the point began.
+    /// The line in the batch, from 1. A string may contain line ends, so this is where the error is, not always where the point began.
     pub line: usize,
-    /// Column, in bytes from 1.
+    /// The column, in bytes from 1.
     pub column: usize,
-    /// What was found and what must be there.
+    /// The message: what was found and what must be there.
     pub message: String,
 }
 
@@ -19,7 +19,7 @@ impl fmt::Display for LineError {
     }
 }
 
-/// A few bytes of input as they stand in messages: printable, and shortened.
+/// Returns a few bytes of input for messages: printable, and shortened.
 pub(super) fn shown(bytes: &[u8]) -> String {
     const BYTES_MAX: usize = 40;
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(BYTES_MAX)]);

@@ -1,6 +1,6 @@
 //! InfluxDB line protocol, as clients send it: `measurement,tag=a field=1.5,count=3i 1700000000000000000`.
 //!
-//! Main types: [`Parser`], which goes through a batch, and [`Point`], one line of it. What the parser accepts is what the
+//! Main types: [`Parser`], which goes through a batch, and [`Point`], one line of it. The parser accepts what the
 //! InfluxDB reference describes: escapes, quoted strings that may hold line ends, the five kinds of field values, time stamps in
 //! six precisions, comments, empty lines and lines ended by CR LF.
 //!
@@ -38,7 +38,7 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// The kind's name in messages.
+    /// Returns the name of the kind in messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::Float(_) => "float",

@@ -3,10 +3,10 @@
 use super::Value;
 use super::error::shown;
 
-/// Reads a field value that is no string.
+/// Parses a field value that is not a string.
 ///
 /// # Errors
-/// What is wrong with it and what it could be.
+/// The message: what is wrong and what the value could be.
 pub(super) fn field_value(token: &[u8]) -> Result<Value<'static>, String> {
     let Some((&last, digits)) = token.split_last() else {
         return Err("the value is missing; write a number, 3i, 3u, true, false or \"text\"".to_owned());
@@ -28,9 +28,9 @@ pub(super) fn field_value(token: &[u8]) -> Result<Value<'static>, String> {
     }
 }
 
-/// Reads a whole number with an optional sign.
+/// Parses a whole number with an optional sign.
 pub(super) fn whole(token: &[u8]) -> Option<i64> {
-    // Nearly every time stamp is digits alone, and so many of them are never more than 64 bits.
+    // Nearly every time stamp consists of digits alone, few enough to fit into 64 bits.
     let (number, end) = digits(token, 0, 0);
     if end == token.len() && (1..=19).contains(&end) {
         return i64::try_from(number).ok();
@@ -47,7 +47,7 @@ const EXACT_POWERS: [f64; 16] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e
 
 fn float(token: &[u8]) -> Result<f64, String> {
     let digits = token.strip_prefix(b"-").or_else(|| token.strip_prefix(b"+")).unwrap_or(token);
-    // The standard library also reads "inf" and "nan", which are no numbers here.
+    // The standard library also accepts "inf" and "nan", which are not numbers here.
     let starts_well = digits.first().is_some_and(|first| first.is_ascii_digit() || *first == b'.');
     let parsed = std::str::from_utf8(token).ok().filter(|_| starts_well).and_then(|text| text.parse::<f64>().ok());
     match parsed {
@@ -60,8 +60,8 @@ fn float(token: &[u8]) -> Result<f64, String> {
     }
 }
 
-/// A number of up to 15 digits, or a short whole number with `i`, that something which ends values follows; and its length. Nearly all
-/// values are such, and so are read in one go. None for all other forms.
+/// Parses a number of up to 15 digits, or a short whole number with `i`, that is followed by a byte that ends values; also returns its length. Nearly all
+/// values have this form, and so are parsed in one pass. `None` for all other forms.
 ///
 /// Digits and power of ten are both exact, and so their quotient is rounded once, as it must be.
 #[inline]
@@ -76,7 +76,7 @@ pub(super) fn short_number(input: &[u8]) -> Option<(Value<'static>, usize)> {
         behind_point = Some(at - point - 1);
     }
     let count = at - start - usize::from(behind_point.is_some());
-    // One digit at least, and at most 15.
+    // At least one digit, and at most 15.
     if count.wrapping_sub(1) >= 15 {
         return None;
     }
@@ -95,7 +95,7 @@ pub(super) fn short_number(input: &[u8]) -> Option<(Value<'static>, usize)> {
     }
 }
 
-/// The number that digits make of the one before them, from a place on, and the place behind the last digit.
+/// Appends the digits from `at` on to a number; returns the number, and the place behind the last digit.
 #[inline]
 fn digits(input: &[u8], mut at: usize, mut number: u64) -> (u64, usize) {
     while let Some(digit @ b'0'..=b'9') = input.get(at) {

@@ -1,4 +1,4 @@
-//! Goes through a batch point by point. Main types: [`Parser`] and [`Point`].
+//! The parser, which reads a batch point by point. Main types: [`Parser`] and [`Point`].
 
 use std::collections::HashSet;
 
@@ -8,26 +8,26 @@ use super::number::{field_value, short_number, whole};
 use super::text::{Escapes, Text};
 use super::{Precision, Value};
 
-/// A line's content. Kept by the caller and filled again for every line, so that nothing is allocated per line.
+/// The content of a line. The caller keeps it and has it filled again for every line, so that nothing is allocated per line.
 #[derive(Debug, Default)]
 pub struct Point<'a> {
-    /// Its place in the batch: the line, from 1.
+    /// The number of the line in the batch, from 1.
     pub line: usize,
-    /// The whole line as it was sent, without its end.
+    /// The whole line as sent, without its line end.
     pub bytes: &'a [u8],
-    /// Measurement and tags as they were sent: equal bytes mean the same source of data.
+    /// Measurement and tags as sent; equal bytes mean the same series.
     pub series: &'a [u8],
-    /// Tags, in the order sent; no key occurs twice.
+    /// The tags in the order sent; no key occurs twice.
     pub tags: Vec<(Text<'a>, Text<'a>)>,
-    /// Fields, in the order sent; at least one.
+    /// The fields in the order sent; at least one.
     pub fields: Vec<(Text<'a>, Value<'a>)>,
-    /// Time since 1970 in nanoseconds; none where the line has none.
+    /// The time in nanoseconds since 1970; `None` if the line has none.
     pub time_ns: Option<i64>,
     measurement: Option<Text<'a>>,
 }
 
 impl<'a> Point<'a> {
-    /// Name of the measurement; empty before the first line was read.
+    /// Returns the name of the measurement; empty before the first line is read.
     pub fn measurement(&self) -> Text<'a> {
         self.measurement.unwrap_or(Text::new(&[], Escapes::None))
     }
@@ -45,42 +45,42 @@ pub struct Parser<'a> {
     input: &'a [u8],
     precision: Precision,
     at: usize,
-    /// The line that `at` is in, from 1, and where it starts.
+    /// The number of the line that `at` is in, from 1, and the place where it starts.
     line: usize,
     line_start: usize,
-    /// Whether the whole batch was found to be UTF-8, so that lines need not be looked at one by one.
+    /// True if the whole batch is known to be UTF-8, so that lines need not be checked one by one.
     is_utf8: bool,
-    /// Whether each key of the tags of this line is above the one before.
+    /// True while each tag key of this line is greater than the one before.
     tags_rise: bool,
-    /// The keys of the tags of this line, where they do not rise and are many.
+    /// The tag keys of this line, if they are not in order and there are many.
     keys: HashSet<&'a [u8]>,
     bounds: LineBounds,
 }
 
-/// What is said of a string without its end.
+/// The message for a string without its closing quote.
 const NEVER_CLOSED: &str = "the string that begins here is never closed";
-/// Tags among which a key is looked for one by one.
+/// Up to this number of tags, a key is searched for linearly.
 const FEW_TAGS: usize = 16;
-/// Something wrong: the place in the input, and the sentence. Boxed, so that what goes well is returned in a register.
+/// An error: its place in the input, and the message. Boxed, so that a success is returned in a register.
 type Wrong = Box<(usize, String)>;
 
 impl<'a> Parser<'a> {
-    /// A parser at the start of a batch.
+    /// Creates a parser at the start of a batch.
     pub fn new(input: &'a [u8], precision: Precision) -> Self {
         Self::bounded(input, precision, LineBounds::NONE)
     }
 
-    /// A parser at the start of a batch whose lines may be so large.
+    /// Creates a parser at the start of a batch whose lines must stay within `bounds`.
     pub fn bounded(input: &'a [u8], precision: Precision, bounds: LineBounds) -> Self {
         let is_utf8 = std::str::from_utf8(input).is_ok();
         let keys = HashSet::new();
         Parser { input, precision, at: 0, line: 1, line_start: 0, is_utf8, tags_rise: true, keys, bounds }
     }
 
-    /// Reads the next point, past empty lines and comments; none at the end.
+    /// Reads the next point, past empty lines and comments; `None` at the end.
     ///
     /// # Errors
-    /// What is wrong with the line and where. The parser then stands behind that line, and can go on.
+    /// The error of the line and its place. The parser then stands behind that line, and can go on.
     pub fn next(&mut self, point: &mut Point<'a>) -> Option<Result<(), LineError>> {
         self.skip_to_content()?;
         point.clear();
@@ -98,8 +98,8 @@ impl<'a> Parser<'a> {
             Err(wrong) => {
                 let (place, message) = *wrong;
                 let error = self.error(place, message, start_line);
-                // A string that is never closed swallowed the lines behind it; they are read again as lines. That is done once at
-                // most: the quote that opens a string behind it would have closed it.
+                // A string that is never closed swallowed the following lines; they are read again as lines. That happens once at
+                // most: a quote that opens a later string would have closed this one.
                 self.at = start;
                 (self.line, self.line_start) = start_line;
                 self.skip_line();
@@ -108,7 +108,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// An error at a place of the point that begins on this line, which starts there. The trouble may be on a line behind it.
+    /// Returns an error at a place of the point that begins on this line, which starts at `line_start`. The place may be on a later line.
     fn error(&self, place: usize, message: String, (line, line_start): (usize, usize)) -> LineError {
         let before = &self.input[line_start.min(place)..place];
         let within = before.iter().filter(|byte| **byte == b'\n').count();
@@ -116,7 +116,7 @@ impl<'a> Parser<'a> {
         LineError { line: line + within, column: place - start + 1, message }
     }
 
-    /// How far it has come, in bytes.
+    /// Returns how many bytes have been read.
     pub fn place(&self) -> usize {
         self.at
     }
@@ -180,7 +180,7 @@ impl<'a> Parser<'a> {
         if value.raw().is_empty() || end == Some(b'=') {
             return self.wrong_tag_value(value_start, key, value);
         }
-        // Where keys rise, as most clients sort them, the last one is enough to know that this one is new.
+        // Where keys rise, as most clients sort them, a comparison with the last one shows that this one is new.
         let rises = point.tags.last().is_none_or(|(last, _)| last.raw() < key.raw());
         self.tags_rise = rises && (self.tags_rise || point.tags.is_empty());
         if !self.tags_rise && !self.is_new_key(point, key) {
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
         Ok(end)
     }
 
-    /// Whether none of the tags so far has this key. A few are looked through; many are kept in a set.
+    /// Returns whether none of the tags so far has this key. A few keys are searched linearly; many are kept in a set.
     fn is_new_key(&mut self, point: &Point<'a>, key: Text<'a>) -> bool {
         if point.tags.len() < FEW_TAGS {
             return point.tags.iter().all(|(other, _)| other.raw() != key.raw());
@@ -248,7 +248,7 @@ impl<'a> Parser<'a> {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escapes = Escapes::InString;
-                    // What follows is taken with it, so that \\" ends the string and \" does not.
+                    // The escaped byte is skipped as well, so that \\" ends the string and \" does not.
                     at += if self.input.get(at + 1).is_some_and(|next| escapes.are_of(*next)) { 2 } else { 1 };
                 }
                 Some(byte) => {
@@ -292,7 +292,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Reads up to what ends a name, which stays unread; it is returned, none at the end of the batch.
+    /// Reads a name up to the byte that ends it. That byte stays unread and is returned; `None` at the end of the batch.
     #[inline]
     fn name(&mut self, class: u8, escapes: Escapes) -> (Text<'a>, Option<u8>) {
         let (input, start) = (self.input, self.at);
@@ -322,7 +322,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Passes over empty lines and comments; none at the end of the batch.
+    /// Skips empty lines and comments; `None` at the end of the batch.
     fn skip_to_content(&mut self) -> Option<()> {
         loop {
             match self.peek()? {
@@ -348,9 +348,9 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// What is said of lines that are wrong. Apart from the reading, so that the path of good lines stays short.
+/// Error messages of lines, kept out of the parsing functions so that the path of good lines stays short.
 impl<'a> Parser<'a> {
-    /// What is wrong with the key of a tag or a field, of which there may be so many.
+    /// Returns the error for a bad key of a tag or a field (`what`), of which a line may have at most `most`.
     #[cold]
     fn wrong_key<T>(&self, what: &str, most: usize, start: usize, key: Text<'a>, end: Option<u8>) -> Result<T, Wrong> {
         if key.raw().is_empty() {
@@ -394,7 +394,7 @@ fn wrong<T>(place: usize, message: impl Into<String>) -> Result<T, Wrong> {
     Err(Box::new((place, message.into())))
 }
 
-/// How many bytes of the beginning of a batch are lines that nothing which follows can change: they have their ends, and leave no string open.
+/// Returns how many bytes at the beginning of a batch are complete lines, which nothing that follows can change: all are ended, and no string is open.
 pub fn whole_lines(beginning: &[u8]) -> usize {
     let Some(end) = beginning.iter().rposition(|byte| *byte == b'\n') else { return 0 };
     let mut parser = Parser::new(&beginning[..=end], Precision::default());
@@ -413,12 +413,12 @@ fn trim_carriage_return(bytes: &[u8]) -> &[u8] {
     bytes.strip_suffix(b"\r").unwrap_or(bytes)
 }
 
-/// Ends or escapes the name of a measurement.
+/// Bytes that end or escape the name of a measurement.
 const MEASUREMENT: u8 = 1;
-/// Ends or escapes a key or the value of a tag.
+/// Bytes that end or escape a key or the value of a tag.
 const KEY: u8 = 2;
 
-/// Which names a byte is special in.
+/// The kinds of names in which each byte is special, as bits.
 static CLASSES: [u8; 256] = {
     let mut classes = [0; 256];
     let mut byte = 0;

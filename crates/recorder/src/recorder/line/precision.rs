@@ -1,6 +1,6 @@
 //! The unit of the time stamps of a batch. Main type: [`Precision`].
 
-/// What one unit of a time stamp is.
+/// The unit of a time stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub enum Precision {
     /// Nanoseconds, the default.
@@ -12,18 +12,18 @@ pub enum Precision {
     Milliseconds,
     /// Seconds.
     Seconds,
-    /// Minutes, of InfluxDB 1.
+    /// Minutes, as in InfluxDB 1.
     Minutes,
-    /// Hours, of InfluxDB 1.
+    /// Hours, as in InfluxDB 1.
     Hours,
-    /// Whatever makes a time stamp one of the years 1970 to 2128 or so, as InfluxDB 3 guesses it.
+    /// The unit that puts a time stamp into the years 1970 to about 2128, as InfluxDB 3 guesses it.
     Guessed,
 }
 
 use Precision::{Guessed, Hours, Microseconds, Milliseconds, Minutes, Nanoseconds, Seconds};
 
 impl Precision {
-    /// The precision of a name in a request: `ns`, `us`, `ms`, `s` of `/api/v2/write`, and `n`, `u`, `µ`, `m`, `h` of `/write`, and the words of
+    /// Returns the precision of a name in a request: `ns`, `us`, `ms`, `s` of `/api/v2/write`, and `n`, `u`, `µ`, `m`, `h` of `/write`, and the words of
     /// `/api/v3/write_lp`.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -38,7 +38,7 @@ impl Precision {
         })
     }
 
-    /// Its number in stored entries, which never changes its meaning.
+    /// Returns its number in stored entries, which never changes its meaning.
     pub fn code(self) -> u8 {
         match self {
             Nanoseconds => 0,
@@ -51,19 +51,19 @@ impl Precision {
         }
     }
 
-    /// The precision of a number in stored entries.
+    /// Returns the precision of a number in stored entries.
     pub fn from_code(code: u8) -> Option<Self> {
         [Nanoseconds, Microseconds, Milliseconds, Seconds, Minutes, Hours, Guessed].get(usize::from(code)).copied()
     }
 
-    /// A time stamp in nanoseconds; none where those are too many.
+    /// Returns a time stamp in nanoseconds; `None` if it does not fit into 64 bits.
     pub fn to_ns(self, units: i64) -> Option<i64> {
         units.checked_mul(self.unit_ns(units))
     }
 
-    /// Nanoseconds in one unit of a time stamp.
+    /// Returns the nanoseconds in one unit of a time stamp.
     fn unit_ns(self, units: i64) -> i64 {
-        // The limits that InfluxDB 3 has.
+        // The limits of InfluxDB 3.
         const SECONDS_BELOW: u64 = 5_000_000_000;
         match self {
             Nanoseconds => 1,

@@ -1,4 +1,4 @@
-//! Tests of the line parser: what the protocol's reference says, places of errors, and properties over arbitrary input.
+//! Tests of the line parser: the protocol's reference, places of errors, and properties over arbitrary input.
 
 use proptest::prelude::*;
 
@@ -131,7 +131,7 @@ fn any_value() -> impl Strategy<Value = OwnedValue> {
     ]
 }
 
-/// Names as the protocol can carry them: no line ends, no backslash at their end, no leading # in a measurement.
+/// Names that the protocol can carry: no line ends, no backslash at their end, no leading # in a measurement.
 fn any_name() -> impl Strategy<Value = String> {
     "[a-zA-Zä€ ,=_\"0-9]{1,8}".prop_map(|name| format!("n{name}"))
 }

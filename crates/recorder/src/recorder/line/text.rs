@@ -2,16 +2,16 @@
 
 use std::borrow::Cow;
 
-/// Text as it was sent, escapes included.
+/// Text as it was sent, including escapes.
 ///
-/// A backslash escapes what it must in its place; before any other character it is a backslash.
+/// A backslash escapes the characters that are special in its place; before any other character it stands for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Text<'a> {
     raw: &'a [u8],
     escapes: Escapes,
 }
 
-/// What a backslash escapes in a text. One byte, because a batch has a text for each name and value.
+/// The characters that a backslash escapes in a text. One byte, because a batch has a text for each name and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escapes {
     /// Nothing: the text has no backslash that could escape anything.
@@ -25,7 +25,7 @@ pub(super) enum Escapes {
 }
 
 impl Escapes {
-    /// Whether a backslash escapes this character.
+    /// Returns whether a backslash escapes this character.
     pub(super) fn are_of(self, character: u8) -> bool {
         match self {
             Escapes::None => false,
@@ -37,17 +37,17 @@ impl Escapes {
 }
 
 impl<'a> Text<'a> {
-    /// Text that was sent as `raw`, and what backslashes escape in it: nothing where there is none.
+    /// Creates a text from its raw form and what backslashes escape in it: nothing if it has no backslash.
     pub(super) fn new(raw: &'a [u8], escapes: Escapes) -> Self {
         Text { raw, escapes }
     }
 
-    /// As it was sent.
+    /// Returns the text as it was sent.
     pub fn raw(&self) -> &'a [u8] {
         self.raw
     }
 
-    /// The text itself, without escapes. Borrowed where there were none.
+    /// Returns the text without escapes; borrowed if there are none.
     pub fn resolve(&self) -> Cow<'a, str> {
         if self.escapes == Escapes::None {
             return String::from_utf8_lossy(self.raw);

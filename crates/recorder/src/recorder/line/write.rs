@@ -1,17 +1,17 @@
-//! Points as lines: for quarantined records that are to be read again, and for tests. Main function: [`write_point`].
+//! Writing points as lines: for quarantined records that are to be read again, and for tests. Main function: [`write_point`].
 
 use std::fmt::Write;
 
-/// A point with values of its own.
+/// A point that owns its values.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct OwnedPoint {
-    /// Name of the measurement; not empty.
+    /// The name of the measurement; not empty.
     pub measurement: String,
-    /// Tags; keys and values are not empty.
+    /// The tags; keys and values are not empty.
     pub tags: Vec<(String, String)>,
-    /// Fields; at least one, keys not empty.
+    /// The fields; at least one, keys not empty.
     pub fields: Vec<(String, OwnedValue)>,
-    /// Time stamp, in units of the batch.
+    /// The time stamp, in units of the batch.
     pub time: Option<i64>,
 }
 
@@ -22,9 +22,9 @@ pub enum OwnedValue {
     Float(f64),
     /// A whole number.
     Int(i64),
-    /// A whole number without sign.
+    /// An unsigned whole number.
     Unsigned(u64),
-    /// Yes or no.
+    /// A boolean.
     Boolean(bool),
     /// Text.
     Text(String),

@@ -1,8 +1,8 @@
 //! The audit file: one line of JSON for each access, synced before the access is answered, and for each erasure, synced before it begins. Main
 //! type: [`Audit`].
 //!
-//! Invariant: nothing is read or erased for which there is no line. Those without a token read nothing: they get lines at a bounded rate, and a later line
-//! says how many were left out.
+//! Invariant: nothing is read or erased without a line. Clients without a token read nothing: they get lines at a bounded rate, and a later line
+//! gives the number that was left out.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -18,11 +18,11 @@ use crate::recorder::clock::now_ns;
 use crate::recorder::log;
 use crate::units::show_utc_ms;
 
-/// Characters of a reader's request that are kept, and of a stranger's.
+/// The most characters of a reader's request that are kept; and of a stranger's.
 const REQUEST_MAX: usize = 1_000;
 const STRANGERS_REQUEST_MAX: usize = 200;
 
-/// The file, and how it goes.
+/// The audit file and its state.
 #[derive(Debug)]
 pub(super) struct Audit {
     path: PathBuf,
@@ -32,43 +32,43 @@ pub(super) struct Audit {
 #[derive(Debug)]
 struct State {
     file: File,
-    /// Whether a line was begun that could not be written whole.
+    /// True if a line was begun that could not be written whole.
     is_torn: bool,
-    /// Why nothing is written any more: what is on the disk is not known after a sync that failed.
+    /// Why nothing is written any more: after a failed sync it is not known what is on the disk. `None` while lines are written.
     failure: Option<String>,
-    /// Whether it was said that the file cannot be written now.
+    /// True if it was logged that the file cannot be written now.
     was_told: bool,
     strangers: Strangers,
 }
 
 /// An access.
 pub(super) struct Access<'a> {
-    /// Who; none without a known token.
+    /// The reader; `None` without a known token.
     pub(super) reader: Option<&'a str>,
     pub(super) peer: SocketAddr,
     pub(super) request: String,
     pub(super) status: u16,
-    /// The records that were given out.
+    /// The numbers of the records that were returned.
     pub(super) numbers: &'a [i64],
 }
 
-/// Violations that somebody has erased, or is about to.
+/// Violations that are erased, or are about to be.
 #[derive(Debug, Clone, Copy)]
 pub struct Erasure<'a> {
-    /// Numbers of the violations.
+    /// The numbers of the violations.
     pub numbers: &'a [i64],
-    /// Who wants it so.
+    /// The person who requests the erasure.
     pub by: &'a str,
-    /// Why.
+    /// The reason.
     pub reason: &'a str,
-    /// Whether they are erased, or are to be.
+    /// True if they are erased; false if they are about to be.
     pub is_done: bool,
 }
 
-/// Writes into an audit file what is erased, by whom and why; when this comes back it is on the disk.
+/// Records an erasure in an audit file: which violations, by whom and why. On return, the line is on the disk.
 ///
 /// # Errors
-/// A sentence: the file cannot be written.
+/// A sentence, if the file cannot be written.
 pub fn note_erasure(path: &Path, erasure: Erasure<'_>) -> Result<(), String> {
     let audit = Audit::open(path)?;
     let cut = |text: &str| text.chars().take(REQUEST_MAX).collect::<String>();
@@ -81,7 +81,7 @@ pub fn note_erasure(path: &Path, erasure: Erasure<'_>) -> Result<(), String> {
 }
 
 impl Audit {
-    /// Opens the file behind its last line; a torn one is ended, so that the next begins on its own.
+    /// Opens the file at its end; a torn last line is ended, so that the next one begins on its own.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let open = || {
             let mut file = File::options().create(true).read(true).append(true).open(path)?;
@@ -102,8 +102,8 @@ impl Audit {
         Ok(Audit { path: path.to_owned(), state: Mutex::new(State::new(file, is_torn)) })
     }
 
-    /// Writes a line; when this comes back it is on the disk. A disk that is full is tried again with the next access; after a sync
-    /// that failed nothing is written any more.
+    /// Writes a line; on return it is on the disk. After a full disk the next access tries again; after a failed sync nothing
+    /// is written any more.
     pub(super) fn write(&self, access: &Access<'_>) -> Result<(), String> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if access.reader.is_none() && !state.strangers.is_written(access.peer.ip(), Instant::now()) {
@@ -126,13 +126,13 @@ impl Audit {
         written
     }
 
-    /// Says at the end how many strangers were left out since the last line.
+    /// Writes at the end how many strangers were left out since the last line.
     pub(super) fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let left_out = state.strangers.take_left_out();
         if left_out > 0 {
             let line = json!({ "time": show_utc_ms(now_ns()), "reader": null, "left_out": left_out });
-            // It has been said already that the file cannot be written.
+            // It was logged already that the file cannot be written.
             let _ = self.write_line(&mut state, &line.to_string());
         }
     }
@@ -162,7 +162,7 @@ impl Audit {
         Err(reason)
     }
 
-    /// Why nothing is written any more, if that is so.
+    /// Returns why nothing is written any more; `None` while lines are written.
     pub(super) fn failure(&self) -> Option<String> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).failure.clone()
     }

@@ -1,4 +1,4 @@
-//! What a list is asked for. Main type: [`Filter`].
+//! The query of a list of violations. Main type: [`Filter`].
 
 use crate::layout::RECORD_ID;
 use crate::record::Cells;
@@ -7,7 +7,7 @@ use crate::recorder::processing::Form;
 use crate::statement::{Comparison, Limit, Select};
 use crate::units::parse_utc;
 
-/// Violations of a page, and at most.
+/// The default number of violations of a page; and the largest.
 const PAGE: u64 = 50;
 const PAGE_MAX: u64 = 500;
 
@@ -28,10 +28,10 @@ enum Value {
 }
 
 impl Filter {
-    /// Reads the query of an address.
+    /// Parses the query of a URL.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A sentence that says what is wrong with it.
     pub(super) fn parse(query: &str) -> Result<Self, String> {
         let names: Vec<_> =
             query.split('&').filter(|pair| !pair.is_empty()).map(|pair| pair.split('=').next()).collect();
@@ -82,12 +82,12 @@ impl Filter {
         Ok(Filter { conditions, limit })
     }
 
-    /// The filter for one violation.
+    /// Returns the filter for one violation.
     pub(super) fn one(number: i64) -> Self {
         Filter { conditions: vec![(RECORD_ID, Comparison::Equal, Value::Int(number))], limit: 1 }
     }
 
-    /// The query, with one row more than wanted, which says whether there is a next page.
+    /// Returns the database query, with one row more than wanted, which shows whether there is a next page.
     pub(super) fn select(&self, form: Form) -> Select {
         let of = |(name, comparison, _): &(&str, Comparison, Value)| form.condition(name, *comparison);
         Select {
@@ -98,7 +98,7 @@ impl Filter {
         }
     }
 
-    /// The query's values.
+    /// Appends the values of the query.
     pub(super) fn append(&self, cells: &mut Cells) {
         for (_, _, value) in &self.conditions {
             match value {

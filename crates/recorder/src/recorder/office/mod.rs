@@ -1,9 +1,9 @@
-//! The ticket office: read-only HTTP over what was stored, for those who write the tickets.
+//! The ticket office: read-only HTTP access to the stored violations, for the people who write the tickets.
 //!
 //! Main type: [`Office`]. `GET /violations` lists, `GET /violations/<number>` gives a record, `GET /violations/<number>/image.jpg` its image.
 //!
-//! Invariant: nothing is answered to anybody without a token, and nothing before the access is on the disk in the audit file. There is no
-//! request that changes anything. Where the audit file cannot be written, the office alone answers nobody.
+//! Invariant: nothing is answered without a token, and nothing before the access is on the disk in the audit file. No
+//! request changes anything. If the audit file cannot be written, only the office stops answering.
 
 mod audit;
 mod filter;
@@ -35,12 +35,12 @@ pub use audit::{Erasure, note_erasure};
 use audit::{Access, Audit};
 use reading::{Reading, Refusal};
 
-/// Requests that read the database at the same time.
+/// The most requests that read the database at the same time.
 const READING_THREADS: usize = 4;
-/// How long answers that are under way when it is stopped may take.
+/// How long answers under way may take after a stop.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
-/// A ticket office that runs.
+/// A running ticket office.
 pub struct Office {
     runtime: tokio::runtime::Runtime,
     running: Running,
@@ -48,7 +48,7 @@ pub struct Office {
     shared: Arc<Shared>,
 }
 
-/// Who may read: names and tokens.
+/// The readers: names and tokens.
 type Readers = Vec<(String, TokenHash)>;
 
 struct Shared {
@@ -61,7 +61,7 @@ struct Shared {
 }
 
 impl Office {
-    /// Starts it. The database need not answer yet.
+    /// Starts the office. The database need not answer yet.
     ///
     /// # Errors
     /// A sentence about what cannot be started; nothing runs then.
@@ -96,22 +96,22 @@ impl Office {
         Renewal::read([&self.running])
     }
 
-    /// Lets these read from now on: names and tokens.
+    /// Replaces the readers for later requests: names and tokens.
     pub fn renew_readers(&self, readers: &[(String, String)]) {
         *self.shared.readers.write().unwrap_or_else(PoisonError::into_inner) = readers_of(readers);
     }
 
-    /// What `/metrics` says of its connections.
+    /// Returns the function that writes the part of `/metrics` about its connections.
     pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + 'static {
         connections_page("office_", std::slice::from_ref(&self.running))
     }
 
-    /// Where it listens.
+    /// Returns the address on which it listens.
     pub fn address(&self) -> Option<SocketAddr> {
         self.running.address
     }
 
-    /// Stops; answers under way are given. What has gone wrong, if something has.
+    /// Stops; answers under way are still sent. Returns what has gone wrong, if anything.
     pub fn stop(self) -> Option<String> {
         self.stop.ask(LAST_ANSWERS);
         let task = self.running.task;
@@ -134,11 +134,11 @@ async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>
     exchange(stream, &place, patience, stop, answer).await;
 }
 
-/// Reads what is asked for on a thread that may wait, notes the access, and answers.
+/// Reads the requested data on a thread that may block, records the access, and answers.
 async fn answer<B>(request: &Request<B>, peer: SocketAddr, place: &Place, shared: Arc<Shared>) -> Answer {
     let reader = reader(request, &shared.readers.read().unwrap_or_else(PoisonError::into_inner)).map(str::to_owned);
     match &reader {
-        // One that was put out meanwhile hears no answer, and may be written down all the same.
+        // A connection that was put out meanwhile gets no answer, and may be recorded all the same.
         Some(_) => {
             place.let_in();
         }
@@ -172,11 +172,11 @@ fn readers_of(configured: &[(String, String)]) -> Readers {
     configured.iter().map(|(name, token)| (name.clone(), TokenHash::of(token))).collect()
 }
 
-/// Who asks, by the token.
+/// Returns the name of the reader with the token of this request.
 fn reader<'a, B>(request: &Request<B>, readers: &'a Readers) -> Option<&'a str> {
     let given = request.headers().get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")?;
     let given = TokenHash::of(given);
-    // All are compared, so that the time taken tells nothing.
+    // All tokens are compared, so that the time taken reveals nothing.
     readers.iter().fold(None, |known, (name, token)| match token.is(&given) {
         true => Some(name.as_str()),
         false => known,
@@ -232,7 +232,7 @@ fn image(bytes: Vec<u8>) -> Answer {
 fn content(kind: &'static str, bytes: Bytes) -> Answer {
     let mut answer = Response::new(Full::new(bytes));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // Every access is to be seen here, and nothing is to lie about elsewhere.
+    // Every access must be visible here, and no copy may stay in a cache.
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     answer
 }

@@ -1,5 +1,5 @@
-//! Reading what is stored. Main type: [`Reading`]. Each request has a connection of its own: a ticket office asks a few times a minute, and a
-//! connection that was left by a server that was restarted would only be in the way.
+//! Reading stored violations. Main type: [`Reading`]. Each request has a connection of its own: a ticket office asks a few times a minute, and a
+//! kept connection would only fail after a restart of the database server.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::recorder::processing::{Form, decrypted, read_kept, read_key, tables};
 use crate::statement::{Expect, Program, Request, Select, Statement, Step};
 use crate::units::show_utc_ms;
 
-/// Why something is not answered.
+/// The reason why a request is not answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
     Bad(String),
@@ -36,14 +36,14 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Reads the keys of encrypted images, where the configuration names them.
+    /// Reads the keys of encrypted images, if the configuration names them.
     pub(super) fn new(database: Arc<dyn Database>, form: Form, config: &OfficeConfig) -> Result<Self, String> {
         let read = |path| read_key("office.images_identity", path, read_identities);
         let identities = config.images_identity.as_deref().map_or(Ok(Vec::new()), read)?;
         Ok(Reading { database, form, images: config.images.clone(), identities })
     }
 
-    /// A page of violations, in the order in which they were stored, and their numbers.
+    /// Returns a page of violations, in the order in which they were stored, and their numbers.
     pub(super) fn list(&self, query: &str) -> Result<(Value, Vec<i64>), Refusal> {
         let filter = Filter::parse(query).map_err(Refusal::Bad)?;
         let mut rows = self.rows(&filter)?;
@@ -54,12 +54,12 @@ impl Reading {
         Ok((json!({ "violations": rows, "next_after": next }), numbers))
     }
 
-    /// One record.
+    /// Returns one record.
     pub(super) fn record(&self, number: i64) -> Result<Value, Refusal> {
         self.rows(&Filter::one(number))?.into_iter().next().ok_or(Refusal::NotFound)
     }
 
-    /// The image of a record, if it is still what the record says.
+    /// Returns the image of a record, if it still has the hash in the record.
     pub(super) fn image(&self, number: i64) -> Result<Vec<u8>, Refusal> {
         let record = self.record(number)?;
         let sha256 = record["image_sha256"].as_str().unwrap_or_default();

@@ -1,20 +1,20 @@
-//! How often those without a token get a line of the audit file: it must hold what readers do, and strangers could fill its disk. Main type:
+//! Rate of lines in the audit file about clients without a token: it must record readers, and strangers could fill its disk. Main type:
 //! [`Strangers`].
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::time::Instant;
 
-/// Lines that one address gets at once, and then a second.
+/// The most lines of one address at once, and then per second.
 const ADDRESS_LINES: f64 = 10.0;
 const ADDRESS_PER_S: f64 = 1.0;
-/// Lines that all addresses together get at once, and then a second: a few MB a day.
+/// The most lines of all addresses together at once, and then per second: a few MB a day.
 const ALL_LINES: f64 = 100.0;
 const ALL_PER_S: f64 = 0.1;
-/// Addresses that are told apart; those beyond get no lines until some are forgotten.
+/// The most addresses that are counted separately; further ones get no lines until some are forgotten.
 const ADDRESSES_MAX: usize = 1_000;
 
-/// Lines that may be written, which come back with time.
+/// A budget of lines, which refills with time.
 #[derive(Debug, Clone, Copy)]
 struct Lines {
     left: f64,
@@ -29,7 +29,7 @@ impl Lines {
     }
 }
 
-/// What strangers may still write, and what of them was left out.
+/// The budgets of strangers, and the number of lines that were left out.
 #[derive(Debug)]
 pub(super) struct Strangers {
     all: Lines,
@@ -42,11 +42,11 @@ impl Strangers {
         Strangers { all: Lines { left: ALL_LINES, at: now }, by_address: HashMap::new(), left_out: 0 }
     }
 
-    /// Whether this refusal gets a line. Those that get none are counted.
+    /// Returns whether this refusal gets a line. Refusals without one are counted.
     pub(super) fn is_written(&mut self, address: IpAddr, now: Instant) -> bool {
         let is_full = |lines: &mut Lines| lines.refill(ADDRESS_LINES, ADDRESS_PER_S, now) >= ADDRESS_LINES;
         if self.by_address.len() >= ADDRESSES_MAX && !self.by_address.contains_key(&address) {
-            // One that has all its lines again is as one that never came.
+            // An address with a full budget is equal to one that never came.
             self.by_address.retain(|_, lines| !is_full(lines));
         }
         let has_place = self.by_address.len() < ADDRESSES_MAX || self.by_address.contains_key(&address);
@@ -61,12 +61,12 @@ impl Strangers {
         is_written
     }
 
-    /// How many were left out since this was asked last.
+    /// Returns how many lines were left out since the last call.
     pub(super) fn take_left_out(&mut self) -> u64 {
         std::mem::take(&mut self.left_out)
     }
 
-    /// What was taken could not be written.
+    /// Takes back a number that could not be written.
     pub(super) fn give_back(&mut self, left_out: u64) {
         self.left_out += left_out;
     }

@@ -10,38 +10,38 @@ use crate::block::{Opener, Signers};
 use crate::data::violation::Violation;
 use crate::recorder::inbox::Waiting;
 
-/// What a block turned out to be.
+/// The result of opening a block.
 #[derive(Debug)]
 pub(super) enum Judged {
     /// Signed, whole and well-formed.
     Good(Box<Good>),
-    /// To be quarantined, and why.
+    /// To be quarantined; the reason.
     Bad(String),
-    /// Not to be read at the moment, or gone.
+    /// Not readable at the moment, or gone; the reason.
     Unread(String),
 }
 
-/// What was in a block.
+/// The content of a good block.
 #[derive(Debug)]
 pub(super) struct Good {
     pub(super) violation: Violation,
-    /// SHA-256 over the record and the image's hash: what tells a replay from another record under the same number.
+    /// SHA-256 over the record and the image's hash, which distinguishes a replay from another record under the same number.
     pub(super) digest: String,
     pub(super) image_sha256: String,
     pub(super) image_bytes: u64,
     pub(super) image: Image,
-    /// Why it is not stored unless it was before, if that is so: its date.
+    /// Why it is not stored unless it was stored before: its date. `None` if the date is acceptable.
     pub(super) untimely: Option<String>,
 }
 
-/// What blocks are judged by: whose they may be, how they may be dated, and the time now.
+/// The rules for judging blocks: the keys, the bounds of dates, and the present time.
 pub(super) struct Rules<'a> {
     pub(super) signers: &'a Signers,
     pub(super) dates: Dates,
     pub(super) now_ns: i64,
 }
 
-/// Opens all blocks; the answers are in their order.
+/// Opens all blocks; the results are in their order.
 pub(super) fn open_all(
     waiting: &[Waiting],
     openers: &mut [Opener],
@@ -60,7 +60,7 @@ pub(super) fn open_all(
     };
     let Some((own, others)) = openers.split_first_mut() else { return Ok(Vec::new()) };
     let mut all: Vec<(usize, Judged)> = std::thread::scope(|scope| {
-        // What a thread that the system does not give would have done the others do.
+        // If the system gives no thread, the other threads do its work.
         let begin =
             |opener| std::thread::Builder::new().name("opening".to_owned()).spawn_scoped(scope, || work(opener));
         let threads: Vec<_> = others.iter_mut().filter_map(|opener| begin(opener).ok()).collect();
@@ -104,7 +104,7 @@ fn open(
     })))
 }
 
-/// Bytes as digits.
+/// Returns bytes as hexadecimal digits.
 pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,4 +1,4 @@
-//! The end of a batch: what is good is committed, what is bad is quarantined, and only then the inbox lets go of either. Main
+//! The end of a batch: good blocks are committed, bad ones are quarantined, and only then the inbox removes either. Main
 //! type: [`Concluding`].
 
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::recorder::inbox::{InboxError, Taking, Waiting};
 use crate::recorder::log;
 use crate::recorder::writer::{Meaning, is_duplicate, meaning};
 
-/// What concludes batches: the inbox, the images and the database.
+/// Concludes batches with the inbox, the images and the database.
 pub(super) struct Concluding {
     pub(super) taking: Taking,
     pub(super) images: Arc<Images>,
@@ -26,20 +26,20 @@ pub(super) struct Concluding {
     batch: usize,
     database: Arc<dyn Database>,
     store: Option<Store>,
-    /// How many blocks go one by one, because the database refuses one of the last batch.
+    /// The number of blocks that still go one by one, because the database refused one of the last batch.
     singles: usize,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Concluded {
     /// Each of its blocks is stored, quarantined or left for later.
     Whole,
-    /// None is: the database refuses one of them, and they are to come one by one.
+    /// None is stored: the database refuses one of them, and they are to come one by one.
     OneByOne,
 }
 
-/// Why a batch came to nothing.
+/// The reason why a batch failed.
 pub(super) enum Trouble {
     /// It is tried again later.
     Wait(String),
@@ -47,9 +47,9 @@ pub(super) enum Trouble {
     Broken(String),
 }
 
-/// What is to be done with a block that is whole.
+/// The fate of a block that is whole.
 enum Fate {
-    /// Stored with this batch.
+    /// It is stored with this batch.
     New(Known),
     /// The same record came before, with another upload.
     Replayed(String),
@@ -72,12 +72,12 @@ impl Concluding {
         Concluding { taking, images, meter, form, batch, database, store: None, singles: 0 }
     }
 
-    /// Blocks of the next batch, at most.
+    /// Returns the most blocks that the next batch may have.
     pub(super) fn most(&self) -> usize {
         if self.singles > 0 { 1 } else { self.batch }
     }
 
-    /// Connects to the database, where that is not so yet.
+    /// Connects to the database if there is no connection yet.
     pub(super) fn connect(&mut self) -> Result<(), Trouble> {
         if self.store.is_none() {
             let opened = Store::open(&*self.database, self.form, self.batch);
@@ -90,7 +90,7 @@ impl Concluding {
         Ok(())
     }
 
-    /// Commits what is good, quarantines what is bad, and only then lets go of either.
+    /// Commits the good blocks, quarantines the bad ones, and only then removes either from the inbox.
     pub(super) fn conclude(&mut self, waiting: &[Waiting], judged: &[Judged]) -> Result<Concluded, Trouble> {
         let fates = self.fates(waiting, judged)?;
         let mut new: Vec<(&Good, &Known)> = Vec::new();
@@ -116,7 +116,7 @@ impl Concluding {
                 self.singles = waiting.len();
                 return Ok(Concluded::OneByOne);
             }
-            // Two equal keys are the work of another processing; the next look finds what it has stored.
+            // Two equal keys are the work of another processing; the next attempt finds what it has stored.
             Err(error) if meaning(&error) == Meaning::Record && !is_duplicate(&error) => {
                 let reason = format!("database: {error}");
                 self.singles = self.singles.saturating_sub(1);
@@ -147,7 +147,7 @@ impl Concluding {
         store.commit(&records, replays)
     }
 
-    /// What is to be done with each good block, after what is stored and what stands before it in the batch.
+    /// Decides the fate of each good block, from what is stored and what stands before it in the batch.
     fn fates(&mut self, waiting: &[Waiting], judged: &[Judged]) -> Result<Vec<Option<Fate>>, Trouble> {
         let mut before: HashMap<(&str, u64), Known> = HashMap::new();
         let mut fates = Vec::with_capacity(judged.len());
@@ -200,7 +200,7 @@ impl Concluding {
                 self.meter.bytes.fetch_add(waiting.bytes, Ordering::Relaxed);
                 self.taking.settle(waiting).map_err(trouble)
             }
-            // It stays, holds up no other, and is looked at again; if it is gone there was nothing to do.
+            // The block stays, holds up no other, and is read again later; if it is gone there was nothing to do.
             (Judged::Unread(reason), _) => {
                 if waiting.path.exists() {
                     log::error("a block cannot be read", &[("reason", reason)]);
@@ -219,7 +219,7 @@ impl Concluding {
         Ok(())
     }
 
-    /// After any error the connection is made anew: what it had begun is undone by the database, and what was committed is found again.
+    /// After any error the connection is made anew: the database rolls back what it had begun, and what was committed is found again.
     fn database_trouble(&mut self, error: &DatabaseError) -> Trouble {
         self.store = None;
         self.meter.is_connected.store(false, Ordering::Relaxed);
@@ -227,7 +227,7 @@ impl Concluding {
     }
 }
 
-/// The images of records that are new, with their hashes.
+/// Returns the images of new records, with their hashes.
 fn new_images<'a>(new: &'a [(&Good, &Known)]) -> impl Iterator<Item = (&'a Image, &'a str)> {
     new.iter().map(|(good, _)| (&good.image, good.image_sha256.as_str()))
 }

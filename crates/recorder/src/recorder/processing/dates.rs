@@ -1,27 +1,27 @@
-//! Which violations are too old, or too far ahead, to be stored unseen: a camera whose clock is wrong dates them years away. Main type: [`Dates`].
+//! Bounds on the dates of violations: a camera whose clock is wrong dates them years away, and those are not stored unseen. Main type: [`Dates`].
 
 use std::time::Duration;
 
 use super::super::clock::now_ns;
 use crate::units::{show_seconds, show_utc_ms};
 
-/// A machine's clock that stands before this is wrong: 2026-01-01, in nanoseconds since 1970.
+/// A clock before this time is certainly wrong: 2026-01-01, in nanoseconds since 1970.
 const CLOCK_LEAST_NS: i64 = 1_767_225_600_000_000_000;
 
-/// The bounds, against this machine's clock.
+/// The bounds, relative to this machine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dates {
-    /// How old a violation may be.
+    /// The largest age of a violation.
     pub age: Duration,
-    /// How far ahead it may be.
+    /// The most that a violation may be dated ahead.
     pub ahead: Duration,
 }
 
 impl Dates {
-    /// What violations are compared with.
+    /// Returns the present time, with which violations are compared, in nanoseconds since 1970.
     ///
     /// # Errors
-    /// A sentence where this machine's own clock is certainly wrong: nobody could be judged by it.
+    /// A sentence, if this machine's own clock is certainly wrong: no violation can be judged by it.
     pub(super) fn now_ns() -> Result<i64, String> {
         match now_ns() {
             now_ns @ CLOCK_LEAST_NS.. => Ok(now_ns),
@@ -32,7 +32,7 @@ impl Dates {
         }
     }
 
-    /// Why a violation of that time is not stored, if that is so.
+    /// Returns why a violation of that time is not stored; `None` if it may be.
     pub(super) fn refuse(&self, time_ns: i64, now_ns: i64) -> Option<String> {
         let (distance_ns, away, setting, bound) = match now_ns.checked_sub(time_ns) {
             Some(age_ns @ 0..) => (age_ns.unsigned_abs(), "before", "age", self.age),

@@ -1,9 +1,9 @@
-//! Erasure of violations, at somebody's request: the record and its image go. Main type: [`Erasing`].
+//! Erasure of violations on request: the record and its image are removed. Main type: [`Erasing`].
 //!
-//! What stays is which camera and sequence it was, in `loadline_block`: a block that is sent again is known, and is not stored again.
+//! The camera and the sequence number stay in `loadline_block`: a block that is sent again is recognised, and is not stored again.
 //!
-//! Invariant: an image goes only where no other record has the same one; it goes before its record, so that an erasure that was cut short can be
-//! done again.
+//! Invariant: an image is removed only if no other record has the same one; it is removed before its record, so that an interrupted erasure can be
+//! repeated.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -14,39 +14,39 @@ use crate::database::{Database, DatabaseError, Session};
 use crate::layout::RECORD_ID;
 use crate::recorder::config::ImagesConfig;
 
-/// Why nothing is erased, or not all of it.
+/// The reason why nothing, or not everything, is erased.
 #[derive(Debug, thiserror::Error)]
 pub enum EraseError {
-    /// There is no such violation, and never was.
+    /// No violation ever had this number.
     #[error("there is no violation {0}")]
     Unknown(i64),
-    /// The database does not do it.
+    /// The database refuses or does not answer.
     #[error("the database: {0}")]
     Database(#[from] DatabaseError),
-    /// The image cannot be taken away.
+    /// The image cannot be removed.
     #[error("{}: {source}", path.display())]
     Image {
         /// The folder of the images.
         path: PathBuf,
-        /// What the operating system says.
+        /// The error of the operating system.
         source: std::io::Error,
     },
 }
 
-/// A violation as it is before it is erased, or after.
+/// A violation as [`Erasing`] finds it, or as it was erased.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Erased {
-    /// Its number.
+    /// The number of the violation.
     pub number: i64,
     /// The camera that sent it.
     pub camera: String,
-    /// Its number among those of the camera.
+    /// Its sequence number within the camera.
     pub sequence: i64,
-    /// Whether there was a record; there is none where it was erased before.
+    /// True if there was a record; false if it was erased before.
     pub had_record: bool,
-    /// Whether there was an image that no other record has.
+    /// True if there was an image that no other record has.
     pub had_image: bool,
-    /// The hash of the image, where there is a record.
+    /// The hash of the image; `None` without a record.
     #[serde(skip)]
     sha256: Option<String>,
 }
@@ -56,15 +56,15 @@ pub struct Erasing<'a> {
     database: &'a dyn Database,
     session: Box<dyn Session>,
     form: Form,
-    /// The folder of the images, and its lock; none where they are in the database.
+    /// The folder of the images, and its lock; `None` if they are in the database.
     folder: Option<(PathBuf, File)>,
 }
 
 impl<'a> Erasing<'a> {
-    /// Connects, and tells the database that what is deleted must be gone.
+    /// Connects, and tells the database to remove deleted data from the disk.
     ///
     /// # Errors
-    /// Where the database does not answer, or there is no folder of images.
+    /// If the database does not answer, or the folder of the images is missing.
     pub fn open(database: &'a dyn Database, form: Form, images: &ImagesConfig) -> Result<Self, EraseError> {
         let folder = match images {
             ImagesConfig::Folder(path) => {
@@ -80,10 +80,10 @@ impl<'a> Erasing<'a> {
         Ok(erasing)
     }
 
-    /// The violation with this number.
+    /// Finds the violation with this number.
     ///
     /// # Errors
-    /// [`EraseError::Unknown`] where there never was one.
+    /// [`EraseError::Unknown`] if there never was one.
     pub fn find(&mut self, number: i64) -> Result<Erased, EraseError> {
         let (quoted, values) = (|name: &str| self.database.dialect().quote(name), self.form.tables_of_columns().0);
         let of_number = format!("WHERE {} = {number}", quoted(RECORD_ID));
@@ -99,10 +99,10 @@ impl<'a> Erasing<'a> {
         Ok(Erased { number, camera, sequence, had_record: sha256.is_some(), had_image: false, sha256 })
     }
 
-    /// Erases a violation: its image, and then its record. One that was erased before is left as it is.
+    /// Erases a violation: its image first, and then its record. One that was erased before stays as it is.
     ///
     /// # Errors
-    /// Where the database or the folder does not do it; it can be done again.
+    /// If the database or the folder fails; the erasure can be repeated.
     pub fn erase(&mut self, mut found: Erased) -> Result<Erased, EraseError> {
         let Some(sha256) = found.sha256.clone() else { return Ok(found) };
         if let Some((path, lock)) = &self.folder {
@@ -110,7 +110,7 @@ impl<'a> Erasing<'a> {
         }
         let erased = self.erase_locked(&mut found, &sha256);
         if let Some((_, lock)) = &self.folder {
-            // It ends with this process at the latest.
+            // The lock ends with this process at the latest.
             let _ = lock.unlock();
         }
         erased.map(|()| found)
@@ -138,10 +138,10 @@ impl<'a> Erasing<'a> {
         Ok(())
     }
 
-    /// Has the database let go of what was deleted, as far as it can be told so.
+    /// Makes the database release the space of deleted data, as far as it supports that.
     ///
     /// # Errors
-    /// As the database answers.
+    /// The error of the database.
     pub fn finish(mut self) -> Result<(), EraseError> {
         for sql in self.around().after {
             self.session.run_change(&sql)?;

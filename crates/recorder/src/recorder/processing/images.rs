@@ -1,9 +1,9 @@
-//! Where images are kept: in a folder, named by what is in them, or in the database; encrypted, where there is a key for that. Main type: [`Images`].
+//! The place of images: a folder, named by their content, or the database; encrypted, if there is a key for that. Main type: [`Images`].
 //!
-//! The folder: `<two digits>/<SHA-256>.jpg`, or `.jpg.age` where the image is encrypted (the hash is that of the image itself), and `new/` for what
-//! is not durable yet. An image gets its name after its content is synced, and its name is synced before anything refers to it. A name that is there
-//! has the right content: it cannot be another's. `lock` is held, shared, from the naming of images until their records are committed: whoever
-//! holds it alone sees the records of all images that have names.
+//! The folder: `<two digits>/<SHA-256>.jpg`, or `.jpg.age` if the image is encrypted (the hash is that of the image itself), and `new/` for images
+//! that are not durable yet. An image gets its name after its content is synced, and its name is synced before anything refers to it. An existing name
+//! has the right content: it cannot be another image's. `lock` is held, shared, from the naming of images until their records are committed: a process
+//! that holds it exclusively sees the records of all images that have names.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,16 +16,16 @@ use super::keys::read_key;
 use crate::block::age::{self, Identity, Recipient};
 use crate::recorder::config::{ImagesConfig, ProcessingConfig};
 
-/// Images that are synced at a time.
+/// The most images that are synced at a time.
 const SYNCS_MAX: usize = 8;
 
-/// What an encrypted image begins with; a JPEG never does.
+/// The first bytes of an encrypted image; a JPEG never begins so.
 const ENCRYPTED: &[u8] = b"age-encryption.org/v1\n";
 
-/// Where images go, and whom they are encrypted to.
+/// The place of images, and the key to which they are encrypted.
 #[derive(Debug)]
 pub(super) struct Images {
-    /// None where they go to the database.
+    /// The folder; `None` if images go to the database.
     folder: Option<Folder>,
     recipient: Option<Recipient>,
 }
@@ -38,41 +38,41 @@ pub(super) struct Folder {
     lock: File,
 }
 
-/// As long as this is held, nobody erases an image that has got its name.
+/// While this is held, no process erases an image that has got its name.
 #[derive(Debug)]
 pub(super) struct Naming<'a> {
     lock: Option<&'a File>,
 }
 
-/// An image on its way: not durable, and gone when this is dropped.
+/// An image that is not durable yet, and is removed on drop.
 #[derive(Debug)]
 pub(super) enum Image {
-    /// In the folder, without its name.
+    /// A file in the folder, without its final name.
     File { file: File, path: PathBuf },
-    /// To be written with the record.
+    /// Bytes that are written with the record.
     Bytes(Vec<u8>),
 }
 
-/// Why images cannot be kept.
+/// The reason why images cannot be kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ImageError {
-    /// It may go better later.
+    /// It may succeed later.
     Wait(String),
-    /// A sync failed: nothing is known of what is on the disk.
+    /// A sync failed: it is not known what is on the disk.
     Broken(String),
 }
 
-/// The place of an image in a folder.
+/// Returns the path of an image in a folder.
 pub fn image_path(folder: &Path, sha256: &str) -> PathBuf {
     folder.join(sha256.get(..2).unwrap_or_default()).join(format!("{sha256}.jpg"))
 }
 
-/// The place of an image that is encrypted.
+/// Returns the path of an encrypted image in a folder.
 pub fn encrypted_image_path(folder: &Path, sha256: &str) -> PathBuf {
     image_path(folder, sha256).with_extension("jpg.age")
 }
 
-/// An image of a folder as it is kept there: as it came, or encrypted.
+/// Reads an image from a folder as it is kept there: plain or encrypted.
 pub(in crate::recorder) fn read_kept(folder: &Path, sha256: &str) -> std::io::Result<Vec<u8>> {
     match std::fs::read(image_path(folder, sha256)) {
         Err(error) if error.kind() == ErrorKind::NotFound => std::fs::read(encrypted_image_path(folder, sha256)),
@@ -80,7 +80,7 @@ pub(in crate::recorder) fn read_kept(folder: &Path, sha256: &str) -> std::io::Re
     }
 }
 
-/// The image itself, of one as it is kept; with no key where it is not encrypted.
+/// Returns the plain image from a kept one; an image that is not encrypted needs no key.
 pub(in crate::recorder) fn decrypted(mut kept: Vec<u8>, identities: &[Identity]) -> Result<Vec<u8>, String> {
     if kept.starts_with(ENCRYPTED) {
         if identities.is_empty() {
@@ -92,7 +92,7 @@ pub(in crate::recorder) fn decrypted(mut kept: Vec<u8>, identities: &[Identity])
     Ok(kept)
 }
 
-/// Takes the image with this hash out of a folder, encrypted or not; whether there was one. When this comes back it does not return after a crash.
+/// Removes the image with this hash from a folder, encrypted or not; returns whether there was one. On return the removal survives a crash.
 pub(super) fn remove_kept(folder: &Path, sha256: &str) -> std::io::Result<bool> {
     let mut was_there = false;
     for path in [image_path(folder, sha256), encrypted_image_path(folder, sha256)] {
@@ -108,7 +108,7 @@ pub(super) fn remove_kept(folder: &Path, sha256: &str) -> std::io::Result<bool> 
     Ok(was_there)
 }
 
-/// The file that is locked while images get their names, and while they are erased.
+/// Opens the file that is locked while images get their names, and while they are erased.
 pub(super) fn open_lock(folder: &Path) -> std::io::Result<File> {
     File::options().create(true).truncate(false).write(true).open(folder.join("lock"))
 }
@@ -118,7 +118,7 @@ fn read_recipient(path: &Path) -> Result<Recipient, String> {
 }
 
 impl Images {
-    /// Makes what there must be; what an earlier process left without a name is removed.
+    /// Creates the folders; files that an earlier process left without a name are removed.
     pub(super) fn open(settings: &ProcessingConfig) -> Result<Self, String> {
         let recipient = settings.images_recipient.as_deref().map(read_recipient).transpose()?;
         let ImagesConfig::Folder(path) = &settings.images else { return Ok(Images { folder: None, recipient }) };
@@ -132,7 +132,7 @@ impl Images {
         Ok(Images { folder: Some(Folder { path: path.clone(), next: AtomicU64::new(0), lock }), recipient })
     }
 
-    /// Takes an image; it is not durable yet.
+    /// Accepts an image; it is not durable yet.
     pub(super) fn take(&self, image: &[u8]) -> Result<Image, ImageError> {
         let encrypt = |recipient| age::encrypt(image, recipient).map_err(|error| ImageError::Wait(error.to_string()));
         let encrypted = self.recipient.as_ref().map(encrypt).transpose()?;
@@ -151,7 +151,7 @@ impl Images {
         Ok(image)
     }
 
-    /// Makes images durable under their names, all together. What is returned is to be held until their records are committed.
+    /// Makes images durable under their names, all together. The result must be held until their records are committed.
     pub(super) fn keep<'a>(
         &self,
         images: impl Iterator<Item = (&'a Image, &'a str)>,
@@ -189,12 +189,12 @@ impl Images {
 
 impl Drop for Naming<'_> {
     fn drop(&mut self) {
-        // It ends with the process at the latest.
+        // The lock ends with the process at the latest.
         let _ = self.lock.map(File::unlock);
     }
 }
 
-/// Syncs files, several at a time: each wait is for the disk, which takes them together.
+/// Syncs files, several at a time: the disk completes syncs together that wait at the same time.
 fn sync_all(files: &[(&File, &PathBuf, &str)]) -> Result<(), ImageError> {
     let next = AtomicUsize::new(0);
     let work = || -> Result<(), ImageError> {
@@ -205,11 +205,11 @@ fn sync_all(files: &[(&File, &PathBuf, &str)]) -> Result<(), ImageError> {
     };
     std::thread::scope(|scope| {
         let others = SYNCS_MAX.min(files.len()).saturating_sub(1);
-        // What a thread that the system does not give would have synced the others do.
+        // If the system gives no thread, the other threads do its work.
         let begin = |_| std::thread::Builder::new().name("syncing".to_owned()).spawn_scoped(scope, work).ok();
         let threads: Vec<_> = (0..others).filter_map(begin).collect();
         let own = work();
-        // Nothing is known of what a thread that panicked has synced.
+        // It is not known what a thread that panicked has synced.
         let lost = |_| Err(ImageError::Broken("a thread that syncs images panicked".to_owned()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(lost)).fold(own, Result::and)
     })
@@ -218,7 +218,7 @@ fn sync_all(files: &[(&File, &PathBuf, &str)]) -> Result<(), ImageError> {
 impl Drop for Image {
     fn drop(&mut self) {
         if let Image::File { path, .. } = self {
-            // When it has its name there is nothing here any more.
+            // Once the file has its name there is nothing here any more.
             let _ = std::fs::remove_file(path);
         }
     }

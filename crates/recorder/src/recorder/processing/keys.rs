@@ -1,5 +1,5 @@
-//! The keys that blocks are opened with, read from files. Main type: [`Keys`]. The cameras' are read again when their file changes, so that a
-//! camera can be added or taken out while blocks are processed.
+//! The keys that open blocks, read from files. Main type: [`Keys`]. The cameras' keys are read again when their file changes, so that a
+//! camera can be added or removed while blocks are processed.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -8,7 +8,7 @@ use crate::block::age::{Identity, read_identities};
 use crate::block::{KeyError, Signers};
 use crate::recorder::log;
 
-/// Keys of the data centre and of the cameras.
+/// The keys of the data centre and of the cameras.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub(super) identities: Vec<Identity>,
@@ -27,7 +27,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Reads the cameras' keys again if their file has changed; a file that is wrong changes nothing and is complained about once.
+    /// Reads the cameras' keys again if their file has changed; a file with errors changes nothing and is logged once.
     pub(super) fn refresh(&mut self) {
         let stamp = self.stamp();
         if stamp == self.seen {
@@ -53,7 +53,7 @@ impl Keys {
     }
 }
 
-/// What stands in the file of keys that a setting names.
+/// Reads and parses the file of keys that a setting names.
 pub(in crate::recorder) fn read_key<T>(
     setting: &str,
     path: &Path,

@@ -1,11 +1,11 @@
 //! Processing: acknowledged blocks are verified, decrypted, checked and stored, apart from their intake.
 //!
-//! Main type: [`Processing`]. The path of a block: `worker` takes a batch from the inbox, `batch` opens each block with the keys of `keys`,
-//! `conclude` decides what becomes of each: `images` makes the images durable, `store` commits all records of the batch in one transaction, and
-//! then they are settled. The next batch is opened meanwhile.
+//! Main type: [`Processing`]. The path of a block: `worker` takes a batch from the inbox, `batch` opens each block with the keys of `keys`, and
+//! `conclude` decides the fate of each: `images` makes the images durable, `store` commits all records of the batch in one transaction, and
+//! then the blocks are settled. The next batch is opened meanwhile.
 //!
-//! Invariant: a block leaves the inbox only when its record is committed, when the same record was committed before, or for quarantine as it
-//! came. An image is durable before its record is committed. A record is told apart by camera and sequence and is stored once. One that was erased
+//! Invariant: a block leaves the inbox only when its record is committed, when the same record was committed before, or for quarantine, unchanged.
+//! An image is durable before its record is committed. A record is identified by camera and sequence and is stored once. An erased record
 //! (`erase`) leaves its camera and sequence, so that it is not stored again.
 
 mod batch;
@@ -39,10 +39,10 @@ pub use images::{encrypted_image_path, image_path};
 pub(super) use keys::read_key;
 pub use tables::Form;
 
-/// What became of blocks: of all there ever were, as far as the database knows, and of those since the start.
+/// Counts of blocks by outcome: of all there ever were, as far as the database knows, and of those since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct BlockCounts {
-    /// Records that are stored.
+    /// Stored records.
     pub committed: u64,
     /// Blocks whose record was stored before, from another upload.
     pub replayed: u64,
@@ -56,7 +56,7 @@ pub struct BlockCounts {
     pub bytes_since: u64,
 }
 
-/// What is counted while it runs.
+/// The counters.
 #[derive(Debug, Default)]
 struct Meter {
     committed: AtomicU64,
@@ -66,7 +66,7 @@ struct Meter {
     is_connected: AtomicBool,
 }
 
-/// A processing that runs.
+/// A running processing.
 #[derive(Debug)]
 pub struct Processing {
     thread: Option<JoinHandle<()>>,
@@ -77,7 +77,7 @@ pub struct Processing {
 }
 
 impl Processing {
-    /// Starts it. The database need not answer yet.
+    /// Starts the processing. The database need not answer yet.
     ///
     /// # Errors
     /// A sentence about what cannot be started; nothing runs then.
@@ -101,25 +101,25 @@ impl Processing {
         Ok(Processing { thread: Some(thread), stop, inbox, meter, failure })
     }
 
-    /// Why it cannot go on, if that is so.
+    /// Returns why it cannot go on; `None` while it can.
     pub fn failure(&self) -> Option<String> {
         let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let is_gone = self.thread.as_ref().is_some_and(JoinHandle::is_finished);
         failure.or_else(|| is_gone.then(|| "processing ended in a panic".to_owned()))
     }
 
-    /// The counters. Those of the inbox are looked up.
+    /// Returns the counters. Those of the inbox are read from the folder.
     pub fn counts(&self) -> BlockCounts {
         counts(&self.meter, &self.inbox)
     }
 
-    /// What `/metrics` says of it.
+    /// Returns the function that writes its part of `/metrics`.
     pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + 'static {
         let (meter, inbox) = (Arc::clone(&self.meter), self.inbox.clone());
         move || page(&counts(&meter, &inbox), meter.is_connected.load(Ordering::Relaxed))
     }
 
-    /// Stops behind the batch that is under way; what is left waits in the inbox.
+    /// Stops after the batch that is under way; the rest waits in the inbox.
     pub fn stop(mut self) -> BlockCounts {
         self.stop.ask(Duration::ZERO);
         if let Some(thread) = self.thread.take() {

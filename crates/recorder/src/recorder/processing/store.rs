@@ -13,27 +13,27 @@ use crate::recorder::durability;
 use crate::recorder::writer::ensure;
 use crate::statement::{Expect, Request, Step};
 
-/// A connection, and the numbers that are free.
+/// A connection, and the next free numbers.
 pub(super) struct Store {
     session: Box<dyn Session>,
     form: Form,
     next_record: i64,
     next_identity: i64,
-    /// Numbers of identities by camera, place and limit.
+    /// The numbers of identities by camera, place and limit.
     identities: HashMap<(String, String, u64), i64>,
     request: Request,
 }
 
-/// What the database knows of a camera's sequence.
+/// The stored state of a camera's sequence number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Known {
-    /// Of what the record and its image are.
+    /// The digest of the record and its image.
     pub(super) digest: String,
     /// The upload that brought it.
     pub(super) upload: String,
 }
 
-/// A record that is new.
+/// A new record.
 pub(super) struct New<'a> {
     pub(super) violation: &'a Violation,
     pub(super) known: &'a Known,
@@ -49,7 +49,7 @@ pub(super) struct Replay<'a> {
     pub(super) sequence: u64,
 }
 
-/// How many records and replays there are.
+/// The numbers of stored records and replays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stored {
     pub(super) records: u64,
@@ -57,7 +57,7 @@ pub(super) struct Stored {
 }
 
 impl Store {
-    /// Connects, makes the tables where they are missing, and looks how far the numbers are.
+    /// Connects, creates missing tables, and reads which numbers are used.
     pub(super) fn open(database: &dyn Database, form: Form, rows_max: usize) -> Result<(Self, Stored), DatabaseError> {
         let mut session = database.connect()?;
         let dialect = database.dialect();
@@ -65,7 +65,7 @@ impl Store {
         for table in &tables {
             ensure(dialect, &mut *session, table)?;
         }
-        // A block leaves the inbox with its commit, and nobody keeps it longer.
+        // A block leaves the inbox with its commit, and is kept nowhere any longer.
         let is_own = |name: &str| tables.iter().any(|table| table.name == name);
         durability::terms(database, &mut *session, None, &is_own)?;
         let quoted = |name: &str| dialect.quote(name);
@@ -75,7 +75,7 @@ impl Store {
             Ok(first.and_then(|text| text.parse().ok()).unwrap_or(0))
         };
         let (values, identity) = form.tables_of_columns();
-        // The number of a record that was erased is nobody else's: the audit file names it.
+        // The number of an erased record is not used again: the audit file names it.
         let mut newest = |table: &str| one(format!("SELECT MAX({RECORD_ID}) FROM {}", quoted(table)));
         let next_record = 1 + newest(values)?.max(newest("loadline_block")?);
         let next_identity = match form {
@@ -111,7 +111,7 @@ impl Store {
         Ok(())
     }
 
-    /// What is stored of a camera's sequence.
+    /// Finds what is stored of a camera's sequence number.
     pub(super) fn find(&mut self, camera: &str, sequence: u64) -> Result<Option<Known>, DatabaseError> {
         self.request.clear();
         self.request.cells.text(camera);
@@ -129,7 +129,7 @@ impl Store {
         })
     }
 
-    /// Whether an upload is known to have brought nothing new.
+    /// Returns whether an upload is known to have brought nothing new.
     pub(super) fn is_replay(&mut self, upload: &str) -> Result<bool, DatabaseError> {
         self.request.clear();
         self.request.cells.text(upload);
@@ -138,7 +138,7 @@ impl Store {
         Ok(self.session.execute(&self.request, None)?.rows > 0)
     }
 
-    /// Commits all of it, or nothing.
+    /// Commits all records and replays, or none.
     pub(super) fn commit(&mut self, new: &[New<'_>], replays: &[Replay<'_>]) -> Result<(), DatabaseError> {
         let stored_ns = now_ns();
         let mut next_record = self.next_record;
@@ -217,7 +217,7 @@ fn append_identity(violation: &Violation, cells: &mut Cells) {
     cells.float(violation.limit_kmh);
 }
 
-/// The value columns, in the order of the record type.
+/// Appends the value columns, in the order of the record type.
 fn append_values(new: &New<'_>, cells: &mut Cells) {
     let violation = new.violation;
     cells.int(violation.time_ns);

@@ -1,7 +1,7 @@
 //! The tables of violations, and the statements that write and read them. Main type: [`Form`].
 //!
-//! `wide`: `violation`, every row whole. `star`: `violation_identity` (camera, place, limit, once) and `violation_values`. In both a record has a
-//! number, `record_id`, in the order of storing. `loadline_block` says which record a camera's sequence belongs to; `loadline_replay` which uploads
+//! `wide`: `violation`, with whole rows. `star`: `violation_identity` (camera, place, limit, once) and `violation_values`. In both a record has a
+//! number, `record_id`, in the order of storing. `loadline_block` maps a camera's sequence to its record; `loadline_replay` lists uploads that
 //! brought nothing new; `violation_image` holds the images that are kept in the database.
 
 use crate::data::violation::record_type;
@@ -9,7 +9,7 @@ use crate::layout::RECORD_ID;
 use crate::record::{Column, ColumnKind};
 use crate::statement::{ColumnRef, Comparison, Condition, Join, Program, Select, Statement, Table, TableColumn};
 
-/// How violations become tables.
+/// The layout of violations in tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// One table.
@@ -18,12 +18,12 @@ pub enum Form {
     Star,
 }
 
-/// The number of an identity.
+/// The name of the column with the number of an identity.
 const MEASUREMENT: &str = "measurement";
-/// The largest image.
+/// The size of the largest image, in bytes.
 const IMAGE_BYTES: u32 = (16 << 20) - 1;
 
-/// Places of the statements in the program.
+/// The indices of the statements in the program.
 pub(super) mod place {
     pub const FIND: u16 = 0;
     pub const BLOCK: u16 = 1;
@@ -35,7 +35,7 @@ pub(super) mod place {
 }
 
 impl Form {
-    /// By the name of the layout; none for layouts that violations are not stored in.
+    /// Returns the form for the name of a layout; `None` for layouts that cannot store violations.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "wide" => Some(Form::Wide),
@@ -44,7 +44,7 @@ impl Form {
         }
     }
 
-    /// The table that has the values, and the one that has the identity: the same one in `wide`.
+    /// Returns the table with the values, and the one with the identity: the same one in `wide`.
     pub fn tables_of_columns(self) -> (&'static str, &'static str) {
         match self {
             Form::Wide => ("violation", "violation"),
@@ -52,7 +52,7 @@ impl Form {
         }
     }
 
-    /// The columns of the table of records.
+    /// Returns the columns of the table of records.
     pub(super) fn record_columns(self) -> Vec<TableColumn> {
         let about = record_type();
         let mut columns = vec![number(RECORD_ID)];
@@ -64,7 +64,7 @@ impl Form {
         columns
     }
 
-    /// All tables, in the order in which they are made.
+    /// Returns all tables, in the order in which they are created.
     pub fn tables(self) -> Vec<Table> {
         let (values, identity) = self.tables_of_columns();
         let mut tables = Vec::new();
@@ -82,7 +82,7 @@ impl Form {
         tables
     }
 
-    /// The statements that processing executes.
+    /// Returns the statements that processing executes.
     pub(super) fn program(self, rows_max: usize) -> Program {
         let insert = |table: &str, columns: Vec<TableColumn>| Statement::Insert { table: table.to_owned(), columns };
         let find = Select {
@@ -101,7 +101,7 @@ impl Form {
             ..Select::default()
         };
         let (values, identity) = self.tables_of_columns();
-        // In one table nothing is inserted by the statement for identities; it only keeps the places the same.
+        // With one table, the statement for identities is never executed; it only keeps the indices the same.
         let identity = if self == Form::Star {
             insert(identity, identity_columns())
         } else {
@@ -123,7 +123,7 @@ impl Form {
         }
     }
 
-    /// A query for whole records: identity, values, number; `conditions` name columns of either.
+    /// Returns a query for whole records: identity, values, number; `conditions` name columns of either.
     pub fn select(self) -> Select {
         let (values, identity) = self.tables_of_columns();
         let about = record_type();
@@ -138,7 +138,7 @@ impl Form {
         Select { columns, from: values.to_owned(), joins, ..Select::default() }
     }
 
-    /// A condition on a column of a record.
+    /// Returns a condition on a column of a record.
     pub fn condition(self, name: &str, comparison: Comparison) -> Option<Condition> {
         let (values, identity) = self.tables_of_columns();
         if name == RECORD_ID {
@@ -153,13 +153,13 @@ impl Form {
         Some(condition(table, name, kind, comparison))
     }
 
-    /// The number of a record, in the table of records.
+    /// Returns the column with the number of a record, in the table of records.
     pub fn number(self) -> ColumnRef {
         reference(self.tables_of_columns().0, RECORD_ID)
     }
 }
 
-/// The query for an image in the database, by the number of its record.
+/// Returns the query for an image in the database, by the number of its record.
 pub fn select_image() -> Select {
     Select {
         columns: vec![reference("violation_image", "image")],

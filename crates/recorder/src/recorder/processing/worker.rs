@@ -1,6 +1,6 @@
-//! The loop of the processing: batch after batch from the inbox into the database. Main type: [`Worker`].
+//! The loop of the processing: moves batch after batch from the inbox into the database. Main type: [`Worker`].
 //!
-//! While one batch waits for the disk and the database, the next is opened: one core then is never idle.
+//! While one batch waits for the disk and the database, the next is opened, so that one core is never idle.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,19 +21,19 @@ use crate::recorder::log;
 use crate::recorder::stop::Stop;
 use crate::recorder::writer::Backoff;
 
-/// How often an empty inbox is looked at.
+/// How often an empty inbox is read.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Bytes of the blocks of one batch, beyond which no further block is taken into it.
+/// Bytes of the blocks of a batch above which no further block is added.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// Blocks that are looked up at once: each look reads all names of the inbox.
+/// The most blocks in one listing: each listing reads all names of the inbox.
 const LISTED_MAX: usize = 4_096;
 
-/// Everything that processing needs.
+/// All that processing needs.
 pub(super) struct Worker {
     opening: Opening,
     concluding: Concluding,
-    /// Blocks that waited when the inbox was last looked at; a hint, not a promise.
+    /// Blocks that waited at the last listing; they may be gone by now.
     listed: VecDeque<Waiting>,
     /// The batch that was opened while the last one was concluded.
     ahead: Option<Batch>,
@@ -42,7 +42,7 @@ pub(super) struct Worker {
     waits: bool,
 }
 
-/// What opens blocks.
+/// The keys and rules for opening blocks.
 struct Opening {
     keys: Keys,
     openers: Vec<Opener>,
@@ -50,7 +50,7 @@ struct Opening {
     dates: Dates,
 }
 
-/// Blocks, and what they turned out to be.
+/// Blocks, and the result of opening each.
 struct Batch {
     waiting: Vec<Waiting>,
     judged: Vec<Judged>,
@@ -90,10 +90,10 @@ impl Worker {
         })
     }
 
-    /// Works until it is asked to stop.
+    /// Works until a stop is asked for.
     ///
     /// # Errors
-    /// What nothing can be promised after.
+    /// The reason why nothing can be promised any more.
     pub(super) fn run(&mut self) -> Result<(), String> {
         while !self.stop.is_asked() {
             match self.round() {
@@ -123,13 +123,13 @@ impl Worker {
         }
     }
 
-    /// What was looked up or opened before is not to be trusted any more.
+    /// Forgets blocks that were listed or opened before, which cannot be trusted any more.
     fn forget(&mut self) {
         self.listed.clear();
         self.ahead = None;
     }
 
-    /// The next of the blocks that are listed, in order of arrival: not too many, and not too large in all.
+    /// Returns the next listed blocks, in order of arrival: not too many, and not too large in all.
     fn next(&mut self) -> Vec<Waiting> {
         let most = self.concluding.most();
         let (mut batch, mut bytes) = (Vec::new(), 0);
@@ -141,7 +141,7 @@ impl Worker {
         batch
     }
 
-    /// One batch; how many blocks were concluded.
+    /// Processes one batch; returns how many blocks were concluded.
     fn round(&mut self) -> Result<usize, Trouble> {
         self.opening.keys.refresh();
         self.concluding.connect()?;
@@ -164,7 +164,7 @@ impl Worker {
         Ok(batch.judged.iter().filter(|judged| !matches!(judged, Judged::Unread(_))).count())
     }
 
-    /// Concludes a batch and opens the next meanwhile, of blocks that are listed already: a new look would find those again that are
+    /// Concludes a batch and opens the next meanwhile, from blocks that are listed already: a new listing would contain those again that are
     /// being concluded.
     fn conclude(&mut self, batch: &Batch) -> Result<Concluded, Trouble> {
         let waiting = if self.concluding.most() > 1 { self.next() } else { Vec::new() };

@@ -1,4 +1,4 @@
-//! Time that is made: it passes only where somebody waits, and at once. Main type: [`MadeClock`].
+//! Simulated time: it passes only when somebody waits, and at once. Main type: [`MadeClock`].
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Formatter};
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::recorder::clock::Clock;
 
-/// What is to be done at a time.
+/// An action that is due at a time.
 type Act = Box<dyn FnOnce() + Send>;
 
-/// A clock of the day and a steady one, and what happens when it is time for it.
+/// A clock of the day and a steady one, with actions that run when they are due.
 pub struct MadeClock {
     begun: Instant,
     state: Mutex<Times>,
@@ -19,7 +19,7 @@ pub struct MadeClock {
 struct Times {
     passed: Duration,
     day_ns: i64,
-    /// By the time at which it is due, and a number.
+    /// The planned actions, by the time at which they are due and a number.
     due: BTreeMap<(Duration, u64), Act>,
     planned: u64,
 }
@@ -31,7 +31,7 @@ impl Debug for MadeClock {
 }
 
 impl MadeClock {
-    /// A clock that shows this time of the day.
+    /// Returns a clock that shows this time of day.
     pub fn new(day_ns: i64) -> Self {
         let state = Times { passed: Duration::ZERO, day_ns, due: BTreeMap::new(), planned: 0 };
         MadeClock { begun: Instant::now(), state: Mutex::new(state) }
@@ -41,13 +41,13 @@ impl MadeClock {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody sets the clock of the day.
+    /// Sets the clock of the day by this many nanoseconds.
     pub fn jump(&self, by_ns: i64) {
         let mut state = self.lock();
         state.day_ns = state.day_ns.saturating_add(by_ns).max(0);
     }
 
-    /// Has something done after a time.
+    /// Plans an action after a time.
     pub fn plan(&self, after: Duration, act: impl FnOnce() + Send + 'static) {
         let mut state = self.lock();
         state.planned += 1;
@@ -55,13 +55,13 @@ impl MadeClock {
         state.due.insert(at, Box::new(act));
     }
 
-    /// What was planned is not done any more.
+    /// Drops all planned actions.
     pub fn forget_plans(&self) {
         let due = std::mem::take(&mut self.lock().due);
         drop(due);
     }
 
-    /// Goes on to a time, or to the first of what is due before it, which is returned.
+    /// Advances to a time, or to the first action that is due before it, which is returned.
     fn go_on(&self, until: Duration) -> Option<Act> {
         let mut state = self.lock();
         let first = state.due.first_entry().filter(|first| first.key().0 <= until);

@@ -1,4 +1,4 @@
-//! A database that fails, as a recorder has it. Main type: [`FailingDatabase`].
+//! A failing database, as a recorder sees it. Main type: [`FailingDatabase`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,16 +10,16 @@ use crate::database::{
     Database, DatabaseError, Dialect, LogPosition, Session, SessionLimits, Target, TargetSession, Weakness,
 };
 
-/// The database as a recorder has it.
+/// The database as a recorder sees it.
 pub struct FailingDatabase {
-    /// It is never written to; it knows how SQL is written.
+    /// Only its SQL dialect is used; it is never written to.
     plain: Arc<dyn Database>,
     failing: Failing,
     is_embedded: bool,
 }
 
 impl FailingDatabase {
-    /// What fails so, and whether it is said to be a part of the recorder's process, so that its commits are what is acknowledged.
+    /// Returns the recorder's view of a failing database. `is_embedded` says whether it counts as part of the recorder's process, so that its commits acknowledge.
     pub fn new(failing: &Failing, is_embedded: bool) -> Self {
         FailingDatabase { plain: failing.inner().0, failing: failing.clone(), is_embedded }
     }
@@ -78,7 +78,7 @@ impl Database for FailingDatabase {
     }
 
     fn log_position(&self, session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
-        // It is asked, so that this may fail as well.
+        // A statement is sent, so that this may fail as well.
         session.query("SELECT 1")?;
         Ok(self.failing.position())
     }

@@ -1,7 +1,7 @@
-//! What befalls a database: SQLite, behind connections that are lost, answers that never come, and a process that ends and may forget what it has
+//! A database with faults: SQLite, behind connections that are lost, answers that never come, and a process that ends and may forget what it has
 //! committed. Main type: [`Failing`].
 //!
-//! Invariant: what is told of its durability is so: it forgets no commit that is older than it says, and none in front of what it calls durable.
+//! Invariant: what the database says of its durability is true: it forgets no commit that is older than it says, and none before the position it calls durable.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,25 +16,25 @@ use crate::random::Stream;
 use crate::recorder::clock::Clock;
 use crate::trial::DatabaseSettings;
 
-/// Calls of one turn, at most: whoever makes more never comes to an end.
+/// The most calls of one turn: a turn that makes more never ends.
 const CALLS_MAX: u64 = 20_000;
-/// How long a commit may be forgotten by a database that says so.
+/// The time within which a commit may be forgotten by a database that says so.
 pub const FORGETS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Codes of refusals that pass.
 const PASSING: [&str; 8] =
     ["SQLITE_BUSY", "SQLITE_FULL", "55P03", "40001", "57P01", "1205", "1290", "something that nobody knows"];
 
-/// What happens in the middle of a call, while nobody holds anything.
+/// An action in the middle of a call, while nobody holds a lock.
 pub type Meanwhile = Box<dyn FnMut() + Send>;
 
-/// What befalls one call.
+/// The fault of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blow {
     None,
-    /// It is refused, for a while.
+    /// The call is refused, for a while.
     Refused(&'static str),
-    /// The connection is lost, before or after what was asked is done.
+    /// The connection is lost, before or after the request is done.
     Lost {
         is_done: bool,
     },
@@ -48,15 +48,15 @@ pub(super) enum Blow {
     },
 }
 
-/// What a database forgets when its process ends.
+/// The state of a database that forgets commits when its process ends.
 struct Forgetful {
-    /// Whether it tells how far its log has come.
+    /// Whether the database tells how far its log has come.
     tells: bool,
-    /// What is on the disk.
+    /// The copy of the database as it is on the disk.
     durable: PathBuf,
     written: u64,
     flushed: u64,
-    /// When the first commit came that is not on the disk; none where all are.
+    /// When the first commit came that is not on the disk; `None` if all are.
     pending: Option<Instant>,
 }
 
@@ -66,24 +66,24 @@ struct State {
     file: PathBuf,
     inner: Arc<dyn Database>,
     random: Stream,
-    /// Of a thousand calls so many fail.
+    /// The number of calls in a thousand that fail.
     per_mille: u64,
     down_until: Option<Instant>,
-    /// Whether the process that calls has ended.
+    /// Whether the calling process has ended.
     is_dead: bool,
     generation: u64,
-    /// Transactions that are open.
+    /// The number of open transactions.
     open: u32,
     forgetful: Option<Forgetful>,
     meanwhile: Option<Meanwhile>,
     kill: Option<Meanwhile>,
     calls: u64,
-    /// Whether a turn did not come to an end.
+    /// Whether a turn did not end.
     is_endless: bool,
     faults: Faults,
 }
 
-/// What is shared between a database, its connections and whoever lets it fail.
+/// The state that a database shares with its connections and with the code that lets it fail.
 #[derive(Clone)]
 pub struct Failing {
     state: Arc<Mutex<State>>,
@@ -104,7 +104,7 @@ fn open(path: &Path) -> Result<Arc<dyn Database>, Told> {
 }
 
 impl Failing {
-    /// A database in a directory, with nothing in it yet.
+    /// Returns a database in a directory, with nothing in it yet.
     pub fn new(directory: &Path, clock: Arc<MadeClock>, random: Stream, forgets: Option<bool>) -> Result<Self, Told> {
         let file = directory.join("0.db");
         let inner = open(&file)?;
@@ -142,17 +142,17 @@ impl Failing {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Of a thousand calls so many fail from now on.
+    /// Sets how many calls in a thousand fail from now on.
     pub fn set_trouble(&self, per_mille: u64) {
         self.lock().per_mille = per_mille;
     }
 
-    /// Nobody reaches it for a while.
+    /// Makes the database unreachable for a while.
     pub fn be_down_for(&self, time: Duration) {
         self.lock().down_until = Some(self.clock.now() + time);
     }
 
-    /// It is well from now on: it answers, keeps what it commits, and nothing happens meanwhile.
+    /// Ends all faults: the database answers, keeps its commits, and nothing happens meanwhile.
     pub fn be_well(&self) -> Result<(), Told> {
         let mut state = self.lock();
         state.flush()?;
@@ -160,13 +160,13 @@ impl Failing {
         Ok(())
     }
 
-    /// A process begins that calls it, which ends by `kill`.
+    /// Begins a calling process, which `kill` ends.
     pub fn begin(&self, kill: Meanwhile) {
         let mut state = self.lock();
         (state.is_dead, state.kill) = (false, Some(kill));
     }
 
-    /// The process that calls it has ended: connections are closed.
+    /// Notes that the calling process has ended: its connections are closed.
     pub fn end(&self) {
         let mut state = self.lock();
         (state.is_dead, state.kill, state.meanwhile) = (true, None, None);
@@ -174,23 +174,23 @@ impl Failing {
         state.open = 0;
     }
 
-    /// Whether a blow has ended the process that calls it.
+    /// Returns whether a fault has ended the calling process.
     pub fn has_killed(&self) -> bool {
         self.lock().is_dead
     }
 
-    /// A turn does not come to an end: it is ended with the process.
+    /// Notes that a turn did not end, and ends it with the process.
     pub fn end_endless(&self) {
         self.lock().is_endless = true;
         self.strike(Blow::Kill { is_done: false });
     }
 
-    /// Whether nobody has a transaction open.
+    /// Returns whether no transaction is open.
     pub fn is_free(&self) -> bool {
         self.lock().open == 0
     }
 
-    /// An error where a turn did not come to an end.
+    /// Returns an error if a turn did not end.
     pub fn came_to_an_end(&self) -> Result<(), Told> {
         match self.lock().is_endless {
             true => Err("a turn of a writer did not come to an end".to_owned()),
@@ -198,29 +198,29 @@ impl Failing {
         }
     }
 
-    /// What happens in the middle of calls until the next one is given.
+    /// Sets the action that happens in the middle of calls, until the next one is set.
     pub fn meanwhile(&self, act: Option<Meanwhile>) {
         let mut state = self.lock();
         (state.meanwhile, state.calls) = (act, 0);
     }
 
-    /// Its process ends, and comes back a little later.
+    /// Ends the database's process; it comes back a little later.
     pub fn crash(&self) -> Result<(), Told> {
         let now = self.clock.now();
         self.lock().crash(now)
     }
 
-    /// Counts something.
+    /// Changes the counters.
     pub fn count(&self, what: impl FnOnce(&mut Faults)) {
         what(&mut self.lock().faults);
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn faults(&self) -> Faults {
         self.lock().faults
     }
 
-    /// A connection of somebody else; none while a transaction is open.
+    /// Returns a connection of somebody else; `None` while a transaction is open.
     pub fn other(&self) -> Result<Option<rusqlite::Connection>, Told> {
         let state = self.lock();
         if state.open > 0 {
@@ -229,16 +229,16 @@ impl Failing {
         rusqlite::Connection::open(&state.file).map(Some).map_err(|error| error.to_string())
     }
 
-    /// Somebody else changes it, for good; whether that could be done now.
+    /// Lets somebody else change the database for good; returns whether that could be done now.
     pub fn change(&self, sql: &str) -> bool {
         let is_done = self.other().ok().flatten().is_some_and(|other| other.execute_batch(sql).is_ok());
         is_done && self.lock().flush().is_ok()
     }
 
-    /// A call begins: time passes, things happen, and then it is decided what befalls it.
+    /// Begins a call: time passes, things happen, and then its fault is chosen.
     ///
     /// # Errors
-    /// Where there is nobody to call any more.
+    /// Returns an error if there is no process to call any more.
     pub(super) fn call(&self, generation: u64) -> Result<Blow, DatabaseError> {
         let (takes, meanwhile) = {
             let mut state = self.lock();
@@ -268,7 +268,7 @@ impl Failing {
         Ok(state.blow())
     }
 
-    /// What a blow does, besides that the connection is lost.
+    /// Does what a fault does, besides losing the connection.
     pub(super) fn strike(&self, blow: Blow) {
         match blow {
             Blow::None => {}
@@ -297,24 +297,24 @@ impl Failing {
         state.open = if is_open { state.open + 1 } else { state.open.saturating_sub(1) };
     }
 
-    /// The database as it is without failing, and which of those that came to be by crashes it is.
+    /// Returns the database without faults, and the generation that its connections belong to.
     pub(super) fn inner(&self) -> (Arc<dyn Database>, u64) {
         let state = self.lock();
         (Arc::clone(&state.inner), state.generation)
     }
 
-    /// How far its log has come, where it tells that.
+    /// Returns how far the database's log has come, if it tells that.
     pub(super) fn position(&self) -> Option<LogPosition> {
         let position = |forgetful: &Forgetful| LogPosition { written: forgetful.written, durable: forgetful.flushed };
         self.lock().forgetful.as_ref().filter(|forgetful| forgetful.tells).map(position)
     }
 
-    /// Whether it may forget what it has just committed.
+    /// Returns whether the database may forget its latest commits.
     pub(super) fn forgets(&self) -> bool {
         self.lock().forgetful.is_some()
     }
 
-    /// Something may be committed now.
+    /// Notes that something may be committed now.
     pub(super) fn note_commit(&self) {
         let now = self.clock.now();
         if let Some(forgetful) = &mut self.lock().forgetful {
@@ -373,7 +373,7 @@ impl State {
         if self.forgetful.is_some() { self.flush() } else { Ok(()) }
     }
 
-    /// Everything that is committed is on the disk from now on.
+    /// Brings everything that is committed to the disk.
     fn flush(&mut self) -> Result<(), Told> {
         let Some(forgetful) = &mut self.forgetful else { return Ok(()) };
         std::fs::copy(&self.file, &forgetful.durable).map_err(|error| error.to_string())?;

@@ -1,12 +1,12 @@
-//! What was done to a recorder and its database, counted. Main type: [`Faults`].
+//! Counts of what was done to a recorder and its database. Main type: [`Faults`].
 
-/// Numbers of [`Faults::all`] that are faults; those behind them tell something else.
+/// How many numbers of [`Faults::all`] are faults; those behind them are other counts.
 const KINDS: usize = 11;
 
-/// What befell them, and what was done meanwhile.
+/// Counts of faults, and of what was done meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
-    /// Connections that were lost, with or without what was asked done.
+    /// Connections that were lost, before or after the request was done.
     pub losses: u64,
     /// Statements that the database refused for a while.
     pub refusals: u64,
@@ -14,9 +14,9 @@ pub struct Faults {
     pub delays: u64,
     /// Times when the database's process ended.
     pub crashes: u64,
-    /// Among them those in which it forgot what it had committed.
+    /// Crashes in which the database forgot commits.
     pub forgotten: u64,
-    /// Times when somebody changed the database: a trigger that refuses records, a table away.
+    /// Times when somebody changed the database: a trigger that refuses records, a table removed.
     pub meddled: u64,
     /// Times when the recorder's process ended in the middle.
     pub kills: u64,
@@ -28,16 +28,16 @@ pub struct Faults {
     pub full: u64,
     /// Times when the clock of the day was set.
     pub jumps: u64,
-    /// Requests that were sent once more.
+    /// Requests that were sent again.
     pub again: u64,
     /// Records that were acknowledged.
     pub records: u64,
-    /// Records that were in quarantine when it was looked.
+    /// Records that were in quarantine at the checks.
     pub quarantined: u64,
 }
 
 impl Faults {
-    /// All numbers, each with its name where it stands after it.
+    /// Returns all numbers, each with the name that follows it in output.
     fn all(&mut self) -> [(&mut u64, &'static str); 14] {
         [
             (&mut self.losses, "connections lost"),
@@ -57,13 +57,13 @@ impl Faults {
         ]
     }
 
-    /// All faults.
+    /// Returns the number of all faults.
     pub fn count(&self) -> u64 {
         let mut all = *self;
         all.all().into_iter().take(KINDS).map(|(number, _)| *number).sum()
     }
 
-    /// Those of another run, too.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &Faults) {
         let mut other = *other;
         self.all().into_iter().zip(other.all()).for_each(|((own, _), (other, _))| *own += *other);

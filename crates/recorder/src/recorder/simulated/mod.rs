@@ -1,10 +1,10 @@
 //! A recorder from its door to its database, in a world that fails: killed processes, power cuts, failing and full disks, databases that refuse, hang up,
-//! end and forget, clocks that are set, requests that come twice. What it has acknowledged is looked for after everything that happens. Main function: [`run`].
+//! end and forget, clocks that are set, requests that come twice. After every step the acknowledged records are looked for. Main function: [`run`].
 //!
-//! One thread does all, in made time, so that a seed tells everything: the spool's work is done by whoever asks for it, writers take their turns when they are told
-//! to, and while one waits for the database others may send or take theirs.
+//! One thread does everything in simulated time, so that a seed determines it: callers do the spool's work themselves, writers take their turns when they are told
+//! to, and while one waits for the database others may send or take their turns.
 //!
-//! Invariant: the recorder's own code is what runs; disks, clocks and database are the only things that are made.
+//! Invariant: the recorder's own code runs; only disks, clocks and the database are simulated.
 
 mod clock;
 mod database;
@@ -31,7 +31,7 @@ mod tests {
         for seed in 0..60 {
             all.add(&run(seed).unwrap_or_else(|told| panic!("{told}")));
         }
-        // A simulation in which little happens shows nothing.
+        // A simulation in which little happens proves nothing.
         let Faults { losses, refusals, delays, crashes, forgotten, meddled, .. } = all;
         assert!(
             losses > 200 && refusals > 200 && delays > 50 && crashes > 100 && forgotten > 20 && meddled > 20,

@@ -1,4 +1,4 @@
-//! Those who do something while a writer is at work: other writers, and people who mend what they have done to the database. Main type: [`Others`].
+//! Activity of others while a writer is at work: other writers, and people who undo what they have done to the database. Main type: [`Others`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +8,7 @@ use super::clock::MadeClock;
 use super::failing::Failing;
 use crate::random::Stream;
 
-/// How long a turn may take: whoever waits for longer waits for ever.
+/// The most seconds that a turn may take: one that waits for longer waits for ever.
 const SECONDS_MAX: u64 = 8_000;
 /// Writers that take turns while one of them waits for long.
 pub(super) struct Others {
@@ -22,7 +22,7 @@ pub(super) struct Others {
 }
 
 impl Others {
-    /// Once a second another one may take its turn, until the one that waits has come to an end.
+    /// Lets another writer take its turn once a second, until the one that waits has ended its turn.
     pub fn plan(mut self) {
         let clock = Arc::clone(&self.clock);
         clock.plan(Duration::from_secs(1), move || {
@@ -43,7 +43,7 @@ impl Others {
     }
 }
 
-/// Tables with records, wherever they are just now.
+/// Returns the tables with records, under whatever name they have now.
 pub(super) fn record_tables(other: &rusqlite::Connection) -> Vec<String> {
     let read = || -> rusqlite::Result<Vec<String>> {
         let sql = "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'time_ns' \
@@ -55,7 +55,7 @@ pub(super) fn record_tables(other: &rusqlite::Connection) -> Vec<String> {
     read().unwrap_or_default()
 }
 
-/// What somebody did is undone after a time, when no transaction is open.
+/// Undoes somebody's change after a time, when no transaction is open.
 pub(super) fn undo_later(clock: &Arc<MadeClock>, failing: Failing, sql: String, after: Duration) {
     let again = Arc::clone(clock);
     clock.plan(after, move || {

@@ -1,4 +1,4 @@
-//! A recorder's process: the spool's thread, the writers and the door, each doing its work when it is told to. Main type: [`Process`].
+//! A recorder's process: the spool's thread, the writers and the door, each working when it is told to. Main type: [`Process`].
 
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,9 +23,9 @@ use crate::recorder::spool::{APART_LANES, CommitterHandle, GREEDY_LANES, Reader,
 use crate::recorder::stop::Stop;
 use crate::recorder::writer::{LaneEnd, LaneSettings, Registry, Shape, Stepped};
 
-/// Writers of sources.
+/// The number of the sources' writers.
 pub const LANES: u32 = 2;
-/// The first of those that are fed straight from the intake.
+/// The first lane that is fed straight from the intake.
 const FIRST_DIRECT_LANE: u32 = 1_000;
 
 static CONFIG: LazyLock<Config> = LazyLock::new(|| {
@@ -33,7 +33,7 @@ static CONFIG: LazyLock<Config> = LazyLock::new(|| {
     config::read(text, "simulated.toml").unwrap_or_else(|errors| panic!("{errors}"))
 });
 
-/// How a recorder is set up.
+/// The configuration of a recorder.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     pub shape: Shape,
@@ -43,16 +43,16 @@ pub struct Setup {
     pub bound: u64,
     pub quarantine_bound: u64,
     pub compresses: bool,
-    /// How long entries are kept whose commits may be forgotten.
+    /// How long entries are kept whose commits the database may forget.
     pub keep: Option<Duration>,
-    /// Whether requests go straight to the database, whose commit is their acknowledgement.
+    /// Whether requests go straight to the database, whose commit acknowledges them.
     pub is_direct: bool,
 }
 
-/// Writers, with their numbers; one that is at work or has ended is not there.
+/// Writers, with their numbers; `None` for one that is at work or has ended.
 type Lanes = Arc<Mutex<Vec<(u32, Option<Stepped>)>>>;
 
-/// A recorder that runs.
+/// A running recorder.
 pub struct Process {
     pub spool: CommitterHandle,
     pub reader: Reader,
@@ -68,7 +68,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has a writer take a turn, unless it is at work or has ended. Whether it took one.
+/// Lets a writer take a turn, unless it is at work or has ended; returns whether it took one.
 fn turn(lanes: &Lanes, place: usize, failed: &Mutex<Option<String>>) -> bool {
     let taken = lock(lanes).get_mut(place).and_then(|(_, lane)| lane.take());
     let Some(mut lane) = taken else { return false };
@@ -81,10 +81,10 @@ fn turn(lanes: &Lanes, place: usize, failed: &Mutex<Option<String>>) -> bool {
 }
 
 impl Process {
-    /// Starts one over what is on its disks.
+    /// Starts a recorder over what is on its disks.
     ///
     /// # Errors
-    /// As the spool cannot be opened.
+    /// Returns an error if the spool cannot be opened.
     pub fn start(
         setup: Setup,
         disks: [Arc<dyn Disk>; 2],
@@ -146,7 +146,7 @@ impl Process {
         Ok(Process { spool, reader, door, stop, lanes, registry, failed: Arc::default() })
     }
 
-    /// The writers that have something to do, or may have.
+    /// Returns the writers that have something to do, or may have.
     pub fn at_work(&self) -> Result<Vec<usize>, Told> {
         let numbers: Vec<u32> = lock(&self.lanes).iter().map(|(number, _)| *number).collect();
         let mut busy = Vec::new();
@@ -159,39 +159,39 @@ impl Process {
         Ok(busy)
     }
 
-    /// Writers.
+    /// Returns the number of writers.
     pub fn lanes(&self) -> usize {
         lock(&self.lanes).len()
     }
 
-    /// Has a writer take a turn; whether it took one.
+    /// Lets a writer take a turn; returns whether it took one.
     pub fn turn(&self, place: usize) -> bool {
         turn(&self.lanes, place, &self.failed)
     }
 
-    /// What has a writer take a turn, without keeping this process.
+    /// Returns a function that lets a writer take a turn, without keeping this process alive.
     pub fn turning(&self) -> impl Fn(usize) + Send + 'static {
         let (lanes, failed) = (Arc::downgrade(&self.lanes), Arc::clone(&self.failed));
         let registry = Arc::clone(&self.registry);
         move |place| {
-            // Whoever comes to the registry while another has it would wait for that one, which waits for this call.
+            // A writer that needs the registry while another holds it would wait for that one, which waits for this call.
             if let Some(lanes) = lanes.upgrade().filter(|_| !registry.is_held()) {
                 turn(&lanes, place, &failed);
             }
         }
     }
 
-    /// Why a writer has ended that was not told to.
+    /// Returns why a writer has ended that was not told to.
     pub fn failed(&self) -> Option<String> {
         lock(&self.failed).clone()
     }
 
-    /// Whether every writer has ended.
+    /// Returns whether every writer has ended.
     pub fn has_ended(&self) -> bool {
         lock(&self.lanes).iter().all(|(_, lane)| lane.is_none())
     }
 
-    /// Ends it: in order, or as a kill does.
+    /// Ends the process: in order, or as a kill does.
     pub fn end(self, in_order: bool) {
         lock(&self.lanes).clear();
         self.spool.end(in_order);
@@ -215,7 +215,7 @@ fn door(setup: Setup, route: Route, spool: &CommitterHandle, meter: &Arc<Meter>,
     })
 }
 
-/// Disks as a spool is opened on them.
+/// Returns the disks in the form in which a spool is opened on them.
 pub fn opened(disks: &[MemoryDisk; 2]) -> [Arc<dyn Disk>; 2] {
     disks.each_ref().map(|disk| Arc::new(disk.clone()) as Arc<dyn Disk>)
 }

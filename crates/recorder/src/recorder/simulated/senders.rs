@@ -1,4 +1,4 @@
-//! Senders of a recorder: new requests, the same once more, in whatever order, as networks and clients that give up make them. Main type: [`Senders`].
+//! Senders of a recorder: new requests, and repeated ones in any order, as networks and clients that give up cause them. Main type: [`Senders`].
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -16,14 +16,14 @@ use crate::recorder::clock::Clock;
 use crate::recorder::intake::{Door, Incoming, Refused, Taken};
 use crate::recorder::line::Precision;
 
-/// Sources that send.
+/// The number of sources that send.
 const SOURCES: u64 = 5;
-/// Acknowledged requests that may be sent once more.
+/// The number of acknowledged requests that may be sent again.
 const REMEMBERED: usize = 12;
-/// Ids are remembered for an hour; whoever sends again later is told that it is new.
+/// How long ids are remembered; a request that is sent again later counts as new.
 pub const REMEMBER: Duration = Duration::from_secs(3_600);
 
-/// A request that may be sent once more.
+/// A request that may be sent again.
 #[derive(Debug, Clone)]
 struct Message {
     source: usize,
@@ -33,18 +33,18 @@ struct Message {
     sent: Instant,
 }
 
-/// What senders may send.
+/// The variety of what senders send.
 #[derive(Debug, Clone, Copy)]
 pub struct Manners {
-    /// Of those records that have a certain field, percent in which it is of another kind than in the others, so that some go to quarantine.
+    /// The percentage of records with a certain field in which it is of another kind than in the others, so that some go to quarantine.
     pub conflicts: u64,
-    /// Percent of the requests with a line that is none.
+    /// The percentage of requests with an invalid line.
     pub bad_lines: u64,
-    /// Percent of the requests that are large.
+    /// The percentage of requests that are large.
     pub large: u64,
 }
 
-/// What will be told.
+/// The pending answer to a request.
 type Answer = Pin<Box<dyn Future<Output = Result<Taken, Refused>> + Send>>;
 
 /// All senders.
@@ -54,15 +54,15 @@ pub struct Senders {
     clock: Arc<MadeClock>,
     truth: Arc<Mutex<Truth>>,
     sender: Arc<Sender>,
-    /// Where they send to; none while the recorder does not run.
+    /// The door that they send to; `None` while the recorder does not run.
     door: Option<Arc<Door>>,
-    /// They wait for their answers, in the order in which they were sent.
+    /// Requests that wait for their answers, in the order in which they were sent.
     pending: Vec<(Message, Answer)>,
-    /// Nobody has told what became of them.
+    /// Requests whose result nobody was told.
     unanswered: VecDeque<Message>,
     answered: VecDeque<Message>,
     messages: u64,
-    /// Requests that were sent once more.
+    /// The number of requests that were sent again.
     pub again: u64,
     failed: Option<Told>,
 }
@@ -88,7 +88,7 @@ impl Senders {
         }
     }
 
-    /// The recorder listens.
+    /// Connects the senders to a recorder that listens.
     pub fn set_door(&mut self, door: &Arc<Door>) {
         self.door = Some(Arc::clone(door));
     }
@@ -97,12 +97,12 @@ impl Senders {
         self.truth.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was told to a sender that is not so.
+    /// Returns an error if a sender was told something false.
     pub fn failed(&mut self) -> Result<(), Told> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// One of them sends something.
+    /// Lets one of the senders send something.
     pub fn send(&mut self) {
         if self.door.is_none() || self.failed.is_some() {
             return;
@@ -115,7 +115,7 @@ impl Senders {
             }
             _ => None,
         };
-        // Whoever has not been told for so long cannot rely on it any more.
+        // A sender without an answer for so long cannot rely on the id any more.
         let is_recent = |message: &Message| self.clock.since(message.sent) < REMEMBER / 2;
         match message.filter(is_recent) {
             Some(message) => {
@@ -125,7 +125,7 @@ impl Senders {
             }
             None => {
                 let message = self.message();
-                // Somebody does not wait for the answer, and sends it once more.
+                // A sender does not wait for the answer, and sends the request again.
                 if self.random.below(100) < 6 {
                     self.give_up(message.clone());
                 }
@@ -189,7 +189,7 @@ impl Senders {
         self.listen();
     }
 
-    /// Hears what is told by now.
+    /// Takes the answers that have come by now.
     pub fn listen(&mut self) {
         let mut waiting = Vec::new();
         for (message, mut answer) in std::mem::take(&mut self.pending) {
@@ -201,12 +201,12 @@ impl Senders {
         self.pending = waiting;
     }
 
-    /// Whether anybody waits for an answer.
+    /// Returns whether any sender waits for an answer.
     pub fn is_waiting(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// All connections break: nobody is told anything any more.
+    /// Breaks all connections: no sender gets an answer any more.
     pub fn hang_up(&mut self) {
         self.listen();
         self.door = None;
@@ -216,7 +216,7 @@ impl Senders {
         }
     }
 
-    /// Nobody was told what became of it: it is sent again where it has an id.
+    /// Notes a request without an answer; it is sent again if it has an id.
     fn give_up(&mut self, message: Message) {
         if !message.id.is_empty() && self.unanswered.len() < REMEMBERED {
             self.unanswered.push_back(message);
@@ -237,12 +237,12 @@ impl Senders {
                 told
             }
             Err(Refused::Unknown(_)) => {
-                // A try before this one may have been acknowledged; what is known stays so.
+                // An earlier try may have been acknowledged; what is known stays so.
                 self.give_up(message);
                 return;
             }
             Err(_) => {
-                // Nothing of this try is stored; of one before it nothing is known yet.
+                // Nothing of this try is stored; the result of an earlier one may still be unknown.
                 self.truth().refuse(&numbers);
                 return;
             }

@@ -10,22 +10,22 @@ use crate::statement::{Program, Request, Statement};
 /// A connection, until it is lost.
 pub(super) struct FailingSession {
     inner: Option<Box<dyn Session>>,
-    /// It knows how SQL is written, which is asked of a lost connection as well.
+    /// Used for its SQL dialect, which is asked of a lost connection as well.
     plain: Arc<dyn Database>,
     failing: Failing,
     generation: u64,
     is_open: bool,
 }
 
-/// What a call does.
+/// The kind of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
-    /// It reads, or goes on in a transaction.
+    /// The call reads, or goes on in a transaction.
     Little,
-    /// It may commit.
+    /// The call may commit.
     Commit,
     Begin,
-    /// It ends the transaction that is open.
+    /// The call ends the open transaction.
     Undo,
     Keep,
 }
@@ -35,7 +35,7 @@ impl FailingSession {
         FailingSession { inner: Some(inner), plain, failing, generation, is_open: false }
     }
 
-    /// The connection is lost, with what was open in it.
+    /// Loses the connection, with the transaction that was open in it.
     fn lose(&mut self) -> DatabaseError {
         self.inner = None;
         self.set_open(false);
@@ -49,7 +49,7 @@ impl FailingSession {
         }
     }
 
-    /// Does something with the connection, and lets happen to it what happens.
+    /// Runs a call on the connection, with the fault that befalls it.
     fn ask<T>(
         &mut self,
         does: Does,
@@ -64,13 +64,13 @@ impl FailingSession {
             }
         };
         match blow {
-            // Nothing refuses to undo.
+            // An undo is never refused.
             Blow::None => {}
             Blow::Refused(_) if does == Does::Undo => {}
             Blow::Refused(code) => {
                 self.failing.strike(blow);
                 if does == Does::Keep {
-                    // What cannot be committed is undone.
+                    // A transaction that cannot be committed is undone.
                     self.set_open(false);
                     self.inner.as_mut().map_or(Ok(()), |inner| inner.end_dry_run())?;
                 }
@@ -96,7 +96,7 @@ impl FailingSession {
         if matches!(blow, Blow::None | Blow::Refused(_)) {
             return outcome;
         }
-        // It was done, and nobody is told.
+        // The call was done, and nobody is told.
         self.inner = None;
         self.failing.strike(blow);
         Err(self.lose())

@@ -1,32 +1,32 @@
-//! What was really sent, and what its senders were told. Main type: [`Truth`].
+//! The truth about what was sent, and what its senders were told. Main type: [`Truth`].
 //!
-//! A record is known by its time stamp, which no other has.
+//! A record is identified by its time stamp, which no other record has.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use loadline_segments::segments::simulated::Told;
 
-/// What is known of a record.
+/// The fate of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// Its sender was told that it is stored.
     Acknowledged,
     /// Its sender was told that it is not stored.
     Refused,
-    /// Its sender was told nothing, or that nobody knows.
+    /// Its sender got no answer, or the answer that it is unknown.
     Unknown,
-    /// Somebody gave it up, or tried to.
+    /// It was discarded, or a discard was tried.
     MayBeDiscarded,
 }
 
-/// Where records are found.
+/// The places where records are found.
 #[derive(Debug, Default)]
 pub struct Sighting {
-    /// In the database, however often: who stored it, and the record, in the order in which each stored them.
+    /// Each occurrence in the database: the writer that stored it, and the record, in the order in which each writer stored them.
     pub stored: Vec<(i64, i64)>,
-    /// In the spool.
+    /// Records in the spool.
     pub waiting: Vec<i64>,
-    /// In quarantine.
+    /// Records in quarantine.
     pub quarantined: Vec<i64>,
 }
 
@@ -37,13 +37,13 @@ type Kin = (usize, u64);
 #[derive(Debug, Clone, Copy)]
 struct Record {
     fate: Fate,
-    /// Its source and its measurement: those that are alike in both keep their order.
+    /// The record's source and measurement: records that have both in common keep their order.
     kin: Kin,
-    /// Whether it was sent more than once, so that its place in the order of its source is not known.
+    /// Whether the record was sent more than once, so that its place in the order of its source is not known.
     is_again: bool,
 }
 
-/// All that was sent.
+/// All records that were sent.
 #[derive(Debug, Default)]
 pub struct Truth {
     records: BTreeMap<i64, Record>,
@@ -51,35 +51,35 @@ pub struct Truth {
     /// The newest record of each source and measurement that was seen in the database.
     reached: HashMap<Kin, i64>,
     seen: BTreeSet<i64>,
-    /// Whether orders are held against what is found.
+    /// Whether the order of records is checked.
     holds_order: bool,
 }
 
-/// The time stamps of lines.
+/// Returns the time stamps of lines.
 pub fn numbers_of(body: &[u8]) -> Vec<i64> {
     let number = |line: &[u8]| std::str::from_utf8(line).ok()?.rsplit(' ').next()?.trim().parse().ok();
     body.split_inclusive(|byte| *byte == b'\n').filter_map(number).collect()
 }
 
 impl Truth {
-    /// Nothing was sent yet. Whether the order of each source's records of a measurement is held against what is found is given.
+    /// Returns a truth without records. `holds_order` says whether the order of each source's records of a measurement is checked.
     pub fn new(holds_order: bool) -> Self {
         Truth { holds_order, ..Truth::default() }
     }
 
-    /// The number of another record, which a source is about to send.
+    /// Returns the number of another record, which a source is about to send.
     pub fn next(&mut self, kin: Kin) -> i64 {
         self.newest += 1;
         self.records.insert(self.newest, Record { fate: Fate::Unknown, kin, is_again: false });
         self.newest
     }
 
-    /// What was sent is sent once more.
+    /// Notes that records are sent again.
     pub fn again(&mut self, numbers: &[i64]) {
         for number in numbers {
             if let Some(record) = self.records.get_mut(number) {
                 record.is_again = true;
-                // Whatever it was told before: it may be stored from now on.
+                // Whatever the sender was told before, the record may be stored from now on.
                 if record.fate == Fate::Refused {
                     record.fate = Fate::Unknown;
                 }
@@ -95,7 +95,7 @@ impl Truth {
         }
     }
 
-    /// A sender was told that nothing is stored; what was tried before may be there all the same.
+    /// Notes that a sender was told that nothing is stored; an earlier try may be stored all the same.
     pub fn refuse(&mut self, numbers: &[i64]) {
         for number in numbers {
             if let Some(record) = self.records.get_mut(number).filter(|record| !record.is_again) {
@@ -108,7 +108,7 @@ impl Truth {
         numbers.iter().any(|number| self.records.get(number).is_some_and(|record| is(record.fate)))
     }
 
-    /// A request was called new.
+    /// Checks a request that was called new.
     pub fn must_be_new(&self, numbers: &[i64]) -> Result<(), Told> {
         match self.is_any(numbers, |fate| fate == Fate::Acknowledged) {
             true => Err(format!("{numbers:?} is stored and was not called a duplicate")),
@@ -116,7 +116,7 @@ impl Truth {
         }
     }
 
-    /// A request was called a duplicate: what nobody was told of is acknowledged with it.
+    /// Checks a request that was called a duplicate: records without an answer are acknowledged by it.
     pub fn is_stored_already(&mut self, numbers: &[i64]) -> Result<(), Told> {
         if self.is_any(numbers, |fate| fate == Fate::Refused) {
             return Err(format!("{numbers:?} is called a duplicate, and its sender was told that it is not stored"));
@@ -129,12 +129,12 @@ impl Truth {
         Ok(())
     }
 
-    /// Those that are acknowledged, and how many.
+    /// Returns the number of acknowledged records.
     pub fn acknowledged(&self) -> u64 {
         self.records.values().filter(|record| record.fate == Fate::Acknowledged).count() as u64
     }
 
-    /// Holds what was found against what was promised. With `at_end`, nothing may wait any more.
+    /// Compares what was found with what was promised. With `at_end`, nothing may wait any more.
     pub fn compare(&mut self, found: &Sighting, at_end: bool) -> Result<(), Told> {
         let stored: BTreeSet<i64> = found.stored.iter().map(|(_, number)| *number).collect();
         let quarantined: BTreeSet<i64> = found.quarantined.iter().copied().collect();
@@ -178,7 +178,7 @@ impl Truth {
         Ok(())
     }
 
-    /// What is new in the database is behind what was there of its source, and stands in order.
+    /// Checks that new records in the database come behind the earlier ones of their source, and in order.
     fn hold_order(&mut self, found: &Sighting) -> Result<(), Told> {
         if !self.holds_order {
             return Ok(());

@@ -22,13 +22,13 @@ use crate::recorder::spool::simulated::inventory;
 use crate::recorder::spool::{Clearing, Span};
 use crate::recorder::writer::Shape;
 
-/// Steps of a run.
+/// The number of steps in a run.
 const STEPS: u64 = 70;
-/// Room of each disk when it is not full.
+/// The room of each disk when it is not full, in bytes.
 const ROOM: u64 = 16 << 20;
-/// Turns in which everything must be written once nothing stands in the way.
+/// The number of turns within which everything must be written once nothing stands in the way.
 const TURNS_MAX: u64 = 20_000;
-/// 2020, in nanoseconds since 1970.
+/// The beginning of 2020, in nanoseconds since 1970.
 const BEGIN_NS: i64 = 1_577_836_800_000_000_000;
 const HOUR_NS: i64 = 3_600_000_000_000;
 
@@ -68,10 +68,10 @@ impl Drop for Scratch {
     }
 }
 
-/// One life of a recorder from a seed; what was done to it.
+/// Runs one life of a recorder from a seed, and returns what was done to it.
 ///
 /// # Errors
-/// What it has lost, doubled or said that is not so, with everything that happened before.
+/// Returns what the recorder has lost, doubled or reported falsely, with everything that happened before.
 pub fn run(seed: u64) -> Result<Faults, Told> {
     let scratch = Scratch::new()?;
     let mut world = World::new(seed, &scratch)?;
@@ -94,11 +94,11 @@ impl World {
         let mut random = Stream::seeded(seed);
         let clock = Arc::new(MadeClock::new(BEGIN_NS));
         let is_direct = random.below(4) == 0;
-        // Some databases may forget what they have just committed; some of these tell how far they have come. What is acknowledged by its commit must last.
+        // Some databases may forget their latest commits; some of these tell how far they have come. If commits acknowledge requests, they must last.
         let forgets = one_of(&mut random, &[None, None, Some(true), Some(false)]).filter(|_| !is_direct);
         let setup = Setup {
             shape: Shape::named(one_of(&mut random, Shape::NAMES)).unwrap_or(Shape::Star),
-            // Where nobody makes columns everything is in quarantine in the end.
+            // If nobody creates columns, everything is in quarantine in the end.
             new_columns: match random.below(10) {
                 0 => NewColumns::Refuse,
                 1..4 => NewColumns::Json,
@@ -111,7 +111,7 @@ impl World {
             keep: forgets.map(|_| 2 * FORGETS_WITHIN),
             is_direct,
         };
-        // In a quiet world each source's records of a measurement keep their order, and that is held against what is found.
+        // In a quiet world each source's records of a measurement keep their order, and that is checked.
         let is_quiet = random.below(3) == 0 && setup.new_columns != NewColumns::Refuse;
         let manners = match is_quiet {
             true => Manners { conflicts: 0, bad_lines: 5, large: 3 },
@@ -213,7 +213,7 @@ impl World {
         Ok(())
     }
 
-    /// The disks are full for a while.
+    /// Makes the disks full for a while.
     fn fill_disks(&mut self) {
         self.note("the disks are full");
         self.faults.full += 1;
@@ -223,7 +223,7 @@ impl World {
         self.clock.plan(time, move || disks.iter().for_each(|disk| disk.set_room(ROOM)));
     }
 
-    /// Writers take turns.
+    /// Lets writers take turns.
     fn write(&mut self) -> Result<(), Told> {
         for _ in 0..1 + self.random.below(6) {
             let Some(process) = &self.process else { return Ok(()) };
@@ -238,7 +238,7 @@ impl World {
         Ok(())
     }
 
-    /// A writer takes a turn, and others do what they do meanwhile.
+    /// Lets a writer take a turn, while others do their part.
     fn turn(&mut self, place: usize) -> Result<(), Told> {
         let Some(process) = &self.process else { return Ok(()) };
         let (turning, senders) = (process.turning(), Arc::clone(&self.senders));
@@ -272,7 +272,7 @@ impl World {
         ended
     }
 
-    /// The recorder is stopped, and writes what it can until its time is over.
+    /// Stops the recorder, which writes what it can until its time is over, and starts it again.
     fn restart(&mut self) -> Result<(), Told> {
         self.note("restart");
         self.senders().hang_up();
@@ -300,7 +300,7 @@ impl World {
         self.disks.iter().for_each(|disk| disk.fail_after(u64::MAX));
     }
 
-    /// The recorder's process ends in the middle, with or without the power.
+    /// Ends the recorder's process in the middle, with or without the power.
     fn kill(&mut self, is_power: bool) -> Result<(), Told> {
         self.end_process(false);
         if is_power {
@@ -332,7 +332,7 @@ impl World {
         };
         let (disks, stop) = (self.disks.clone(), Arc::clone(&process.stop));
         self.failing.begin(Box::new(move || {
-            // What is dead writes nothing more.
+            // A dead process writes nothing more.
             disks.iter().for_each(|disk| disk.fail_after(0));
             stop.ask(Duration::ZERO);
         }));
@@ -343,7 +343,7 @@ impl World {
         Ok(())
     }
 
-    /// Somebody replays or discards what is in quarantine.
+    /// Replays or discards what is in quarantine, as an operator would.
     fn operate(&mut self) {
         let Some(process) = &self.process else { return };
         let what = if self.random.below(3) == 0 { Clearing::Discard } else { Clearing::Replay };
@@ -356,7 +356,7 @@ impl World {
         self.note(format!("{what:?}: {done:?}"));
     }
 
-    /// Somebody changes a table of the database for a while: it refuses some records, or is not where it was.
+    /// Changes a table of the database for a while: it refuses some records, or has another name.
     fn meddle(&mut self) {
         let Ok(Some(other)) = self.failing.other() else { return };
         let tables = if self.is_meddled_with { record_tables(&other) } else { Vec::new() };
@@ -389,7 +389,7 @@ impl World {
         }
     }
 
-    /// Looks at everything that there is, and starts a recorder again that has ended.
+    /// Checks everything that there is, and restarts a recorder that has ended.
     fn look(&mut self) -> Result<(), Told> {
         self.senders().listen();
         self.senders().failed()?;
@@ -420,7 +420,7 @@ impl World {
         self.truth().compare(&sighting, at_end)
     }
 
-    /// What is in the database.
+    /// Returns what is in the database.
     fn stored(&self) -> Result<Vec<(i64, i64)>, Told> {
         let Some(other) = self.failing.other()? else { return Err("a transaction is left open".to_owned()) };
         let mut all = Vec::new();
@@ -438,7 +438,7 @@ impl World {
         Ok(all.into_iter().map(of).collect())
     }
 
-    /// Nothing stands in the way any more: all that was acknowledged comes to the database.
+    /// Removes all faults, and checks that everything acknowledged comes to the database.
     fn come_to_an_end(&mut self) -> Result<(), Told> {
         self.note("nothing stands in the way any more");
         self.failing.be_well()?;
@@ -455,7 +455,7 @@ impl World {
             if waits == 0 && !self.senders().is_waiting() {
                 break;
             }
-            // What finds no room in quarantine comes back when there is some.
+            // Records without room in quarantine come back when there is some.
             if busy.is_empty() || round % 50 == 49 {
                 let done = process.spool.clear(Clearing::Discard, Span::ALL);
                 let Ok(all) = inventory(&process.reader, LANES) else { break };

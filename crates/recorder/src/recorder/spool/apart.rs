@@ -1,7 +1,7 @@
-//! Records that wait apart: those of a measurement that the database refuses while it takes the others. They are entries of lanes of their
-//! own, which are written like all lanes: in order, each with its row of the ledger. Main type: [`Apart`], what is taken out of an entry.
+//! Records that wait apart: the records of a measurement that the database refuses while it takes the others. They become entries of lanes of their
+//! own, which are written like all lanes: in order, each with its row of the ledger. Main type: [`Apart`], the records taken out of an entry.
 //!
-//! Invariant: a record is in its entry, or in the one that waits apart, never in both and never in neither: both change in one frame.
+//! Invariant: a record is in its entry or in the one that waits apart, never in both and never in neither: both change in one frame.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use super::fact::StoredRefusal;
 use super::group::{FactList, Group};
 use super::{Entry, Offer, SpoolError, SpoolFile};
 
-/// The lane in which the records of each measurement wait, of those that do.
+/// The lane of each measurement whose records wait apart.
 pub type ApartLanes = BTreeMap<String, u32>;
 
-/// What is taken out of an entry.
+/// The records that are taken out of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Apart {
-    /// The entry as it is.
+    /// The entry as it is now.
     pub entry: Arc<Entry>,
-    /// Whether it is in the spool; if not, what waits apart is acknowledged by that.
+    /// Whether the entry is in the spool; if not, being set apart acknowledges the records.
     pub is_spooled: bool,
-    /// What is taken out, each measurement apart.
+    /// The records that are taken out, by measurement.
     pub parts: Vec<ApartPart>,
-    /// The lines that are left.
+    /// The lines that are left in the entry.
     pub rest: Vec<u8>,
 }
 
-/// The id of those records of a message that are of one measurement, where they wait apart; empty where the message has none.
+/// Returns the message id for the records of one measurement of a message, where they wait apart; empty if the message has no id.
 pub(super) fn part_id(offer: &Offer, measurement: &str) -> String {
     if offer.message_id.is_empty() { String::new() } else { format!("{} {measurement}", offer.message_id) }
 }
@@ -34,16 +34,16 @@ pub(super) fn part_id(offer: &Offer, measurement: &str) -> String {
 /// The records of one measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApartPart {
-    /// What clients call it.
+    /// The measurement's name, as clients use it.
     pub measurement: String,
-    /// Their numbers within the entry, ascending.
+    /// The numbers of the records within the entry, ascending.
     pub rows: Vec<i64>,
-    /// Their lines.
+    /// The lines of the records.
     pub body: Vec<u8>,
 }
 
 impl Apart {
-    /// The numbers of all that is taken out, ascending.
+    /// Returns the numbers of all records that are taken out, ascending.
     fn rows(&self) -> Vec<i64> {
         let mut rows: Vec<_> = self.parts.iter().flat_map(|part| part.rows.iter().copied()).collect();
         rows.sort_unstable();
@@ -51,7 +51,7 @@ impl Apart {
     }
 
     fn offer(&self, part: &ApartPart, lane: u32) -> Offer {
-        // An entry of the spool was found to be no duplicate before. Of any other, each part has an id of its own.
+        // An entry of the spool was already found to be no duplicate. For any other entry, each part has an id of its own.
         let message_id = if self.is_spooled { String::new() } else { part_id(&self.entry.offer, &part.measurement) };
         let rows = u32::try_from(part.rows.len()).unwrap_or(u32::MAX);
         Offer { lane, message_id, rows, body: part.body.clone(), ..self.entry.offer.without_body() }
@@ -59,10 +59,10 @@ impl Apart {
 }
 
 impl Group<'_> {
-    /// Takes records out of an entry, to wait apart. An entry that is not there any more as it was is left alone.
+    /// Takes records out of an entry, to wait apart. If the entry has changed or gone meanwhile, nothing happens.
     ///
     /// # Errors
-    /// [`SpoolError::Full`] where they are not in the spool yet and do not fit; otherwise as the disk fails.
+    /// [`SpoolError::Full`] if the records are not in the spool yet and do not fit; otherwise the error of the disk.
     pub fn set_apart(&mut self, apart: &Apart) -> Result<(), SpoolError> {
         if apart.is_spooled {
             return self.take_apart(apart);
@@ -89,7 +89,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Takes records, by their ascending numbers, out of an entry of which these lines are left; whether it was still there as it was.
+    /// Takes records out of an entry, by their ascending numbers, and leaves it these lines. Returns whether the entry was still there unchanged.
     pub(super) fn take_out(
         &mut self,
         entry: &Entry,
@@ -98,7 +98,7 @@ impl Group<'_> {
         list: &mut FactList,
     ) -> Result<bool, SpoolError> {
         let before = self.entry(entry.offer.lane, entry.sequence);
-        // Whatever was taken out of it has left fewer.
+        // An entry from which records were taken out has fewer rows.
         let Some(before) = before.filter(|now| now.rows == entry.offer.rows) else { return Ok(false) };
         let left = i64::from(entry.offer.rows) - taken.len() as i64;
         let rest = Offer {
@@ -117,13 +117,13 @@ impl Group<'_> {
         Ok(true)
     }
 
-    /// The entry's records in quarantine have other numbers now, because those that were taken out stood before them.
+    /// Renumbers the entry's records in quarantine, because the records that were taken out stood before them.
     fn renumber(&mut self, sequence: i64, taken: &[i64], list: &mut FactList) -> Result<(), SpoolError> {
         let first = taken.first().copied().unwrap_or(i64::MAX);
         let refused: Vec<_> = self.file.shelf.index().refused(sequence, sequence).collect();
         for (_, row, id) in refused.into_iter().filter(|(_, row, _)| *row > first) {
             let before = taken.partition_point(|taken| *taken < row) as i64;
-            // What cannot be read any more keeps its number.
+            // A record that can no longer be read keeps its number.
             if let Some(refusal) = self.read_refusal(id)? {
                 self.put_refusal(StoredRefusal { row: row - before, ..refusal }, list);
             }
@@ -131,7 +131,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// The lane in which a measurement's records wait: the one that they wait in, or one that is free, or one that others wait in too.
+    /// Returns the lane in which a measurement's records wait: the one they wait in already, or a free one, or one that is shared.
     fn lane_apart(&mut self, measurement: &str) -> u32 {
         let (lane, is_new) = self.state().lane_apart(measurement);
         if is_new {
@@ -140,10 +140,10 @@ impl Group<'_> {
         lane
     }
 
-    /// Nothing waits in a lane any more: its measurements go with all others again. Nothing happens where something does.
+    /// Lets the measurements that wait in a lane go with all others again, if nothing waits there any more.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn rejoin(&mut self, lane: u32) -> Result<(), SpoolError> {
         if self.state().apart.values().any(|own| *own == lane) && !self.has_waiting(lane) {
             self.state_to_change().apart.retain(|_, own| *own != lane);
@@ -153,7 +153,7 @@ impl Group<'_> {
 }
 
 impl SpoolFile {
-    /// The lane in which the records of each measurement wait, of those that do.
+    /// Returns the lane of each measurement whose records wait apart.
     pub fn apart(&self) -> ApartLanes {
         self.state.apart.clone()
     }
@@ -208,7 +208,7 @@ mod tests {
         ];
         let mut group = file.begin().unwrap();
         all.iter().for_each(|apart| group.set_apart(apart).unwrap());
-        // Whoever asks again, as after an answer that was lost, changes nothing.
+        // Repeating the request, as after a lost answer, changes nothing.
         all.iter().for_each(|apart| group.set_apart(apart).unwrap());
         group.commit().unwrap();
         drop(file);

@@ -1,4 +1,4 @@
-//! What a group can change: entries, ids, and how far lanes are settled. The changes of quarantine and of what waits apart have files of their own.
+//! The changes that a group can make to entries, ids, and how far lanes are settled. Changes of the quarantine and of records that wait apart have files of their own.
 
 use super::fact::{ENTRY, Fact, Id, StoredEntry, StoredRefusal};
 use super::file::Stored;
@@ -11,14 +11,14 @@ use super::place::LogName;
 use super::{Entry, LaneNews, LaneOpening, Offer, SpoolError};
 use crate::recorder::access::owned_id;
 
-/// Ids of messages may take this share of the bound, besides what waits and what is in quarantine.
+/// The share of the bound that message ids may take, besides waiting entries and the quarantine: one part in so many.
 const MESSAGES_SHARE: u64 = 4;
 
 impl Group<'_> {
-    /// Notes what a lane has found out; what it shows to the ledger from here on.
+    /// Notes what a lane has found out, and returns what it shows to the ledger from here on.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn note(&mut self, lane: u32, news: &LaneNews) -> Result<LaneOpening, SpoolError> {
         if let LaneNews::Parted { through, .. } = news {
             self.settle(lane, *through)?;
@@ -32,7 +32,7 @@ impl Group<'_> {
     /// Stores an offer, unless its message was stored before.
     ///
     /// # Errors
-    /// [`SpoolError::Full`] beyond the bound; otherwise as the disk fails.
+    /// [`SpoolError::Full`] beyond the bound; otherwise the error of the disk.
     pub fn append(&mut self, offer: &Offer) -> Result<Stored, SpoolError> {
         if !self.has_room_for(offer) {
             let shown = crate::units::show_bytes;
@@ -63,12 +63,12 @@ impl Group<'_> {
         Ok(Stored::New(sequence))
     }
 
-    /// An offer as it is to be stored: compressed, where that is so.
+    /// Returns an offer as it is to be stored: compressed, if the spool compresses.
     pub(super) fn as_stored(&self, offer: Offer) -> Offer {
         if self.file.compresses { offer.packed() } else { offer }
     }
 
-    /// Whether a message was taken in before.
+    /// Returns whether a message was taken in before.
     pub(super) fn is_known(&self, offer: &Offer) -> bool {
         self.id_of(offer).is_some_and(|id| self.knows(offer, &id))
     }
@@ -78,7 +78,7 @@ impl Group<'_> {
     }
 
     fn knows(&self, offer: &Offer, id: &Id) -> bool {
-        // A version that knew no owners kept ids as clients sent them. Nothing is kept so any more, and so nobody can add to them.
+        // A version without owners kept ids as clients sent them. No id is kept that way any more, so nobody can add to them.
         let unowned = owned_id(&offer.message_id).filter(|_| self.state().has_unowned);
         self.remembers(id) || unowned.is_some_and(|unowned| self.remembers(&id_of(&offer.source, unowned)))
     }
@@ -94,7 +94,7 @@ impl Group<'_> {
         sequence
     }
 
-    /// Counts a new entry; what it changes in the index.
+    /// Counts a new entry, and returns its change of the index.
     fn new_entry(&mut self, offer: &Offer, sequence: i64, version: u32) -> Effect {
         let now = Now { version, rows: offer.rows, bytes: offer.stored_bytes() };
         self.counts.spooled += u64::from(offer.rows);
@@ -104,7 +104,7 @@ impl Group<'_> {
         effect_of(offer, sequence, now)
     }
 
-    /// Stores an offer that was acknowledged before, with what holds together with it.
+    /// Stores an offer that was acknowledged before, in the list of facts that hold together with it.
     pub(super) fn insert(&mut self, offer: &Offer, list: &mut FactList) {
         let sequence = self.next_sequence();
         let effect = self.new_entry(offer, sequence, 0);
@@ -112,7 +112,7 @@ impl Group<'_> {
         list.push(&Fact::Entry(stored), Some(effect), offer.rows);
     }
 
-    /// Keeps what is left of an entry.
+    /// Keeps the rest of an entry from which records were taken.
     pub(super) fn amend(&mut self, sequence: i64, rest: &Offer, before: Now, list: &mut FactList) {
         let now = Now { version: before.version + 1, rows: rest.rows, bytes: rest.stored_bytes() };
         let stored = StoredEntry { entry: Entry { sequence, offer: rest.clone() }, version: now.version, id_s: 0 };
@@ -124,7 +124,7 @@ impl Group<'_> {
         list.push(&Fact::Entry(stored), Some(effect_of(rest, sequence, now)), rest.rows);
     }
 
-    /// Puts what is damaged into quarantine.
+    /// Puts something damaged into quarantine.
     pub(super) fn put_damage(&mut self, entry: i64, row: i64, reason: &str, offer: Offer) {
         let quarantined_ns = self.file.clock.day_ns();
         let refusal = StoredRefusal { id: 0, entry, row, quarantined_ns, reason: reason.to_owned(), offer };
@@ -146,7 +146,7 @@ impl Group<'_> {
         self.push(list);
     }
 
-    /// Puts a record into quarantine, with what holds together with it.
+    /// Puts a record into quarantine, in the list of facts that hold together with it.
     pub(super) fn put_refusal(&mut self, mut refusal: StoredRefusal, list: &mut FactList) {
         if refusal.id == 0 {
             refusal.id = self.next_refusal;
@@ -162,7 +162,7 @@ impl Group<'_> {
     /// Forgets the entries of a lane up to a sequence: all their rows are committed or quarantined.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn settle(&mut self, lane: u32, through: i64) -> Result<(), SpoolError> {
         let through = through.min(self.next_sequence - 1);
         let before = self.settled.get(&lane).copied().unwrap_or(i64::MIN);
@@ -195,7 +195,7 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Whether ids of messages take more room than they may: the oldest are forgotten then, however young they are.
+    /// Returns whether message ids take more room than they may; the oldest are then forgotten, however young they are.
     pub fn remembers_too_much(&self) -> bool {
         let most = self.forgotten.map_or(u64::MAX, |(_, most)| most);
         let of_group = self.ids.len() + self.replayed.len();
@@ -203,10 +203,10 @@ impl Group<'_> {
         known * BOUND_BYTES > self.file.bound_bytes / MESSAGES_SHARE
     }
 
-    /// Forgets ids of messages that are old enough, or too many.
+    /// Forgets message ids that are old enough, or too many.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn forget_messages(&mut self) -> Result<(), SpoolError> {
         self.forget_messages_at(self.file.id_clock.now_ns())
     }
@@ -214,7 +214,7 @@ impl Group<'_> {
     pub(super) fn forget_messages_at(&mut self, now_ns: i64) -> Result<(), SpoolError> {
         let remember_ns = i64::try_from(self.file.remember.as_nanos()).unwrap_or(i64::MAX);
         let most = self.file.bound_bytes / MESSAGES_SHARE / BOUND_BYTES;
-        // Some more, so that not every message makes room for itself.
+        // Some more are forgotten, so that not every message has to make room for itself.
         let most = if self.remembers_too_much() { most - most / 8 } else { most };
         self.forgotten = Some((seconds(now_ns.saturating_sub(remember_ns)), most));
         Ok(())

@@ -1,15 +1,15 @@
-//! The clock that ids of messages grow old by. Main type: [`IdClock`].
+//! The clock by which message ids age. Main type: [`IdClock`].
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::recorder::clock::{Clock, SharedClock};
 
-/// A time in nanoseconds that goes on only as the monotonic clock does, from a value that was stored. The clock of the day may jump: by it
-/// all ids would be forgotten when it is a day ahead for a moment.
+/// A time in nanoseconds that starts from a stored value and advances only with the monotonic clock. The clock of the day may jump: if it
+/// were a day ahead for a moment, all ids would be forgotten.
 ///
-/// Invariant: of whatever is stored and begun with again, in however many processes, it is never ahead of the first value by more than the
-/// time that has really passed. An id with a time of this clock is therefore never older by it than it really is.
+/// Invariant: however often its time is stored and continued from, by however many processes, the clock is never ahead of the first value by
+/// more than the time that has really passed. An id with a time of this clock is therefore never older by it than it really is.
 #[derive(Debug, Clone)]
 pub struct IdClock {
     base_ns: i64,
@@ -18,17 +18,17 @@ pub struct IdClock {
 }
 
 impl IdClock {
-    /// Goes on from a value that was stored, as a steady clock does.
+    /// Returns a clock that continues from a stored value, as a steady clock advances.
     pub fn new(stored_ns: i64, steady: &SharedClock) -> Self {
         IdClock { base_ns: stored_ns, since: steady.now(), steady: SharedClock::clone(steady) }
     }
 
-    /// A first value, where none was stored: that of the clock of the day, but not beyond the newest of the ids that there are.
+    /// Returns the first value where none was stored: that of the clock of the day, but not beyond the newest of the existing ids.
     pub fn first_ns(newest_ns: Option<i64>, day_ns: i64) -> i64 {
         newest_ns.map_or(day_ns, |newest_ns| newest_ns.min(day_ns))
     }
 
-    /// Its time.
+    /// Returns the clock's time, in nanoseconds.
     pub fn now_ns(&self) -> i64 {
         self.after(self.steady.since(self.since))
     }
@@ -37,7 +37,7 @@ impl IdClock {
         self.base_ns.saturating_add(i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX))
     }
 
-    /// Catches up with a value of the same clock that another one has stored.
+    /// Catches up with a value of the same clock that another instance has stored.
     pub fn catch_up(&mut self, stored_ns: i64) {
         if stored_ns > self.now_ns() {
             *self = IdClock::new(stored_ns, &self.steady);
@@ -45,7 +45,7 @@ impl IdClock {
     }
 }
 
-/// A number for what was never in the spool, where quarantine wants that of an entry: below 0, and another one each time.
+/// Returns a number that stands for an entry's in quarantine, for records that were never in the spool: below 0, and a different one each time.
 pub fn unspooled_number(clock: &dyn Clock) -> i64 {
     static LAST: AtomicI64 = AtomicI64::new(0);
     let next = |last: i64| (-clock.day_ns()).min(last - 1);

@@ -1,8 +1,8 @@
-//! Group commit: one thread that writes the spool, with one sync for all that came while the last one took its time.
+//! Group commit: one thread that writes the spool, with one sync for all requests that came during the previous sync.
 //!
-//! Main types: [`Committer`], which starts and ends the thread, and [`CommitterHandle`], which others speak to it with.
+//! Main types: [`Committer`], which starts and ends the thread, and [`CommitterHandle`], through which others send it requests.
 //!
-//! Invariant: an answer is sent after the sync of what it answers.
+//! Invariant: an answer is sent after the sync of the change that it confirms.
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod caught;
@@ -31,37 +31,37 @@ pub use caught::Caught;
 #[cfg(any(test, feature = "simulated"))]
 use here::Here;
 
-/// Where an answer goes.
+/// The channel for the answer to a request.
 type Answering<T> = oneshot::Sender<Result<T, SpoolError>>;
 
-/// How often the thread is to look after what is not asked for.
+/// How often the thread is woken for its periodic work.
 const LOOK_AFTER: Duration = Duration::from_secs(1);
-/// Requests that may wait for the thread.
+/// The most requests that may wait for the thread.
 const QUEUE_MAX: usize = 4_096;
 
-/// The thread that writes.
+/// The thread that writes the spool.
 #[derive(Debug)]
 pub struct Committer {
     thread: JoinHandle<()>,
 }
 
-/// Speaks to the thread; the thread ends when the last one is dropped.
+/// A handle to the thread; the thread ends when the last handle is dropped.
 #[derive(Clone)]
 pub struct CommitterHandle {
     requests: mpsc::Sender<Request>,
     shared: Arc<Shared>,
     compresses: bool,
     clock: SharedClock,
-    /// What does the thread's work where there is none.
+    /// The stand-in that does the thread's work where there is no thread.
     #[cfg(any(test, feature = "simulated"))]
     here: Option<Here>,
 }
 
 impl Committer {
-    /// Starts the thread over an opened spool.
+    /// Starts the thread for an open spool.
     ///
     /// # Errors
-    /// When the system has no thread left.
+    /// Returns an error if the system cannot start another thread.
     pub fn start(file: SpoolFile) -> std::io::Result<(Committer, CommitterHandle)> {
         let (handle, worker) = CommitterHandle::over(file);
         let thread = std::thread::Builder::new().name("spool".to_owned()).spawn(move || worker.work())?;
@@ -76,7 +76,7 @@ impl Committer {
 }
 
 impl CommitterHandle {
-    /// A handle, and what does what it asks for.
+    /// Returns a handle, and the worker that does what the handle asks for.
     fn over(file: SpoolFile) -> (CommitterHandle, Worker) {
         let (requests, receiver) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared::default());
@@ -93,7 +93,7 @@ impl CommitterHandle {
         (handle, worker)
     }
 
-    /// Asks, where it can be waited for that there is room.
+    /// Sends a request, and waits for room in the queue.
     fn ask(&self, request: Request) -> Result<(), SpoolError> {
         let asked = self.requests.blocking_send(request).map_err(|_| ended());
         self.work_here();
@@ -106,13 +106,13 @@ impl CommitterHandle {
         asked
     }
 
-    /// Asks where there is room: where many requests wait, each of them does as well.
+    /// Sends a request if there is room in the queue. A full queue does not matter: the requests in it wake the thread as well.
     fn ask_if_room(&self, request: Request) {
         let _ = self.requests.try_send(request);
         self.work_here();
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request, and waits for the answer.
     fn answer<T>(&self, ask: impl FnOnce(Answering<T>) -> Request) -> Result<T, SpoolError> {
         let (answer, answered) = oneshot::channel();
         self.ask(ask(answer))?;
@@ -135,94 +135,94 @@ impl CommitterHandle {
     #[cfg(not(any(test, feature = "simulated")))]
     fn work_here(&self) {}
 
-    /// Stores an offer; comes back when it is durable. That of a source that sends more than its share waits in another lane than its own.
+    /// Stores an offer, and returns when it is durable. An offer of a source that sends more than its share waits in another lane than the source's own.
     ///
     /// # Errors
-    /// [`SpoolError::Full`]; [`SpoolError::Unknown`] when the disk failed under it, and [`SpoolError::Broken`] for ever after.
+    /// [`SpoolError::Full`]; [`SpoolError::Unknown`] if the disk failed while the offer was written, and [`SpoolError::Broken`] for ever after.
     pub async fn append(&self, offer: Offer, is_greedy: bool) -> Result<Placed, SpoolError> {
-        // Those who take in do it, each for itself, so that it does not hold up the one thread that writes.
+        // Each caller compresses its own offer, so that this does not hold up the one thread that writes.
         let offer = if self.compresses { offer.packed() } else { offer };
         let (answer, answered) = oneshot::channel();
         self.ask_async(Request::Append { offer, is_greedy, answer }).await?;
-        // A thread that ended in a panic may have stored it.
+        // A thread that ended in a panic may have stored the offer.
         answered.await.unwrap_or_else(|_| Err(SpoolError::Unknown("its thread has ended".to_owned())))
     }
 
-    /// Forgets what is known to be committed or quarantined; with the next sync, not before this comes back.
+    /// Forgets entries that are known to be committed or quarantined. They are forgotten with the next sync, which may be after this returns.
     ///
     /// # Errors
-    /// [`SpoolError::Broken`] when the thread has ended.
+    /// [`SpoolError::Broken`] if the thread has ended.
     pub fn settle(&self, lane: u32, through: i64) -> Result<(), SpoolError> {
         self.ask(Request::Settle { lane, through })
     }
 
-    /// Keeps refused records; comes back when they are durable.
+    /// Keeps refused records, and returns when they are durable.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn quarantine(&self, refused: Vec<Refused>) -> Result<(), SpoolError> {
         self.answer(|answer| Request::Quarantine(refused, answer))
     }
 
-    /// Notes what a lane has found out about its opening; comes back when that is durable, with what the lane shows to the ledger then.
+    /// Notes what a lane has found out about its opening; returns, when that is durable, what the lane then shows to the ledger.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn note(&self, lane: u32, news: LaneNews) -> Result<LaneOpening, SpoolError> {
         self.answer(|answer| Request::Note(lane, news, answer))
     }
 
-    /// Takes records out of their entries, to wait apart; comes back when that is durable.
+    /// Takes records out of their entries, to wait apart, and returns when that is durable.
     ///
     /// # Errors
-    /// [`SpoolError::Full`], nothing was done then; or as the disk fails.
+    /// [`SpoolError::Full`] if nothing was done for want of room; otherwise the error of the disk.
     pub fn set_apart(&self, apart: Vec<Apart>) -> Result<(), SpoolError> {
         self.answer(|answer| Request::SetApart(apart, answer))
     }
 
-    /// Which records of these messages, none of which was ever in the spool, came here when they were sent before.
+    /// Returns which records of these messages, none of which was ever in the spool, reached it when they were sent before.
     ///
     /// # Errors
-    /// [`SpoolError::Broken`] when the thread has ended.
+    /// [`SpoolError::Broken`] if the thread has ended.
     pub fn were_kept(&self, messages: Vec<Asked>) -> Result<Vec<WasKept>, SpoolError> {
         self.answer(|answer| Request::WereKept(messages, answer))
     }
 
-    /// Whether ids of any messages are remembered here.
+    /// Returns whether the spool remembers any message ids.
     pub fn has_ids(&self) -> bool {
         self.shared.has_ids.load(Ordering::Relaxed)
     }
 
-    /// The measurements that wait in a lane go with all others again, if nothing waits there.
+    /// Lets the measurements that wait in a lane go with all others again, if nothing waits there.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn rejoin(&self, lane: u32) -> Result<(), SpoolError> {
         self.answer(|answer| Request::Rejoin(lane, answer))
     }
 
-    /// Takes refused records out of their entries, to wait for room in quarantine; comes back when that is durable.
+    /// Takes refused records out of their entries, to wait for room in quarantine, and returns when that is durable.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn defer(&self, deferred: Vec<Deferred>) -> Result<(), SpoolError> {
         self.answer(|answer| Request::Defer(deferred, answer))
     }
 
-    /// Replays or discards the next records of a span; comes back when that is durable. What is replayed leaves half of the spool to others.
+    /// Replays or discards the next records of a span, and returns when that is durable. A replay leaves half of the spool to others.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub async fn clear(&self, what: Clearing, span: Span) -> Result<Portion, SpoolError> {
         self.answer_async(|answer| Request::Clear(what, span, answer)).await
     }
 
-    /// How the quarantine is shared.
+    /// Returns how the quarantine is shared among senders.
     pub fn quarantine_view(&self) -> Arc<QuarantineView> {
         Arc::clone(&self.shared.lock().quarantine)
     }
 
-    /// Why nothing more is taken in from a sender, if it holds more of the quarantine than its share.
+    /// Returns why nothing more is taken in from a sender, if it holds more than its share of the quarantine; `None` otherwise.
     pub fn why_closed(&self, sender: &str, source: &str) -> Option<String> {
         if !self.shared.closes_any.load(Ordering::Relaxed) {
             return None;
@@ -230,41 +230,41 @@ impl CommitterHandle {
         self.quarantine_view().why_closed(&holder_of(sender, source))
     }
 
-    /// The lane in which the records of each measurement wait, of those that do.
+    /// Returns the lane of each measurement whose records wait apart.
     pub fn apart(&self) -> Arc<ApartLanes> {
         Arc::clone(&self.shared.lock().apart)
     }
 
-    /// Why nothing can be stored at present, if that is so: the disk is full.
+    /// Returns why nothing can be stored at present because the disk is full; `None` if it is not.
     pub fn full(&self) -> Option<String> {
         self.shared.lock().full.clone()
     }
 
-    /// Tries to store something that changes nothing, to find out whether the disk is still full.
+    /// Asks the thread for a write that changes nothing, to find out whether the disk is still full.
     pub fn try_again(&self) {
         self.ask_if_room(Request::Rejoin(u32::MAX, oneshot::channel().0));
     }
 
-    /// As [`CommitterHandle::quarantine`], for tasks.
+    /// Async form of [`CommitterHandle::quarantine`].
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub async fn quarantine_async(&self, refused: Vec<Refused>) -> Result<(), SpoolError> {
         self.answer_async(|answer| Request::Quarantine(refused, answer)).await
     }
 
-    /// The counters as of the last sync.
+    /// Returns the counters as of the last sync.
     pub fn counts(&self) -> Counts {
         self.shared.lock().counts
     }
 
-    /// What reads the counters without keeping the thread alive.
+    /// Returns a function that reads the counters without keeping the thread alive.
     pub fn counts_reader(&self) -> impl Fn() -> Counts + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move || shared.lock().counts
     }
 
-    /// The counters after the thread has done everything that it was asked to. This must be the last handle.
+    /// Returns the counters after the thread has done everything that it was asked to. This must be the last handle.
     pub fn into_last_counts(self, committer: Committer) -> Counts {
         let shared = Arc::clone(&self.shared);
         drop(self);
@@ -279,20 +279,20 @@ impl CommitterHandle {
         state.counts.committed += committed;
     }
 
-    /// Whether the thread has done nothing for this long. It moves when it is asked for something, and this asks.
+    /// Returns whether the thread has done nothing for this long. The thread works only on request, so this sends one.
     pub fn is_stuck(&self, within: Duration) -> bool {
         self.ask_if_room(Request::Look);
         self.shared.pulse.is_stuck(within)
     }
 
-    /// Why nothing is acknowledged any more, if that is so.
+    /// Returns why nothing is acknowledged any more; `None` while the spool works.
     pub fn broken(&self) -> Option<SpoolError> {
         self.shared.lock().broken.clone()
     }
 
-    /// Waits until an entry behind this sequence is durable, or the time is over; the newest sequence known.
+    /// Waits until an entry behind this sequence is durable or the time is over, and returns the newest sequence known.
     pub fn wait_for_more(&self, after: i64, within: Duration) -> i64 {
-        // While nothing comes, the thread has yet to note how far everything is.
+        // While no entries come, the thread has yet to write its marks.
         if self.shared.is_look_due(self.clock.now(), LOOK_AFTER) {
             self.ask_if_room(Request::Look);
         }
@@ -310,7 +310,7 @@ impl CommitterHandle {
         }
     }
 
-    /// Wakes those that wait.
+    /// Wakes all threads that wait for entries.
     pub fn wake(&self) {
         self.shared.changed.notify_all();
     }

@@ -1,31 +1,31 @@
-//! What a spool counts. Main type: [`Counts`].
+//! The spool's counters. Main type: [`Counts`].
 
-/// What was counted since the spool was made. Rows, but for the bytes.
+/// What was counted since the spool was created. All are rows, except entries and bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Acknowledged.
+    /// Acknowledged rows.
     pub acknowledged: u64,
-    /// Known to be committed in the database.
+    /// Rows known to be committed in the database.
     pub committed: u64,
-    /// Waiting.
+    /// Rows that wait in the spool.
     pub spooled: u64,
-    /// Refused by the database, and kept.
+    /// Rows that the database refused and that are in quarantine.
     pub quarantined: u64,
-    /// Bytes of what waits.
+    /// Bytes of the waiting entries.
     pub spooled_bytes: u64,
-    /// Entries that wait.
+    /// The number of waiting entries.
     pub entries: u64,
-    /// Bytes of what is in quarantine.
+    /// Bytes of the records in quarantine.
     pub quarantined_bytes: u64,
-    /// Of what waits, what the database has refused, and waits for room in quarantine.
+    /// Of the waiting rows, those that the database has refused and that wait for room in quarantine.
     pub deferred: u64,
-    /// Bytes of that.
+    /// Bytes of the deferred rows.
     pub deferred_bytes: u64,
 }
 
 impl Counts {
-    /// What counts against the spool's bound. Refused records that find no room in quarantine have as much room of their own as the spool has:
-    /// only what they take beyond that is taken from what waits for the database.
+    /// Returns the bytes that count against the spool's bound. Refused records without room in quarantine have as much room of their own as the
+    /// spool has; only what exceeds that is taken from the room of the entries that wait for the database.
     pub fn held_bytes(&self, bound_bytes: u64, quarantine_bound_bytes: u64) -> u64 {
         let without_room = self.deferred_bytes + self.quarantined_bytes.saturating_sub(quarantine_bound_bytes);
         self.spooled_bytes.saturating_sub(self.deferred_bytes) + without_room.saturating_sub(bound_bytes)

@@ -1,10 +1,10 @@
-//! Tests of damage: whatever is cut, flipped or gone of a spool, what was acknowledged is there as it was or counted as damaged.
+//! Tests of damage: whatever part of a spool is cut, flipped or gone, acknowledged records are there unchanged or counted as damaged.
 
 use super::tests::{Directory, append, assert_conserved, assert_counted, offer, waiting};
 use super::*;
 use crate::recorder::spool::{Clearing, Entry, LaneNews, Offer, Refusal, list};
 
-/// The files of a spool's logs that are not marks or reserves.
+/// Returns the files of a spool's log, except marks and reserves.
 fn segments(directory: &Directory, log: &str) -> Vec<PathBuf> {
     let files = std::fs::read_dir(directory.0.join(log)).unwrap().map(|file| file.unwrap().path());
     let mut segments: Vec<_> = files.filter(|path| path.to_string_lossy().contains("segment-")).collect();
@@ -12,7 +12,7 @@ fn segments(directory: &Directory, log: &str) -> Vec<PathBuf> {
     segments
 }
 
-/// A copy as a kill of the process leaves it.
+/// Returns a copy as a kill of the process leaves it.
 fn copy(from: &Directory) -> Directory {
     let to = Directory::new();
     for log in ["entries", "lasting"] {
@@ -31,7 +31,7 @@ fn flip(path: &Path, at: usize) {
     std::fs::write(path, bytes).unwrap();
 }
 
-/// Where a text stands in a file.
+/// Returns the offset of a text in a file.
 fn find(path: &Path, text: &str) -> usize {
     let bytes = std::fs::read(path).unwrap();
     bytes.windows(text.len()).position(|window| window == text.as_bytes()).unwrap()
@@ -48,14 +48,14 @@ fn an_entry_that_is_damaged_while_it_waits_gives_a_refusal_and_those_beside_it_a
     assert!(found[0].is_ok() && found[2].is_ok());
     let (entry, refusal) = found[1].as_ref().unwrap_err();
     assert_eq!((entry.sequence, refusal.row, refusal.rows, &*entry.offer.source), (2, -1, 2, "tests"));
-    // It is known before its writer comes to it, and told once.
+    // Damage is noticed before the writer comes to it, and reported once.
     append(&mut file, &[Offer { lane: 7, ..offer(4) }]);
     flip(&segment, find(&segment, "m f=4\n"));
     let mut look = || file.scrub.look_at_some(&file.shelf);
     assert_eq!((look(), look()), (vec![2, 4], vec![]));
 }
 
-/// Of a spool that was killed, bytes of its entries flipped, and the file cut there: what is damaged is counted, everything else is there, and it goes on.
+/// For a killed spool with flipped bytes in its entries, or with the file cut there: damage is counted, everything else is there, and the spool goes on.
 #[test]
 fn damage_of_a_byte_costs_what_it_hits_and_is_counted() {
     let origin = Directory::new();
@@ -91,7 +91,7 @@ fn damage_of_a_byte_costs_what_it_hits_and_is_counted() {
             assert_counted(&mut file);
             append(&mut file, &[offer(5)]);
             drop(file);
-            // It is told once.
+            // The damage is reported once.
             let mut file = damaged.open();
             assert_eq!((file.damage().rows, file.counts().quarantined), (0, 2 * gone), "{at} {is_cut}");
             assert_eq!(file.counts().acknowledged, 10);
@@ -155,7 +155,7 @@ fn a_bit_of_what_is_kept_costs_one_record_and_never_what_the_ledger_knows_it_by(
     }
 }
 
-/// A spool to which things are done at random. Its segments have 64 KiB.
+/// A spool with 64 KiB segments that is changed at random.
 struct Worked {
     file: SpoolFile,
     directory: Directory,
@@ -219,7 +219,7 @@ impl Worked {
         assert_conserved(self.file.counts());
     }
 
-    /// What a kill leaves is what there is.
+    /// Asserts that a kill leaves exactly what is there.
     fn assert_same_when_killed(&mut self) {
         assert_counted(&mut self.file);
         self.file.mark().unwrap();
@@ -311,7 +311,7 @@ fn a_directory_that_is_moved_or_removed_ends_the_spool() {
     }
 }
 
-/// A segment that was cut ends where the next one will begin: what is lost of that one later is another damage, also where it is as large.
+/// A segment that was cut ends where the next one will begin: a later loss of the next one is another damage, even if it has the same size.
 #[test]
 fn two_damages_of_as_many_records_at_one_place_are_both_told() {
     let directory = Directory::new();

@@ -1,8 +1,8 @@
-//! Refused records that find no room in quarantine, because their sender holds more than its share of it or it is full: they wait in the spool,
-//! as lines without their reasons, in a lane that nobody writes. When there is room again they go back to their source's lane, at the end, and are
+//! Refused records that find no room in quarantine, because their sender holds more than its share of it or it is full. They wait in the spool,
+//! as lines without their reasons, in a lane that no writer writes. When there is room again they go to the end of their source's lane and are
 //! tried again.
 //!
-//! Invariant: a record is in its entry or in one of this lane, never in both and never in neither: both change in one frame.
+//! Invariant: a record is in its entry or in one of the deferred lane, never in both and never in neither: both change in one frame.
 
 use std::sync::Arc;
 
@@ -11,28 +11,28 @@ use super::group::{FactList, Group};
 use super::holders::{Change, holder_of};
 use super::{Entry, Offer, SpoolError, lane_of};
 
-/// Bytes and records that go back at a time.
+/// The most bytes and records that go back at a time.
 const BACK_BYTES_MAX: usize = 4 << 20;
 const BACK_ROWS_MAX: u64 = 100_000;
 
 /// Refused records of an entry of the spool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deferred {
-    /// The entry as it is.
+    /// The entry as it is now.
     pub entry: Arc<Entry>,
-    /// Their numbers within the entry, ascending.
+    /// The numbers of the records within the entry, ascending.
     pub rows: Vec<i64>,
-    /// Their lines.
+    /// The lines of the records.
     pub body: Vec<u8>,
-    /// The lines that are left.
+    /// The lines that are left in the entry.
     pub rest: Vec<u8>,
 }
 
 impl Group<'_> {
-    /// Takes refused records out of an entry, to wait for room. An entry that is not there any more as it was is left alone.
+    /// Takes refused records out of an entry, to wait for room. If the entry has changed or gone meanwhile, nothing happens.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn defer(&mut self, deferred: &Deferred) -> Result<(), SpoolError> {
         let Deferred { entry, rows, body, rest } = deferred;
         let offer = self.as_stored(Offer {
@@ -46,7 +46,7 @@ impl Group<'_> {
         if !self.take_out(entry, rows, rest, &mut list)? {
             return Ok(());
         }
-        // It was acknowledged before.
+        // The records were acknowledged before.
         self.insert(&offer, &mut list);
         self.push(list);
         self.counts.deferred += u64::from(offer.rows);
@@ -56,11 +56,11 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Gives some of what waits for room back to its sources' lanes, where there is room: in quarantine, and in the spool, which they
-    /// count against then.
+    /// Returns some deferred records to their sources' lanes, as far as there is room in quarantine, and in the spool, whose bound they count
+    /// against then.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub(super) fn bring_back(&mut self, lanes: u32) -> Result<(), SpoolError> {
         if self.counts.deferred == 0
             || !self.is_quarantine_below_half()
@@ -88,7 +88,7 @@ impl Group<'_> {
                     self.counts = before;
                     self.counts.spooled_bytes = (before.spooled_bytes + added).saturating_sub(bytes);
                 }
-                // What is damaged goes to quarantine as such.
+                // A damaged entry goes to quarantine as such.
                 Some(damage) => {
                     self.quarantine(&entry, &damage, self.day_ns())?;
                     self.counts.spooled_bytes = self.counts.spooled_bytes.saturating_sub(bytes);
@@ -105,12 +105,12 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// Whether any sender holds more or less of the quarantine.
+    /// Returns whether any sender's share of the quarantine changes.
     pub(super) fn changes_quarantine(&self) -> bool {
         !self.held.is_empty()
     }
 
-    /// Notes what a sender holds more or less.
+    /// Notes a change of what a sender holds.
     pub(super) fn note_held(&mut self, offer: &Offer, change: Change) {
         let noted = self.held.entry(holder_of(&offer.sender, &offer.source)).or_default();
         noted.rows += change.rows;

@@ -1,41 +1,41 @@
-//! What the spool holds. Main types: [`Offer`], before it is stored, and [`Entry`], after.
+//! Entries of the spool. Main types: [`Offer`], before it is stored, and [`Entry`], after.
 
 use std::sync::Arc;
 
 use crate::recorder::line::Precision;
 
-/// The lanes of what waits apart: each has a connection while something waits in it. Measurements beyond share them.
+/// The lanes for records that wait apart. A lane has a connection while something waits in it; measurements beyond the number of lanes share them.
 pub const APART_LANES: std::ops::Range<u32> = 500..504;
 
-/// The lane of refused records that find no room in quarantine; nobody writes it.
+/// The lane of refused records that find no room in quarantine; no writer writes it.
 pub(super) const DEFERRED_LANE: u32 = 600;
 
-/// One request's points, on their way into the spool.
+/// The points of one request, on their way into the spool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// The writer that it goes through.
+    /// The number of the writer that the request goes through.
     pub lane: u32,
-    /// Who sent it, as it calls itself.
+    /// The sender's own name for itself.
     pub source: Arc<str>,
-    /// Who sent it, as its token says: the name in `[[access]]`; empty for all others.
+    /// The sender's name in `[[access]]`, according to its token; empty if it has none.
     pub sender: Arc<str>,
-    /// The sender's own id of it; empty for none.
+    /// The id that the sender gave the message; empty for none.
     pub message_id: String,
-    /// When it arrived, in nanoseconds since 1970: the time of points without one.
+    /// The time of arrival, in nanoseconds since 1970; it is also the time of points without one.
     pub received_ns: i64,
-    /// Unit of its time stamps.
+    /// The unit of the time stamps in the body.
     pub precision: Precision,
-    /// Number of points in it; at least 1.
+    /// The number of points in the body; at least 1.
     pub rows: u32,
-    /// The points as line protocol, every line a good one.
+    /// The points as line protocol; every line is valid.
     pub body: Vec<u8>,
-    /// Whether the body is compressed: as it is stored, never as it is sent or written.
+    /// Whether the body is compressed. A body is compressed only in the spool, never when it is sent or written.
     pub is_packed: bool,
 }
 
 #[cfg(any(test, feature = "simulated"))]
 impl Offer {
-    /// Points of a source that are sent without an id.
+    /// Returns points of a source that are sent without an id.
     pub(in crate::recorder) fn plain(source: &str, rows: u32, body: &[u8]) -> Self {
         Offer {
             lane: 0,
@@ -51,22 +51,22 @@ impl Offer {
     }
 }
 
-/// An offer that was stored.
+/// A stored offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its number, above 0 and above all before it.
+    /// The entry's number: above 0, and above the numbers of all entries before it.
     pub sequence: i64,
-    /// What was offered.
+    /// The offer as it was stored.
     pub offer: Offer,
 }
 
 impl Offer {
-    /// What it counts against the spool's bound, in bytes: its texts, and what the log needs besides.
+    /// Returns the bytes that the entry counts against the spool's bound: its texts, its body, and the log's overhead.
     pub fn stored_bytes(&self) -> u64 {
         stored_bytes(self.source.len() + self.sender.len() + self.message_id.len(), self.body.len())
     }
 
-    /// All but the points.
+    /// Returns the offer without its body.
     pub fn without_body(&self) -> Offer {
         Offer {
             source: Arc::clone(&self.source),
@@ -78,13 +78,13 @@ impl Offer {
     }
 }
 
-/// What an entry with texts and a body of so many bytes counts against the spool's bound.
+/// Returns the bytes that an entry counts against the spool's bound, given the bytes of its texts and its body.
 pub(super) fn stored_bytes(texts: usize, body: usize) -> u64 {
     const OVERHEAD_BYTES: usize = 128;
     (OVERHEAD_BYTES + texts + body) as u64
 }
 
-/// The lane of a source: always the same, in every version and on every machine, so that a source's records keep their order.
+/// Returns the lane of a source. It is the same in every version and on every machine, so that a source's records keep their order.
 pub fn lane_of(source: &str, lanes: u32) -> u32 {
     crc32fast::hash(source.as_bytes()) % lanes.max(1)
 }

@@ -1,9 +1,9 @@
-//! What the frames of the spool's logs hold, as bytes. Main type: [`Fact`].
+//! The contents of the frames of the spool's logs, as bytes. Main type: [`Fact`].
 //!
-//! A frame of kind [`ENTRY`] is one entry. A frame of kind [`FACTS`] is a list of facts that hold together or not at all: each as `kind u8`, `length u32` and its
-//! bytes. All numbers are little-endian; texts have their length before them as `u32`.
+//! A frame of kind [`ENTRY`] is one entry. A frame of kind [`FACTS`] is a list of facts that hold together or not at all; each is `kind u8`, `length u32` and its
+//! bytes. All numbers are little-endian; a text is preceded by its length as `u32`.
 //!
-//! Invariant: whatever bytes are given, reading them is bounded and linear.
+//! Invariant: reading takes bounded memory and linear time, whatever the bytes are.
 
 use super::place::LogName;
 use super::state::State;
@@ -15,65 +15,65 @@ pub(super) const ENTRY: u8 = 1;
 /// The kind of a frame that is a list of facts.
 pub(super) const FACTS: u8 = 2;
 
-/// Bytes of an id as it is kept.
+/// Bytes of a stored message id.
 pub(super) const ID_BYTES: usize = 16;
 
-/// An id of a message, as it is kept: the first half of a SHA-256.
+/// A message id as it is stored: the first half of a SHA-256.
 pub(super) type Id = [u8; ID_BYTES];
 
-/// An entry as it is stored.
+/// An entry as it is stored in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredEntry {
     pub entry: Entry,
-    /// How often records were taken out of it: of two with one sequence the one with the higher version counts.
+    /// How often records were taken out of the entry: of two entries with one sequence, the one with the higher version counts.
     pub version: u32,
-    /// The time of the clock of ids when it was taken in, in seconds.
+    /// The time of the ids' clock when the entry was taken in, in seconds.
     pub id_s: u32,
 }
 
-/// A record in quarantine as it is stored.
+/// A record in quarantine as it is stored in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredRefusal {
     pub id: i64,
-    /// The entry that it is of.
+    /// The sequence of the record's entry.
     pub entry: i64,
-    /// Its number within the entry, from 0; below that for damage.
+    /// The record's number within the entry, from 0; negative for damage.
     pub row: i64,
     pub quarantined_ns: i64,
     pub reason: String,
-    /// The record with what is known of its entry.
+    /// The record, with what is known of its entry.
     pub offer: Offer,
 }
 
-/// What was said of an entry or of a record in quarantine, and is not so any more: it stands in the log of the entries, so that no damage of the lasting log alone brings back what has
-/// been moved from there.
+/// States that an older statement about an entry or a record in quarantine no longer holds. It stands in the log of the entries, so that damage to the lasting log alone does not
+/// bring back what has been moved from there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Moved {
-    /// The entry's sequence, or the number in quarantine.
+    /// The entry's sequence, or the record's number in quarantine.
     pub number: i64,
-    /// Versions of the entry below this one are over; none for a record in quarantine.
+    /// Versions of the entry below this one no longer hold; `None` for a record in quarantine.
     pub version: Option<u32>,
-    /// Where the one stands that is over: as long as that is there this must be.
+    /// The log and segment of the superseded statement: this fact must be kept as long as that segment exists.
     pub until: (LogName, u32),
 }
 
-/// What the spool remembers.
+/// One statement that the spool remembers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fact {
     Entry(StoredEntry),
     Quarantined(StoredRefusal),
-    /// Records that are in quarantine no more.
+    /// The numbers of records that are no longer in quarantine.
     LetGo(Vec<i64>),
-    /// Nothing up to this entry is wanted of a lane any more.
+    /// Nothing in the lane up to this entry is needed any more.
     Settled {
         lane: u32,
         through: i64,
     },
-    /// Ids, each with its time.
+    /// Message ids, each with its time.
     Ids(Vec<(Id, u32)>),
-    /// All that is known besides; the newest one counts.
+    /// The rest of what the spool knows; the newest state counts.
     State(Box<State>),
-    /// [`State::base`] as it is from here on.
+    /// The value of [`State::base`] from here on.
     Base(i64),
     Moved(Moved),
 }
@@ -92,7 +92,7 @@ impl Fact {
         }
     }
 
-    /// Appends it to a list; where its own bytes stand in it.
+    /// Appends the fact to a list, and returns where its own bytes stand there, as start and length.
     pub(super) fn append_to(&self, list: &mut Vec<u8>) -> (usize, usize) {
         list.push(self.kind());
         let length_at = list.len();
@@ -151,7 +151,7 @@ impl Fact {
     }
 }
 
-/// The facts of a frame's body, each with where its bytes stand. What is no fact ends them.
+/// Returns the facts in a frame's body, each with the position of its bytes. Reading ends at the first bytes that are no fact.
 pub(super) fn facts_of(kind: u8, body: &[u8]) -> Vec<(Fact, usize, usize)> {
     if kind == ENTRY {
         let entry = StoredEntry::of(body);
@@ -175,7 +175,7 @@ pub(super) struct EntryView<'a> {
     pub offer: OfferView<'a>,
 }
 
-/// Beside the code of the precision: the body is compressed.
+/// A bit beside the code of the precision: the body is compressed.
 const PACKED: u8 = 0x80;
 
 /// An offer as it stands in a frame.
@@ -249,7 +249,7 @@ impl StoredRefusal {
         Some(StoredRefusal { id, entry, row, quarantined_ns, reason, offer: parts.offer()?.to_offer() })
     }
 
-    /// What it counts against the quarantine's bound, in bytes.
+    /// Returns the bytes that the record counts against the quarantine's bound.
     pub(super) fn stored_bytes(&self) -> u64 {
         let texts = self.offer.source.len() + self.offer.sender.len() + self.reason.len();
         (96 + texts + self.offer.body.len()) as u64
@@ -272,7 +272,7 @@ fn append_text(text: &[u8], bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(text);
 }
 
-/// Takes parts off the front.
+/// Takes parts off the front of a byte slice.
 pub(super) struct Parts<'a>(pub &'a [u8]);
 
 impl<'a> Parts<'a> {

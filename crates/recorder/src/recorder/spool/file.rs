@@ -23,7 +23,7 @@ use super::state::State;
 use crate::recorder::clock::SharedClock;
 use crate::recorder::lock::Lock;
 
-/// How often it is looked whether the spool is still where it was.
+/// How often the spool checks whether its directory is still in place.
 pub(super) const LOOK_AFTER: Duration = Duration::from_millis(500);
 
 /// The spool, opened for writing.
@@ -34,13 +34,13 @@ pub struct SpoolFile {
     pub(super) counts: Counts,
     pub(super) bound_bytes: u64,
     pub(super) quarantine_bound_bytes: u64,
-    /// Who holds what of the quarantine.
+    /// How much of the quarantine each sender holds.
     pub(super) holders: Holders,
     pub(super) remember: Duration,
     pub(super) ids: Ids,
-    /// Ids of the entries of a segment of the entries.
+    /// Prefixes of the ids of the entries in each segment of the entries' log.
     pub(super) ids_of: BTreeMap<u64, Vec<Prefix>>,
-    /// What ids grow old by.
+    /// The clock by which ids age.
     pub(super) id_clock: IdClock,
     pub(super) clock: SharedClock,
     pub(super) state: State,
@@ -48,21 +48,21 @@ pub struct SpoolFile {
     pub(super) next_refusal: i64,
     pub(super) greedy: Option<GreedySources>,
     pub(super) damage: Damage,
-    /// Sizes of segments, as far as they were looked at.
+    /// The sizes of segments, as far as they were read.
     pub(super) sizes: HashMap<(LogName, u64), u64>,
     pub(super) looked: Instant,
     pub(super) scrub: Scrub,
     pub(super) marked: Instant,
     /// Whether something has changed since the last mark.
     pub(super) wants_mark: bool,
-    /// Whether everything that was found has been dealt with.
+    /// Whether all findings of the opening have been dealt with.
     pub(super) is_opened: bool,
     /// Whether bodies are compressed while they wait.
     pub(super) compresses: bool,
-    /// Called when a group is durable in the lasting log and not in the entries yet.
+    /// Called when a group is durable in the lasting log but not yet in the entries.
     #[cfg(test)]
     pub(super) looks_between_logs: Option<fn(&Shelf)>,
-    /// Held by whoever works on a directory.
+    /// The lock of the directory, held while the spool is open.
     pub(super) lock: Option<Lock>,
 }
 
@@ -76,72 +76,72 @@ impl std::fmt::Debug for SpoolFile {
     }
 }
 
-/// What became of an offer.
+/// The result of storing an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stored {
-    /// It is an entry with this sequence.
+    /// The offer was stored as the entry with this sequence.
     New(i64),
-    /// A message of this id from this source was taken in before.
+    /// A message with this id from this source was taken in before.
     Duplicate,
 }
 
 impl SpoolFile {
-    /// Whether there is a spool in a directory.
+    /// Returns whether a directory contains a spool.
     pub fn is_in(directory: &Path) -> bool {
         super::logs::directory(directory, LogName::Lasting).exists() || directory.join(super::older::NAME).exists()
     }
 
-    /// Ends it as a kill does: nothing is noted.
+    /// Ends the spool as a kill of the process does: nothing is noted.
     #[cfg(any(test, feature = "simulated"))]
     pub fn abandon(mut self) {
         self.logs = None;
     }
 
-    /// Its directory.
+    /// Returns the spool's directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What reads it beside this one.
+    /// Returns a reader that reads the spool while this handle writes it.
     pub fn reader(&self) -> Reader {
         Reader { shelf: Arc::clone(&self.shelf) }
     }
 
-    /// What was found damaged when the spool was opened.
+    /// Returns what was found damaged when the spool was opened.
     pub fn damage(&self) -> &Damage {
         &self.damage
     }
 
-    /// The counters.
+    /// Returns the counters.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Sets the bound of its quarantine.
+    /// Sets the bound of the quarantine, in bytes.
     #[must_use]
     pub fn with_quarantine(mut self, bound_bytes: u64) -> Self {
         self.quarantine_bound_bytes = bound_bytes;
         self
     }
 
-    /// Sets whether bodies are compressed while they wait. What waits already stays as it is.
+    /// Sets whether bodies are compressed while they wait. Entries that wait already stay as they are.
     #[must_use]
     pub fn with_compression(mut self, compresses: bool) -> Self {
         self.compresses = compresses;
         self
     }
 
-    /// Whether what is in quarantine takes at least half of its bound.
+    /// Returns whether the quarantine takes at least half of its bound.
     pub fn is_half_quarantine(&self) -> bool {
         self.counts.quarantined_bytes >= self.quarantine_bound_bytes / 2
     }
 
-    /// How the quarantine is shared.
+    /// Returns how the quarantine is shared among senders.
     pub fn quarantine_view(&self) -> QuarantineView {
         self.holders.view(self.counts.quarantined_bytes, self.quarantine_bound_bytes)
     }
 
-    /// Counts what there is: it is the truth that the counters begin with.
+    /// Sets the counters from the index and the logs, when the spool has been opened.
     pub(super) fn count_again(&mut self) {
         let rows = self.logs.as_ref().map_or(0, Logs::rows);
         let acknowledged = rows.saturating_add_signed(self.state.base);
@@ -152,7 +152,7 @@ impl SpoolFile {
         self.logs.as_mut().ok_or_else(|| SpoolError::Broken("it is closed".to_owned()))
     }
 
-    /// A record in quarantine as it was stored; none where it cannot be read any more.
+    /// Returns a record in quarantine as it was stored; `None` if it can no longer be read.
     pub(super) fn read_refusal(&self, id: i64) -> Result<Option<StoredRefusal>, SpoolError> {
         let found = {
             let index = self.shelf.index();
@@ -166,7 +166,7 @@ impl SpoolFile {
         }
     }
 
-    /// Why an entry of the usual size finds no room on the disk, if that is so.
+    /// Returns why an entry of the usual size finds no room on the disk, or `None` if it does.
     pub(super) fn why_no_room(&mut self) -> Result<Option<String>, SpoolError> {
         const USUAL_BYTES: u64 = 4_096;
         match self.logs()?.make_room(LogName::Entries, std::iter::once(USUAL_BYTES)) {
@@ -176,7 +176,7 @@ impl SpoolFile {
         }
     }
 
-    /// Looks now and then whether the spool is still where it was: nothing is acknowledged that is in a directory that nobody finds again.
+    /// Checks now and then that the spool is still in its place: nothing is acknowledged into a directory that nobody can find again.
     pub(super) fn check_place(&mut self) -> Result<(), SpoolError> {
         if self.clock.since(self.looked) < LOOK_AFTER {
             return Ok(());
@@ -196,7 +196,7 @@ impl Drop for SpoolFile {
     fn drop(&mut self) {
         let note = self.note();
         if let Some(logs) = self.logs.take().filter(|_| self.is_opened) {
-            // What is not noted now is found by reading it.
+            // A mark that is not written now is reconstructed by reading the log.
             let _ = logs.close(&note);
         }
     }

@@ -1,4 +1,4 @@
-//! Fuzzing: an offer comes back as it was stored, and whatever bytes a frame holds, they are read as facts or as none. What is read is written again as it was.
+//! Fuzzing: an offer is read as it was stored, and any bytes of a frame are read as facts or as none. What is read is written again unchanged.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::{Offer, SpoolFile, Stored};
 use crate::fuzzed::Target;
 use crate::recorder::line::Precision;
 
-/// Entries of the spool.
+/// The fuzz target for entries of the spool.
 pub static SPOOL: Target = Target {
     name: "spool",
     run: |input| {
@@ -35,7 +35,7 @@ thread_local! {
     static PLACE: RefCell<Option<Place>> = const { RefCell::new(None) };
 }
 
-/// A spool that all inputs go through, one after another.
+/// The spool that all inputs go through, one after another.
 struct Place {
     file: SpoolFile,
     directory: PathBuf,
@@ -47,7 +47,7 @@ impl Drop for Place {
     }
 }
 
-/// Takes parts off the front.
+/// Takes parts off the front of the input.
 struct Parts<'a>(&'a [u8]);
 
 impl<'a> Parts<'a> {
@@ -103,7 +103,7 @@ impl Place {
         }
     }
 
-    /// What is stored is read again as it was, and once.
+    /// Asserts that a stored offer is read again unchanged, and once.
     fn store(&mut self, offer: &Offer) {
         let mut group = self.file.begin().unwrap_or_else(|error| panic!("{error}"));
         let stored = group.append(offer).unwrap_or_else(|error| panic!("{error}"));
@@ -124,7 +124,7 @@ impl Place {
     }
 }
 
-/// Whatever bytes a frame holds, what is read of them is read again when it is written.
+/// Asserts that whatever is read from the bytes of a frame is read again when it is written.
 fn read_as_facts(bytes: &[u8]) {
     for kind in [ENTRY, FACTS] {
         let found: Vec<_> = facts_of(kind, bytes).into_iter().map(|(fact, ..)| fact).collect();

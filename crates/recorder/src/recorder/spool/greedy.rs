@@ -1,56 +1,56 @@
-//! Lanes of greedy sources: entries of a source that sends more than its share while others wait go there, and the others are written beside
+//! Lanes of greedy sources: they hold entries of sources that send more than their share while others wait, and the others are written beside
 //! them instead of behind them. Main type: [`GreedySources`].
 //!
-//! Invariant: as long as an entry of a source waits in such a lane, all later ones of that source go there too. With the rule of the writers,
-//! that an entry in such a lane is written after every older one in the lanes of all sources, each source keeps its order.
+//! Invariant: as long as an entry of a source waits in such a lane, all later entries of that source go there too. Since the writers write
+//! an entry in such a lane only after every older one in the lanes of all sources, each source keeps its order.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The first of these lanes.
+/// The first lane of greedy sources.
 const FIRST_LANE: u32 = 400;
-/// How many there are: each has a connection while something waits in it. More sources share them.
+/// The number of such lanes. A lane has a connection while something waits in it; if there are more greedy sources, they share lanes.
 const LANES: u32 = 4;
 
 /// The lanes of greedy sources.
 pub const GREEDY_LANES: Range<u32> = FIRST_LANE..FIRST_LANE + LANES;
 
-/// The sources of which entries wait in the lanes of greedy sources.
+/// The sources that have entries waiting in the lanes of greedy sources.
 #[derive(Debug, Default)]
 pub(super) struct GreedySources {
-    /// The lane of each, and the newest entry of it there.
+    /// The lane of each source, and the source's newest entry there.
     lanes: HashMap<Arc<str>, (u32, i64)>,
 }
 
 impl GreedySources {
-    /// Those of a spool that was opened: of each entry that waits its source, lane and sequence.
+    /// Returns the greedy sources of a spool that was opened, from the source, lane and sequence of each waiting entry.
     pub(super) fn of(waiting: impl Iterator<Item = (Arc<str>, u32, i64)>) -> Self {
         let mut greedy = GreedySources::default();
         waiting.for_each(|(source, lane, sequence)| greedy.note(&source, lane, sequence));
         greedy
     }
 
-    /// The lane for an entry of a source, where it is not that of all sources.
+    /// Returns the greedy lane for an entry of a source; `None` if the entry goes to the source's own lane.
     pub(super) fn lane_for(&self, source: &str, is_greedy: bool) -> Option<u32> {
         let known = self.lanes.get(source).map(|(lane, _)| *lane);
         known.or_else(|| is_greedy.then(|| self.free_lane(source)))
     }
 
-    /// A lane in which nothing waits, or one that others wait in too.
+    /// Returns a lane in which nothing waits, or else one that is shared.
     fn free_lane(&self, source: &str) -> u32 {
         let shared = FIRST_LANE + crc32fast::hash(source.as_bytes()) % LANES;
         let is_free = |lane: &u32| self.lanes.values().all(|(taken, _)| taken != lane);
         GREEDY_LANES.into_iter().find(is_free).unwrap_or(shared)
     }
 
-    /// An entry of a source has been stored in such a lane.
+    /// Notes that an entry of a source was stored in such a lane.
     pub(super) fn note(&mut self, source: &Arc<str>, lane: u32, sequence: i64) {
         let newest = self.lanes.entry(Arc::clone(source)).or_insert((lane, sequence));
         *newest = (lane, sequence.max(newest.1));
     }
 
-    /// Everything up to an entry of a lane has left the spool: sources of which nothing waits there any more go with all others again.
+    /// Notes that everything up to an entry of a lane has left the spool: sources with no more entries there go with all others again.
     pub(super) fn settled(&mut self, lane: u32, through: i64) {
         if GREEDY_LANES.contains(&lane) {
             self.lanes.retain(|_, (own, newest)| *own != lane || *newest > through);

@@ -1,4 +1,4 @@
-//! Shares of writing against a simulated database: sources that send together three times what it takes, in simulated time. Those below their share are
+//! Tests shares of writing against a simulated database, in simulated time: together the sources send three times what it takes. Those below their share are
 //! stored within a second, and in order.
 
 use std::cmp::Reverse;
@@ -9,22 +9,22 @@ use std::time::Duration;
 use super::{GREEDY_LANES, GreedySources};
 use crate::recorder::admission::gate::{GateState, Turn, Usage};
 
-/// Rows a second that the database takes, of all lanes together, and what a commit takes besides.
+/// The rows that the database takes in a second, over all lanes together, and the seconds that a commit takes besides.
 const ROWS_PER_S: f64 = 50_000.0;
 const COMMIT_S: f64 = 0.001;
-/// Rows of a transaction.
+/// The rows of a transaction.
 const BATCH: f64 = 5_000.0;
 const ROW_BYTES: f64 = 50.0;
-/// What the spool may hold: ten seconds of writing.
+/// The bytes that the spool may hold: ten seconds of writing.
 const SPOOL_BYTES: f64 = 10.0 * ROWS_PER_S * ROW_BYTES;
-/// How long a writer waits for a batch to fill.
+/// How long a writer waits for a batch to fill, in seconds.
 const WITHIN_S: f64 = 0.005;
-/// A step of simulated time.
+/// A step of simulated time, in seconds.
 const STEP_S: f64 = 0.001;
-/// How long it takes until the greedy sources are found, and what they sent before is written.
+/// The seconds until the greedy sources are found, and what they sent before is written.
 const FOUND_S: f64 = 2.0;
 const LASTS_S: f64 = 10.0;
-/// When entries are late in the lanes of all sources, and how long greedy ones wait for them: as the writers have it.
+/// When entries are late in the lanes of all sources, in seconds, and the factor by which greedy ones wait for them, as in the writers.
 const LATE_S: f64 = 0.25;
 const WAITS_TIMES: f64 = 4.0;
 
@@ -40,12 +40,12 @@ struct Entry {
 struct Lane {
     waiting: VecDeque<Entry>,
     writing: Vec<Entry>,
-    /// Seconds of the database's time until the transaction is committed, where it is alone.
+    /// Seconds of the database's time until the transaction is committed, if the lane is alone.
     left_s: f64,
     begun_s: f64,
     wrote_for_s: f64,
     waits_since_s: Option<f64>,
-    /// Since when a batch is waited for.
+    /// Since when the lane has waited for a batch to fill; `None` if it does not.
     fills_since_s: Option<f64>,
 }
 
@@ -54,7 +54,7 @@ impl Lane {
         self.writing.first().or(self.waiting.front())
     }
 
-    /// Begins a transaction of what waits before an entry, if there is enough of it or it was waited for.
+    /// Begins a transaction of the entries that wait before the given one, if there are enough of them or they have waited long enough.
     fn begin(&mut self, before: i64, now_s: f64) {
         let mut rows = 0.0;
         if self.waiting.front().is_none_or(|entry| entry.sequence >= before) {
@@ -77,7 +77,7 @@ impl Lane {
     }
 }
 
-/// How much a source sends: rows a second, in requests of so many.
+/// The rate of a source in rows a second, and the rows of each of its requests.
 #[derive(Clone, Copy)]
 struct Sends {
     rows_per_s: f64,
@@ -86,18 +86,18 @@ struct Sends {
 
 struct Simulation {
     sources: Vec<(Arc<str>, Sends)>,
-    /// When each sends next, in microseconds.
+    /// When each source sends next, in microseconds.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     gate: GateState,
     greedy: GreedySources,
-    /// That of all sources, and behind it those of greedy ones.
+    /// The lane of all sources, and behind it the lanes of greedy ones.
     lanes: Vec<Lane>,
     sequence: i64,
     spooled: f64,
     now_s: f64,
-    /// Of each source: the entry that was committed last, and how long one was under way at most.
+    /// The entry of each source that was committed last.
     committed: HashMap<usize, i64>,
-    /// Of those that came before greedy sources were found, and of later ones.
+    /// The longest time from arrival to commit for each source, of entries before the greedy sources were found, and of later ones.
     longest_s: [Vec<f64>; 2],
     rows: f64,
     turned_away: Vec<u32>,
@@ -108,7 +108,7 @@ impl Simulation {
         let count = sends.len();
         Simulation {
             sources: sends.iter().enumerate().map(|(number, sends)| (number.to_string().into(), *sends)).collect(),
-            // Not all at the same moment.
+            // The sources do not all start at the same moment.
             next: (0..count).map(|number| Reverse(((number % 97) as u64 * 1_000, number))).collect(),
             gate: GateState::default(),
             greedy: GreedySources::default(),
@@ -161,7 +161,7 @@ impl Simulation {
         self.lanes[place].waiting.push_back(entry);
     }
 
-    /// What the lanes do in a step: those that write share the database.
+    /// Advances the lanes by one step: those that write share the database.
     fn write(&mut self) {
         for place in 0..self.lanes.len() {
             if self.lanes[place].writing.is_empty() {
@@ -209,7 +209,7 @@ impl Simulation {
     }
 }
 
-/// Modest sources and greedy ones send, together three times what the database takes.
+/// Asserts that modest sources stay fresh beside greedy ones, where together they send three times what the database takes.
 fn assert_modest_are_fresh(modest: usize, of_database: f64, greedy: usize) {
     let each = |share: f64, count: usize| share * ROWS_PER_S / count as f64;
     let little = Sends { rows_per_s: each(of_database, modest), request: (each(of_database, modest) / 5.0).max(1.0) };

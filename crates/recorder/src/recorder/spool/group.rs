@@ -17,10 +17,10 @@ use super::state::State;
 use super::{Counts, Offer, SpoolError};
 
 impl SpoolFile {
-    /// Starts a group: what is stored, settled and quarantined with it is synced together.
+    /// Starts a group: everything that is stored, settled and quarantined with it is synced together.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn begin(&mut self) -> Result<Group<'_>, SpoolError> {
         Ok(Group {
             counts: self.counts,
@@ -52,12 +52,12 @@ pub(super) struct Frame {
     pub tag: u32,
     pub rows: u32,
     pub body: Vec<u8>,
-    /// What it changes, and where the bytes of that stand in its body.
+    /// The changes that the frame makes, each with where its bytes stand in the body, as start and length.
     pub effects: Vec<(Effect, usize, usize)>,
     pub id: Option<Id>,
 }
 
-/// An entry as it will be.
+/// An entry as it will be after the group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Now {
     pub version: u32,
@@ -65,34 +65,34 @@ pub(super) struct Now {
     pub bytes: u64,
 }
 
-/// Changes that are synced together; dropped without [`Group::commit`] none of them was made.
+/// Changes that are synced together. If it is dropped without [`Group::commit`], none of them is made.
 pub struct Group<'a> {
     pub(super) file: &'a mut SpoolFile,
     pub(super) counts: Counts,
-    /// What becomes more and less of what senders hold of the quarantine.
+    /// How the shares of the quarantine that senders hold change.
     pub(super) held: HashMap<String, Change>,
     pub(super) frames: Vec<Frame>,
-    /// Entries of this group, by lane and sequence.
+    /// Entries that this group adds, by lane and sequence.
     pub(super) unplaced: BTreeMap<(u32, i64), Now>,
-    /// Entries of before that this group changes.
+    /// Earlier entries that this group changes, by sequence.
     pub(super) amended: HashMap<i64, Now>,
-    /// Records that this group puts into quarantine, by entry and row, and how many records each stands for.
+    /// Records that this group puts into quarantine, by entry and row, each with the number of records that it stands for.
     pub(super) refused: BTreeMap<(i64, i64), u32>,
     pub(super) let_go: HashSet<i64>,
     pub(super) settled: BTreeMap<u32, i64>,
     pub(super) ids: HashMap<Id, u32>,
     /// Ids that the lasting log has for records that this group replays.
     pub(super) replayed: HashMap<Id, u32>,
-    /// Ids older than this are forgotten, and how many there may be.
+    /// The time before which ids are forgotten, and how many ids may remain.
     pub(super) forgotten: Option<(u32, u64)>,
     pub(super) state: Option<State>,
-    /// What is over with this group.
+    /// The statements that this group supersedes.
     pub(super) moved: Vec<Moved>,
-    /// [`State::base`] as it will be.
+    /// [`State::base`] as it will be after the group.
     base: i64,
     pub(super) next_sequence: i64,
     pub(super) next_refusal: i64,
-    /// The newest entry of this group; 0 for none.
+    /// The sequence of the group's newest entry; 0 for none.
     pub(super) newest: i64,
 }
 
@@ -105,43 +105,43 @@ pub(super) struct FactList {
 }
 
 impl Group<'_> {
-    /// The time of the day.
+    /// Returns the time of day, in nanoseconds since 1970.
     pub(super) fn day_ns(&self) -> i64 {
         self.file.clock.day_ns()
     }
 
-    /// The counters as they will be.
+    /// Returns the counters as they will be after the group.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// The newest entry that it has; 0 for none.
+    /// Returns the sequence of the group's newest entry; 0 for none.
     pub(super) fn newest(&self) -> i64 {
         self.newest
     }
 
-    /// Whether an offer fits.
+    /// Returns whether an offer fits within the spool's bound.
     pub fn has_room_for(&self, offer: &Offer) -> bool {
         self.has_room_for_bytes(offer.stored_bytes())
     }
 
-    /// Whether so much more fits.
+    /// Returns whether this many more bytes fit within the spool's bound.
     pub fn has_room_for_bytes(&self, bytes: u64) -> bool {
         let bound = self.file.bound_bytes;
         self.counts.held_bytes(bound, self.file.quarantine_bound_bytes) + bytes <= bound
     }
 
-    /// Half of the spool's bound.
+    /// Returns half of the spool's bound, in bytes.
     pub(super) fn half_of_bound(&self) -> u64 {
         self.file.bound_bytes / 2
     }
 
-    /// Whether less than half of the quarantine's bound is used.
+    /// Returns whether less than half of the quarantine's bound is used.
     pub(super) fn is_quarantine_below_half(&self) -> bool {
         self.counts.quarantined_bytes < self.file.quarantine_bound_bytes / 2
     }
 
-    /// What is known besides entries, ids and quarantine, as it will be.
+    /// Returns the spool's state as it will be after the group.
     pub(super) fn state(&self) -> &State {
         self.state.as_ref().unwrap_or(&self.file.state)
     }
@@ -153,7 +153,7 @@ impl Group<'_> {
         state
     }
 
-    /// An entry as it will be; none where it is not there any more.
+    /// Returns an entry as it will be after the group; `None` if it will be gone.
     pub(super) fn entry(&self, lane: u32, sequence: i64) -> Option<Now> {
         if self.settled.get(&lane).is_some_and(|settled| sequence <= *settled) {
             return None;
@@ -163,14 +163,14 @@ impl Group<'_> {
         now.filter(|now| now.rows > 0)
     }
 
-    /// Takes the oldest entry of a lane away, whose records are elsewhere from here on.
+    /// Removes the oldest entry of a lane, whose records are elsewhere from here on.
     pub(super) fn take_from_lane(&mut self, lane: u32, through: i64, list: &mut FactList) {
         self.is_over(lane, through, u32::MAX);
         self.settled.insert(lane, through);
         list.push(&Fact::Settled { lane, through }, Some(Effect::Settled { lane, through }), 0);
     }
 
-    /// Whether anything waits in a lane.
+    /// Returns whether any entry waits in a lane.
     pub(super) fn has_waiting(&self, lane: u32) -> bool {
         let settled = self.settled.get(&lane).copied().unwrap_or(i64::MIN);
         let of_group = (lane, settled.saturating_add(1))..=(lane, i64::MAX);
@@ -182,7 +182,7 @@ impl Group<'_> {
         index.between(lane, settled, i64::MAX).any(|(sequence, _)| is_left(sequence))
     }
 
-    /// A record in quarantine as it was stored; none where it cannot be read any more.
+    /// Returns a record in quarantine as it was stored; `None` if it can no longer be read.
     pub(super) fn read_refusal(&self, id: i64) -> Result<Option<StoredRefusal>, SpoolError> {
         self.file.read_refusal(id)
     }
@@ -199,7 +199,7 @@ impl Group<'_> {
         }
     }
 
-    /// Changes how many rows were acknowledged that are in no frame of the entries.
+    /// Changes the number of acknowledged rows that are in no frame of the entries.
     pub(super) fn change_base(&mut self, rows: i64, list: &mut FactList) {
         self.base += rows;
         list.push(&Fact::Base(self.base), None, 0);
@@ -213,12 +213,12 @@ impl Group<'_> {
         }
     }
 
-    /// The number that the next record in quarantine gets.
+    /// Returns the number that the next record in quarantine gets.
     pub(super) fn next_refusal(&self) -> i64 {
         self.next_refusal
     }
 
-    /// Whether a record of an entry is in quarantine.
+    /// Returns whether a record of an entry is in quarantine.
     pub(super) fn is_refused(&self, entry: i64, row: i64) -> bool {
         self.refused.contains_key(&(entry, row)) || self.file.shelf.index().is_refused(entry, row)
     }
@@ -226,7 +226,7 @@ impl Group<'_> {
     /// Makes the changes durable.
     ///
     /// # Errors
-    /// [`SpoolError::Full`]: none of the changes was made. Otherwise as the disk fails.
+    /// [`SpoolError::Full`]: none of the changes was made. Otherwise the error of the disk.
     pub fn commit(mut self) -> Result<(), SpoolError> {
         self.file.check_place()?;
         if let Some(state) = self.state.take() {
@@ -251,7 +251,7 @@ impl Group<'_> {
         match self.write(LogName::Entries) {
             Ok(more) => placed.extend(more),
             Err(error) => {
-                // There was room, and the disk gave none: what stands in the lasting log is so all the same.
+                // The disk had promised room and gave none: what stands in the lasting log holds all the same.
                 self.show(placed);
                 self.replayed.drain().for_each(|(id, time)| self.file.ids.remember(id, time));
                 self.file.next_sequence = self.next_sequence;
@@ -276,14 +276,14 @@ impl Group<'_> {
         }
     }
 
-    /// Says that what was said of an entry before is over.
+    /// Notes that earlier versions of an entry no longer hold.
     pub(super) fn is_over(&mut self, lane: u32, sequence: i64, version: u32) {
         let place = self.file.shelf.index().entry(lane, sequence).map(|entry| entry.place);
         let until = place.map(|place| (place.log, place.segment));
         self.moved.extend(until.map(|until| Moved { number: sequence, version: Some(version), until }));
     }
 
-    /// State is written twice, so that no single damage takes it away.
+    /// Adds the state, twice, so that no single damage takes it away.
     fn push_state(&mut self, mut state: State) {
         state.newest = state.newest.max(self.next_sequence - 1);
         state.newest_quarantined = state.newest_quarantined.max(self.next_refusal - 1);
@@ -298,7 +298,7 @@ impl Group<'_> {
         self.state = Some(state);
     }
 
-    /// Appends the frames of a log, and makes them durable; where they stand.
+    /// Appends the frames of a log and makes them durable; returns where they stand.
     fn write(&mut self, log: LogName) -> Result<Vec<(usize, FrameHeader)>, SpoolError> {
         let mut placed = Vec::new();
         for (number, frame) in self.frames.iter().enumerate().filter(|(_, frame)| frame.log == log) {
@@ -312,7 +312,7 @@ impl Group<'_> {
         Ok(placed)
     }
 
-    /// Shows writers what is durable. All of a group at once: whoever saw an entry that came back, which the lasting log has, before an older one of the same group
+    /// Shows durable changes to the writers, all of a group at once. A writer that saw a returned entry, which is in the lasting log, before an older one of the same group
     /// would go on behind both, and the older one would be lost.
     fn show(&mut self, placed: Vec<(usize, FrameHeader)>) {
         let mut index = self.file.shelf.index();
@@ -328,7 +328,7 @@ impl Group<'_> {
         }
     }
 
-    /// Everything is durable: what was changed is so from here on.
+    /// Applies the changes to the spool in memory, once everything is durable.
     fn conclude(mut self) {
         let file = &mut *self.file;
         {
@@ -349,7 +349,7 @@ impl Group<'_> {
     }
 }
 
-/// Where nothing is yet.
+/// The place of bytes that are not written yet.
 pub(super) const NOWHERE: Place = Place { log: LogName::Lasting, segment: 0, offset: 0, length: 0, at: 0, bytes: 0 };
 
 pub(super) fn effect_of(offer: &Offer, sequence: i64, now: Now) -> Effect {
@@ -370,7 +370,7 @@ impl Now {
 }
 
 impl FactList {
-    /// Adds a fact, with what it changes in the index and the rows that it stands for.
+    /// Adds a fact, with the change that it makes to the index and the number of rows that it stands for.
     pub(super) fn push(&mut self, fact: &Fact, effect: Option<Effect>, rows: u32) {
         let (at, length) = fact.append_to(&mut self.body);
         self.rows = self.rows.saturating_add(rows);

@@ -1,8 +1,8 @@
-//! Who holds how much of the quarantine, and what is more than a fair share of it. Main types: [`Holders`], pure, and [`QuarantineView`], what
-//! others may look at.
+//! The shares of the quarantine that senders hold, and when one is more than fair. Main types: [`Holders`], pure, and [`QuarantineView`], which
+//! other threads read.
 //!
-//! The share is max-min fair: a level at which all who hold something, each cut to it, and one more who holds nothing yet take the whole bound. One
-//! alone may hold half of it, two a third each; who holds less leaves the rest to the others. Nobody holds more than that before half of the
+//! The share is max-min fair: a level at which all holders, each cut to it, and one more that holds nothing yet take the whole bound. A single
+//! holder may hold half of it, two a third each; a holder of less leaves the rest to the others. The level limits nobody before half of the
 //! bound is used.
 
 use std::collections::HashMap;
@@ -10,45 +10,45 @@ use std::collections::HashMap;
 use crate::recorder::quote::shortened;
 use crate::units::show_bytes;
 
-/// Senders told apart; beyond them the smallest is forgotten, as if it held nothing.
+/// The most senders that are told apart; beyond them the smallest is forgotten, as if it held nothing.
 const HOLDERS_MAX: usize = 4_000;
-/// Characters of a reason that are kept here.
+/// The most characters of a reason that are kept here.
 const REASON_MAX: usize = 300;
-/// Those who hold most that are shown.
+/// The number of largest holders that are shown.
 const LARGEST: usize = 5;
 
-/// What stands for a sender: its name in `[[access]]`, or what it calls itself where it has none. Control characters are shown.
+/// Returns the key of a sender: its name in `[[access]]`, or the name it gives itself if it has none there. Control characters are escaped.
 pub fn holder_of(sender: &str, source: &str) -> String {
     if sender.is_empty() { format!("source {source:?}") } else { format!("sender {sender:?}") }
 }
 
-/// What a sender holds.
+/// What one sender holds of the quarantine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Held {
-    /// Records in quarantine.
+    /// The number of records in quarantine.
     pub rows: u64,
-    /// Their bytes.
+    /// Bytes of those records.
     pub bytes: u64,
-    /// Bytes of refused records that wait in the spool until there is room in quarantine.
+    /// Bytes of the sender's refused records that wait in the spool for room in quarantine.
     pub deferred_bytes: u64,
-    /// Why the newest one was refused.
+    /// The reason of the newest refusal.
     pub reason: String,
 }
 
 impl Held {
-    /// All its bytes.
+    /// Returns the bytes in quarantine and those that wait for room there.
     pub fn all_bytes(&self) -> u64 {
         self.bytes + self.deferred_bytes
     }
 }
 
-/// What becomes more and less of it.
+/// A change of what a sender holds.
 #[derive(Debug, Default)]
 pub(super) struct Change {
     pub rows: i64,
     pub bytes: i64,
     pub deferred_bytes: i64,
-    /// Why the newest one was refused, where one was.
+    /// The reason of the newest refusal; empty if there was none.
     pub reason: String,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Change {
 pub(super) struct Holders(HashMap<String, Held>);
 
 impl Holders {
-    /// Changes what a sender holds.
+    /// Applies a change to what a sender holds.
     pub(super) fn change(&mut self, holder: &str, change: &Change) {
         if !self.0.contains_key(holder) {
             if change.bytes <= 0 && change.deferred_bytes <= 0 {
@@ -80,7 +80,7 @@ impl Holders {
         }
     }
 
-    /// What it comes to, where the quarantine has these bytes and this bound.
+    /// Returns the view of the shares, given the bytes in quarantine and its bound.
     pub(super) fn view(&self, bytes: u64, bound_bytes: u64) -> QuarantineView {
         let mut largest: Vec<_> = self.0.iter().collect();
         largest.sort_unstable_by(|a, b| b.1.all_bytes().cmp(&a.1.all_bytes()).then_with(|| a.0.cmp(b.0)));
@@ -109,7 +109,7 @@ fn sorted(values: impl Iterator<Item = u64>) -> impl ExactSizeIterator<Item = u6
     values.into_iter()
 }
 
-/// Where those who hold so much, ascending, must be cut so that together with one more they take no more than the bound.
+/// Returns the level to which these holdings, ascending, must be cut so that they and one more holder fit in the bound; `u64::MAX` if they need no cut.
 fn level(ascending: impl ExactSizeIterator<Item = u64>, bound_bytes: u64) -> u64 {
     let (count, mut left) = (ascending.len() as u64, bound_bytes);
     for (place, own) in (0..).zip(ascending) {
@@ -128,36 +128,36 @@ pub struct QuarantineView {
     bound_bytes: u64,
     share_bytes: u64,
     is_full: bool,
-    /// Those of whom nothing more is taken in.
+    /// Senders from which nothing more is taken in.
     closed: HashMap<String, Held>,
-    /// Those whose refused records wait in the spool.
+    /// Senders whose refused records wait in the spool.
     deferring: HashMap<String, Held>,
-    /// Those who hold most, the largest first.
+    /// The largest holders, the largest first.
     pub largest: Vec<(String, Held)>,
 }
 
 impl QuarantineView {
-    /// The most bytes that there may be.
+    /// Returns the quarantine's bound, in bytes.
     pub fn bound_bytes(&self) -> u64 {
         self.bound_bytes
     }
 
-    /// Whether anybody's door is closed.
+    /// Returns whether nothing more is taken in from any sender.
     pub fn closes_any(&self) -> bool {
         !self.closed.is_empty()
     }
 
-    /// Those whose doors are closed.
+    /// Returns the senders from which nothing more is taken in.
     pub fn closed(&self) -> impl Iterator<Item = (&String, &Held)> {
         self.closed.iter()
     }
 
-    /// Whether refused records of a sender are to wait in the spool, because it holds more than its share or there is no room at all.
+    /// Returns whether refused records of a sender are to wait in the spool, because it holds more than its share or the quarantine is full.
     pub fn defers(&self, holder: &str) -> bool {
         self.is_full || self.deferring.contains_key(holder)
     }
 
-    /// Why nothing more is taken in from a sender, if that is so, and what is to be done.
+    /// Returns why nothing more is taken in from a sender and what to do about it; `None` if its records are taken in.
     pub fn why_closed(&self, holder: &str) -> Option<String> {
         let held = self.closed.get(holder)?;
         let shown = |bytes: u64| show_bytes(bytes as f64);
@@ -199,10 +199,10 @@ mod tests {
         assert_eq!(closed(&[("a", 501, 0)]), ["a"]);
         assert_eq!(closed(&[("a", 333, 0), ("b", 333, 0)]), [""; 0]);
         assert_eq!(closed(&[("a", 334, 0), ("b", 334, 0)]), ["a", "b"]);
-        // Who holds little leaves the rest to the others.
+        // A small holder leaves the rest to the others.
         assert_eq!(closed(&[("a", 494, 0), ("b", 10, 0)]), [""; 0]);
         assert_eq!(closed(&[("a", 496, 0), ("b", 10, 0)]), ["a"]);
-        // What waits for room is held as well.
+        // Records that wait for room count as held, too.
         assert_eq!(closed(&[("a", 300, 9_000), ("b", 10, 0)]), ["a"]);
         assert_eq!(
             holders(&[]).view(0, 1_000),

@@ -1,14 +1,14 @@
-//! Ids of messages that were taken in, for a while, so that one that is sent again is not stored again. Main type: [`Ids`].
+//! Ids of recent messages, so that a message that is sent again is not stored again. Main type: [`Ids`].
 //!
-//! An id is kept as the first half of the SHA-256 of its source and itself: nobody finds two that are taken for one, and all take the same room.
+//! An id is kept as the first half of the SHA-256 of its source and itself: nobody can find two that collide, and all take the same room.
 
 use super::fact::{ID_BYTES, Id};
 
-/// Bytes that an id counts against the spool's bound: once on the disk and once in memory.
+/// Bytes that an id counts against the spool's bound: its room on the disk and in memory.
 pub(super) const BOUND_BYTES: u64 = 64;
 const NS: i64 = 1_000_000_000;
 
-/// What an id is kept as.
+/// Returns the form in which an id is kept.
 pub(super) fn id_of(source: &str, message_id: &str) -> Id {
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
     context.update(&(source.len() as u64).to_le_bytes());
@@ -19,14 +19,14 @@ pub(super) fn id_of(source: &str, message_id: &str) -> Id {
     id
 }
 
-/// A time of the clock of ids in whole seconds. What begins in one is taken for as young as its end.
+/// Returns a time of the ids' clock in whole seconds, rounded up to the end of its second.
 pub(super) fn seconds(clock_ns: i64) -> u32 {
     u32::try_from(clock_ns.div_euclid(NS).saturating_add(1)).unwrap_or(if clock_ns < 0 { 0 } else { u32::MAX })
 }
 
-/// Ids of a bucket on average. They are looked through one by one.
+/// The average number of ids in a bucket. They are searched one by one.
 const BUCKET_IDS: usize = 24;
-/// Room for ids that a bucket gets at a time.
+/// The number of ids by which a bucket grows.
 const STEP: usize = 4;
 
 /// An id and its time: 20 bytes.
@@ -36,26 +36,26 @@ struct Known {
     time: u32,
 }
 
-/// The ids, each with its time: at most 27 bytes for each.
+/// The ids, each with its time, in at most 27 bytes each.
 ///
-/// Linear hashing (Litwin 1980): buckets are split and joined one at a time, so that no request waits until all ids have moved, and there is never room for twice as many ids
-/// as there are.
+/// Linear hashing (Litwin 1980): buckets are split and joined one at a time, so that no request waits until all ids have moved, and there is never room for twice as many
+/// ids as there are.
 #[derive(Debug, Default)]
 pub(super) struct Ids {
     buckets: Vec<Vec<Known>>,
     count: usize,
 }
 
-/// What is remembered of an id where all that is needed is to find it again.
+/// The part of an id that suffices to find it again.
 pub(super) type Prefix = u64;
 
-/// The first 8 bytes of an id.
+/// Returns the first 8 bytes of an id.
 pub(super) fn prefix(id: &Id) -> Prefix {
     let [a, b, c, d, e, f, g, h, ..] = *id;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
-/// The bucket of a prefix, where there are so many.
+/// Returns the bucket of a prefix, given the number of buckets.
 fn bucket_of(prefix: Prefix, buckets: usize) -> usize {
     let mask = buckets.next_power_of_two() - 1;
     let place = prefix as usize & mask;
@@ -71,17 +71,17 @@ impl Ids {
         self.time(id).is_some()
     }
 
-    /// The time of an id.
+    /// Returns the time of an id; `None` if it is not known.
     pub(super) fn time(&self, id: &Id) -> Option<u32> {
         self.bucket(prefix(id)).iter().find(|known| known.id == *id).map(|known| known.time)
     }
 
-    /// All ids that begin so, with their times.
+    /// Returns all ids with a prefix, with their times.
     pub(super) fn beginning_with(&self, first: Prefix) -> impl Iterator<Item = (Id, u32)> {
         self.bucket(first).iter().filter(move |known| prefix(&known.id) == first).map(|known| (known.id, known.time))
     }
 
-    /// Remembers an id; one that is known stays as young as it was.
+    /// Remembers an id; a known id stays as young as it was.
     pub(super) fn remember(&mut self, id: Id, time: u32) {
         if self.buckets.is_empty() {
             self.buckets.push(Vec::new());
@@ -109,7 +109,7 @@ impl Ids {
         }
     }
 
-    /// The youngest one's time.
+    /// Returns the time of the youngest id.
     pub(super) fn newest(&self) -> Option<u32> {
         self.times().max()
     }
@@ -122,14 +122,14 @@ impl Ids {
         self.count as u64
     }
 
-    /// Forgets those that are older than a time; how many.
+    /// Forgets ids that are older than a time, and returns how many.
     pub(super) fn forget_before(&mut self, time: u32) -> usize {
         let before = self.count;
         self.retain(|own| own >= time);
         before - self.count
     }
 
-    /// Forgets the oldest until there are no more than so many; how many.
+    /// Forgets the oldest ids until no more than `most` are left, and returns how many.
     pub(super) fn forget_oldest(&mut self, most: u64) -> usize {
         let surplus = self.count.saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
         if surplus == 0 {
@@ -138,7 +138,7 @@ impl Ids {
         let mut times: Vec<u32> = self.times().collect();
         let (_, bound, _) = times.select_nth_unstable(surplus - 1);
         let bound = *bound;
-        // Of those of one second, which ones does not matter.
+        // Which of the ids of one second are forgotten does not matter.
         let older = self.times().filter(|own| *own < bound).count();
         let mut of_bound = surplus - older;
         self.retain(|own| {
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!((ids.len(), ids.newest(), ids.buckets.len()), (0, None, 1));
     }
 
-    /// What they take from the system, with the 8 bytes that it needs for each piece.
+    /// Returns the bytes that the ids take from the system, with the 8 bytes that it needs for each allocation.
     fn memory(ids: &Ids) -> usize {
         let of_buckets = ids.buckets.iter().map(|bucket| bucket.capacity() * size_of::<Known>() + 8).sum::<usize>();
         of_buckets + ids.buckets.capacity() * size_of::<Vec<Known>>()

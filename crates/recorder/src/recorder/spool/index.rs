@@ -1,7 +1,7 @@
-//! Where everything stands that the spool has. Main type: [`Index`].
+//! The index of the spool: where everything in it stands. Main type: [`Index`].
 //!
-//! Invariant: an entry is in its lane until it is settled or everything was taken out of it; a record is in quarantine until it is let go. What an older frame says
-//! about either never takes the place of what a newer one says.
+//! Invariant: an entry is in its lane until it is settled or everything was taken out of it; a record is in quarantine until it is released. A statement in an older frame
+//! never replaces one in a newer frame.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
@@ -12,9 +12,9 @@ use super::fact::Moved;
 use super::lane::Lane;
 use super::place::{EntryRef, LogName, Place};
 
-/// Entries that are looked through for the first one of a log.
+/// The most entries that are searched for the first one of a log.
 const SEARCHED_MAX: usize = 10_000;
-/// What a frame takes besides the parts that are pointed at.
+/// Bytes of a frame besides the parts that the index points at.
 const FRAME_BYTES: u64 = 80;
 
 /// A record in quarantine.
@@ -24,13 +24,13 @@ pub(super) struct RefusalRef {
     pub entry: i64,
     pub row: i64,
     pub rows: u32,
-    /// What it counts against the quarantine's bound.
+    /// The bytes that the record counts against the quarantine's bound.
     pub bytes: u32,
-    /// Whether it stands for what was damaged.
+    /// Whether the record stands for damage.
     pub is_damage: bool,
 }
 
-/// An entry out of which everything was taken.
+/// An entry from which all records were taken out.
 #[derive(Debug, Clone, Copy)]
 struct Gone {
     lane: u32,
@@ -38,15 +38,15 @@ struct Gone {
     place: Place,
 }
 
-/// A segment.
+/// The use of a segment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Use {
     pub epoch: u64,
-    /// Bytes in it that are wanted, ids and state not counted.
+    /// Bytes of the segment that are still needed; ids and state are not counted.
     pub bytes: u64,
 }
 
-/// What the facts of a frame change.
+/// The change that a fact of a frame makes to the index.
 #[derive(Debug, Clone)]
 pub(super) enum Effect {
     Entry { lane: u32, sequence: i64, entry: EntryRef },
@@ -57,7 +57,7 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    /// The same, with what it is about at a place.
+    /// Returns the same change with its subject at another place.
     pub(super) fn at(&self, place: Place) -> Effect {
         match self.clone() {
             Effect::Entry { lane, sequence, entry } => {
@@ -70,7 +70,7 @@ impl Effect {
     }
 }
 
-/// Bytes of a segment that are wanted for something.
+/// Returns the bytes of a segment that a place keeps in use.
 fn held(place: &Place) -> u64 {
     FRAME_BYTES + u64::from(place.bytes)
 }
@@ -85,21 +85,21 @@ pub(super) struct Index {
     refused: BTreeMap<(i64, i64), i64>,
     uses: BTreeMap<(LogName, u32), Use>,
     damaged_rows: u64,
-    /// What is over, by number and whether it is an entry, and where that is said.
+    /// Superseded statements, by number and whether it is an entry's, each with the place of the fact that says so.
     moved: BTreeMap<(i64, bool), (Moved, Place)>,
-    /// While both logs are read: what was found to be over, whether or not it is said to be.
+    /// While both logs are read: superseded statements that were found, whether or not a fact says so.
     over: Option<Vec<Moved>>,
 }
 
 impl Index {
-    /// Notes that there is a segment.
+    /// Notes that a segment exists.
     pub(super) fn note_segment(&mut self, log: LogName, segment: u32, epoch: u64) {
         self.uses.entry((log, segment)).or_default().epoch = epoch;
     }
 
     pub(super) fn forget_segment(&mut self, log: LogName, segment: u32) {
         self.uses.remove(&(log, segment));
-        // Of what stood in it nobody need know any more that it is over.
+        // Facts about what was superseded in it are no longer needed.
         let over: Vec<_> =
             self.moved.iter().filter(|(_, (moved, _))| moved.until == (log, segment)).map(|(key, _)| *key).collect();
         for key in over {
@@ -109,12 +109,12 @@ impl Index {
         }
     }
 
-    /// From here on it is noted what is found to be over.
+    /// From here on, collects the superseded statements that are found.
     pub(super) fn note_over(&mut self) {
         self.over = Some(Vec::new());
     }
 
-    /// What was found to be over and is not said to be: a crash came between the two logs.
+    /// Returns the superseded statements that no fact mentions, because a crash came between the two logs.
     pub(super) fn unsaid(&mut self) -> Vec<Moved> {
         let mut over = self.over.take().unwrap_or_default();
         over.retain(|moved| !self.moved.contains_key(&(moved.number, moved.version.is_some())));
@@ -126,13 +126,13 @@ impl Index {
         self.over.iter_mut().for_each(|over| over.push(Moved { number, version, until }));
     }
 
-    /// What is said in a segment to be over.
+    /// Returns the superseded statements that a segment mentions.
     pub(super) fn moved_in(&self, segment: u32) -> Vec<Moved> {
         let own = self.moved.values().filter(|(_, place)| place.segment == segment);
         own.map(|(moved, _)| *moved).collect()
     }
 
-    /// Segments in which something stands that is said to be over.
+    /// Returns the segments that contain a statement known to be superseded.
     pub(super) fn outdated(&self) -> Vec<(LogName, u64)> {
         let until = self.moved.values().map(|(moved, _)| (moved.until.0, u64::from(moved.until.1)));
         until.collect()
@@ -163,7 +163,7 @@ impl Index {
         self.uses.get(&(log, segment)).copied().unwrap_or_default()
     }
 
-    /// Bytes of a log that are wanted.
+    /// Returns the bytes of a log that are still needed.
     pub(super) fn wanted_bytes(&self, log: LogName) -> u64 {
         self.uses.iter().filter(|((own, _), _)| *own == log).map(|(_, one)| one.bytes).sum()
     }
@@ -238,7 +238,7 @@ impl Index {
 
     fn put_refusal(&mut self, id: i64, refusal: RefusalRef) {
         self.let_go(id);
-        // One that was put there twice is there once.
+        // A record that was put into quarantine twice is there once.
         if let Some(other) = self.refused.get(&(refusal.entry, refusal.row)).copied() {
             self.let_go(other);
         }
@@ -259,7 +259,7 @@ impl Index {
         }
     }
 
-    /// Everything up to an entry of a lane is wanted no more.
+    /// Removes everything in a lane up to an entry.
     pub(super) fn settle(&mut self, lane: u32, through: i64) {
         let settled = self.settled.entry(lane).or_insert(through);
         *settled = through.max(*settled);
@@ -288,18 +288,18 @@ impl Index {
         self.lanes.get(&lane)?.get(sequence)
     }
 
-    /// The entries of a lane between two sequences, neither of them included.
+    /// Returns the entries of a lane between two sequences, both excluded.
     pub(super) fn between(&self, lane: u32, after: i64, before: i64) -> impl Iterator<Item = (i64, EntryRef)> {
         let behind = self.lanes.get(&lane).into_iter().flat_map(move |lane| lane.after(after));
         behind.take_while(move |(sequence, _)| *sequence < before)
     }
 
-    /// Whether an entry waits in any lane.
+    /// Returns whether an entry waits in any lane.
     pub(super) fn is_waiting(&self, sequence: i64) -> bool {
         self.lanes.values().any(|lane| lane.get(sequence).is_some())
     }
 
-    /// The first entry of all lanes that stands in a log; where it would have to be searched for long, one before it.
+    /// Returns the first entry of all lanes that stands in a log; if finding it would take a long search, an earlier one.
     pub(super) fn first_of(&self, log: LogName) -> Option<i64> {
         let first = |entries: &Lane| {
             let mut before = None;
@@ -314,7 +314,7 @@ impl Index {
         self.lanes.values().filter_map(first).min()
     }
 
-    /// The entry behind one of a lane, in that lane or the next one that has any.
+    /// Returns the entry behind the given one, in its lane or in the next lane that has any.
     pub(super) fn next_entry(&self, (lane, sequence): (u32, i64)) -> Option<(u32, i64, EntryRef)> {
         self.lanes.range(lane..).find_map(|(own, entries)| {
             let after = if *own == lane { sequence } else { i64::MIN };
@@ -322,19 +322,19 @@ impl Index {
         })
     }
 
-    /// Entries that wait in lanes below one.
+    /// Returns the number of entries that wait in lanes below the given one.
     pub(super) fn waiting_below(&self, lane: u32) -> u64 {
         self.lanes.range(..lane).map(|(_, entries)| entries.len()).sum()
     }
 
-    /// All entries of a segment, with their lanes and sequences.
+    /// Returns all entries of a segment, with their lanes and sequences.
     pub(super) fn entries_of(&self, log: LogName, segment: u32) -> Vec<(u32, i64, EntryRef)> {
         let is_of = |place: &Place| place.log == log && place.segment == segment;
         let all = self.lanes.iter().flat_map(|(lane, entries)| entries.all().map(move |one| (*lane, one.0, one.1)));
         all.filter(|(_, _, entry)| is_of(&entry.place)).collect()
     }
 
-    /// What puts the entry at this place, or what says that nothing is left of it, somewhere else; none where it is not the one that counts.
+    /// Returns the change that moves the entry at this place, or the fact that nothing is left of it, elsewhere; `None` if the place is not the one that counts.
     pub(super) fn effect_at(&self, lane: u32, sequence: i64, place: &Place) -> Option<Effect> {
         if let Some(entry) = self.entry(lane, sequence).filter(|entry| entry.place == *place) {
             return Some(Effect::Entry { lane, sequence, entry });
@@ -349,7 +349,7 @@ impl Index {
         self.quarantine.get(&id).copied()
     }
 
-    /// What is in quarantine, by number, behind one of them.
+    /// Returns the records in quarantine behind a number, in the order of their numbers.
     pub(super) fn refusals(&self, after: i64) -> impl Iterator<Item = (i64, &RefusalRef)> {
         self.quarantine.range(after.saturating_add(1)..).map(|(id, refusal)| (*id, refusal))
     }
@@ -358,13 +358,13 @@ impl Index {
         self.quarantine.last_key_value().map_or(0, |(id, _)| *id)
     }
 
-    /// Records in quarantine of entries from one to another: entry, row, and number.
+    /// Returns the records in quarantine that belong to a range of entries, as entry, row and number in quarantine.
     pub(super) fn refused(&self, first: i64, last: i64) -> impl Iterator<Item = (i64, i64, i64)> {
         let range = (first <= last).then(|| self.refused.range((first, i64::MIN)..=(last, i64::MAX)));
         range.into_iter().flatten().map(|((entry, row), id)| (*entry, *row, *id))
     }
 
-    /// Rows of an entry that are in quarantine.
+    /// Returns the number of rows of an entry that are in quarantine.
     pub(super) fn refused_rows(&self, entry: i64) -> u64 {
         self.refused(entry, entry).filter_map(|(_, _, id)| Some(u64::from(self.quarantine.get(&id)?.rows))).sum()
     }
@@ -373,12 +373,12 @@ impl Index {
         self.refused.contains_key(&(entry, row))
     }
 
-    /// Rows in quarantine that stand for what was damaged.
+    /// Returns the number of rows in quarantine that stand for damage.
     pub(super) fn damaged_rows(&self) -> u64 {
         self.damaged_rows
     }
 
-    /// What it comes to, where so many rows were acknowledged.
+    /// Returns the counters, given the number of acknowledged rows.
     pub(super) fn count(&self, acknowledged: u64) -> Counts {
         let mut counts = Counts { acknowledged, ..Counts::default() };
         for (lane, entries) in &self.lanes {

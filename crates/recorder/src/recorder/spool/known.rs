@@ -1,5 +1,5 @@
-//! Messages that were never in the spool, and of which some records have come here all the same: to wait apart, or to quarantine and from there back to the queue. They are
-//! written from here, and so whoever writes such a message when it is sent again must leave them out. Main types: [`Asked`] and [`WasKept`].
+//! Messages that were never in the spool, but some of whose records came here: to wait apart, or to quarantine and from there back to the queue. Those records are
+//! written from here, so whoever writes such a message when it is sent again must leave them out. Main types: [`Asked`] and [`WasKept`].
 //!
 //! Invariant: a record of such a message is known here for as long as ids are remembered, from the frame on that makes it an entry.
 
@@ -11,37 +11,37 @@ use super::fact::{Fact, Id, StoredRefusal};
 use super::group::{FactList, Group};
 use super::ids::{id_of, seconds};
 
-/// Numbers that messages have in quarantine in place of an entry's, where they were never in the spool: of the same message the same one.
+/// The numbers that stand for an entry's in quarantine, for messages that were never in the spool: the same number for the same message.
 pub const MESSAGE_NUMBERS: Range<i64> = i64::MIN..i64::MIN + (1 << 60);
 
-/// A message that is about to be written, and was never in the spool.
+/// A message that is about to be written and was never in the spool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The message, without its body.
     pub message: Offer,
-    /// What it is called in quarantine, one of [`MESSAGE_NUMBERS`].
+    /// The message's number in quarantine, one of [`MESSAGE_NUMBERS`].
     pub number: i64,
-    /// Measurements that it has records of.
+    /// The measurements of the message's records.
     pub measurements: Vec<String>,
 }
 
-/// Which records of a message came to the spool when it was sent before.
+/// The records of a message that came to the spool when the message was sent before.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WasKept {
-    /// For each measurement whether all its records that were to be written then have waited apart since.
+    /// For each measurement, whether all its records that were to be written then have waited apart since.
     pub apart: Vec<bool>,
-    /// Numbers of the records within the message that were replayed from quarantine, ascending.
+    /// Numbers within the message of the records that were replayed from quarantine, ascending.
     pub replayed: Vec<i64>,
 }
 
-/// What stands for a record of a message among the ids; for anything of the message where no record is named. No id that a client sends is like it: those have a line's end
-/// behind their owner.
+/// Returns the id that stands for a replayed record of a message; without a row, for any record of the message. No id from a client equals it: those have a
+/// line end behind their owner.
 fn replayed_id(source: &str, number: i64, row: Option<i64>) -> Id {
     id_of(source, &row.map_or_else(|| format!("replayed {number}"), |row| format!("replayed {number} {row}")))
 }
 
 impl Group<'_> {
-    /// Which records of a message are known here.
+    /// Returns which records of a message are known here.
     pub(super) fn was_kept(&self, asked: &Asked) -> WasKept {
         let Asked { message, number, measurements } = asked;
         let was_apart = |measurement: &String| {
@@ -55,7 +55,7 @@ impl Group<'_> {
         WasKept { apart: measurements.iter().map(was_apart).collect(), replayed }
     }
 
-    /// Remembers that a record goes from quarantine to the queue, with what holds together with that, where it is of a message that may be sent again.
+    /// Remembers that a record goes from quarantine to the queue, in the list of facts that hold together with it, if its message may be sent again.
     pub(super) fn remember_replayed(&mut self, stored: &StoredRefusal, list: &mut FactList) {
         if !MESSAGE_NUMBERS.contains(&stored.entry) {
             return;

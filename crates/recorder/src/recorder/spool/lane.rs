@@ -1,9 +1,9 @@
-//! The entries of a lane, in a few bytes each. Main type: [`Lane`].
+//! The entries of a lane, stored in a few bytes each. Main type: [`Lane`].
 //!
-//! Entries are kept in order of their sequences, in pages. All pages but one are packed: of each entry stands there only where it differs from what the entry before it lets
-//! expect, which for small requests of one sender is 4 to 7 bytes instead of 56. The page in the clear is the one that was changed last.
+//! Entries are kept in pages, in order of their sequences. All pages but one are packed: an entry is stored as its differences from what the entry before it lets
+//! expect, which for small requests of one sender takes 4 to 7 bytes instead of 56. The unpacked page is the one that was changed last.
 //!
-//! Invariant: no two pages overlap, a packed page is never empty, and what is unpacked is what was packed.
+//! Invariant: no two pages overlap, a packed page is never empty, and unpacking a page returns what was packed.
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
@@ -12,19 +12,19 @@ use loadline_segments::segments::stored_bytes;
 
 use super::place::{EntryRef, LogName, Place};
 
-/// Entries of a packed page.
+/// The number of entries in a packed page.
 const PAGE: usize = 128;
 
-/// Entries of a lane by their sequences.
+/// The entries of a lane by their sequences.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     packed: BTreeMap<i64, Page>,
-    /// The page in the clear, in order. It may be empty.
+    /// The unpacked page, in order. It may be empty.
     clear: Vec<(i64, EntryRef)>,
     count: u64,
 }
 
-/// Entries that are packed.
+/// A packed page of entries.
 #[derive(Debug)]
 struct Page {
     last: i64,
@@ -32,7 +32,7 @@ struct Page {
 }
 
 impl Lane {
-    /// How many there are.
+    /// Returns the number of entries.
     pub(super) fn len(&self) -> u64 {
         self.count
     }
@@ -45,7 +45,7 @@ impl Lane {
         page.entries().find(|(own, _)| *own == sequence).map(|(_, entry)| entry)
     }
 
-    /// Puts an entry in, in the place of one of the same sequence.
+    /// Inserts an entry, replacing one with the same sequence.
     pub(super) fn insert(&mut self, sequence: i64, entry: EntryRef) {
         self.clear_page_for(sequence);
         match self.clear_at(sequence) {
@@ -70,7 +70,7 @@ impl Lane {
         Some(self.clear.remove(at).1)
     }
 
-    /// Takes everything up to a sequence out, and shows each, in whatever order.
+    /// Removes every entry up to a sequence and passes each to `show`, in no particular order.
     pub(super) fn take_through(&mut self, through: i64, mut show: impl FnMut(i64, &EntryRef)) {
         while let Some(first) = self.packed.first_entry().filter(|first| *first.key() <= through) {
             let page = first.remove();
@@ -87,7 +87,7 @@ impl Lane {
         self.clear.drain(..at).for_each(|(sequence, entry)| show(sequence, &entry));
     }
 
-    /// Those behind a sequence, in order.
+    /// Returns the entries behind a sequence, in order.
     pub(super) fn after(&self, after: i64) -> impl Iterator<Item = (i64, EntryRef)> {
         let begin = self.packed.range(..=after).next_back().filter(|(_, page)| page.last > after);
         let begin = begin.map_or(Excluded(after), |(first, _)| std::ops::Bound::Included(*first));
@@ -99,9 +99,9 @@ impl Lane {
         all.chain(behind.flat_map(|(_, page)| page.entries())).skip_while(move |(sequence, _)| *sequence <= after)
     }
 
-    /// All of them, in order.
+    /// Returns all entries, in order.
     pub(super) fn all(&self) -> impl Iterator<Item = (i64, EntryRef)> {
-        // No entry has the least number there is.
+        // No entry has the lowest possible number.
         self.after(i64::MIN)
     }
 
@@ -109,12 +109,12 @@ impl Lane {
         self.clear.binary_search_by_key(&sequence, |(own, _)| *own)
     }
 
-    /// Makes the page in the clear that which a sequence belongs to.
+    /// Unpacks the page that a sequence belongs to, so that it can be changed.
     fn clear_page_for(&mut self, sequence: i64) {
         let before = self.packed.range(..=sequence).next_back();
         let is_in_page = before.is_some_and(|(_, page)| sequence <= page.last);
         if let Some((first, last)) = self.clear.first().map(|first| first.0).zip(self.clear.last().map(|last| last.0)) {
-            // Between the page in the clear and the sequence there is no other.
+            // No other page lies between the unpacked page and the sequence.
             let (low, high) = (first.min(sequence), last.max(sequence));
             if !is_in_page && self.packed.range((Excluded(low), Excluded(high))).next().is_none() {
                 return;
@@ -142,7 +142,7 @@ impl Page {
     }
 }
 
-/// What stands before the first entry of a page.
+/// The entry from which the first entry of a page is predicted.
 const NONE: EntryRef = EntryRef {
     place: Place { log: LogName::Entries, segment: 0, offset: 0, length: 0, at: 0, bytes: 0 },
     version: 0,
@@ -151,7 +151,7 @@ const NONE: EntryRef = EntryRef {
     received_us: 0,
 };
 
-// What of an entry is not as expected: a bit each, and the numbers of those that are not follow in this order.
+// The fields of an entry that are not as expected: one bit for each, and the numbers of those fields follow in this order.
 const SEQUENCE: u8 = 1;
 const SEGMENT: u8 = 1 << 1;
 const OFFSET: u8 = 1 << 2;
@@ -161,7 +161,7 @@ const ROWS: u8 = 1 << 5;
 const BYTES: u8 = 1 << 6;
 const RECEIVED: u8 = 1 << 7;
 
-/// Where the frame behind another begins, and how an entry's bytes follow from those of its part.
+/// Returns where the next frame is expected to begin, and how many bytes an entry has beyond those of its part.
 fn expected(before: &EntryRef) -> (i64, i64) {
     let behind = i64::from(before.place.offset) + stored_bytes(before.place.length.into()) as i64;
     (behind, i64::from(before.bytes) - i64::from(before.place.bytes))
@@ -205,7 +205,7 @@ fn pack(entries: &[(i64, EntryRef)]) -> Box<[u8]> {
     packed.into_boxed_slice()
 }
 
-/// Entries of a packed page.
+/// An iterator over the entries of a packed page.
 struct Unpacking<'a> {
     bytes: &'a [u8],
     before: (i64, EntryRef),
@@ -242,7 +242,7 @@ impl Iterator for Unpacking<'_> {
 }
 
 impl Unpacking<'_> {
-    /// The next number: seven bits a byte, the lowest first, small ones of either sign in few.
+    /// Reads the next number: seven bits in each byte, the lowest first, with the sign folded in so that small numbers take few bytes.
     fn number(&mut self) -> i64 {
         let (mut folded, mut shift) = (0_u64, 0);
         while let Some((byte, rest)) = self.bytes.split_first() {
@@ -270,7 +270,7 @@ fn put_number(packed: &mut Vec<u8>, number: i64) {
 mod tests {
     use super::*;
 
-    /// Numbers from a seed.
+    /// Pseudo-random numbers from a seed.
     struct Dice(u64);
 
     impl Dice {
@@ -279,7 +279,7 @@ mod tests {
             (self.0 >> 33) % below
         }
 
-        /// A number that is small, and now and then as great as it can be.
+        /// Returns a small number, or if wild one that may be as great as possible.
         fn number(&mut self, small: u64, is_wild: bool) -> u32 {
             if is_wild { self.below(1 << 31) as u32 * 2 + 1 } else { self.below(small) as u32 }
         }

@@ -1,4 +1,4 @@
-//! Lanes of a spool: how many there are, and what each shows to the ledger.
+//! The lanes of a spool: how many there are, and what each shows to the ledger.
 
 use super::entry::APART_LANES;
 use super::file::SpoolFile;
@@ -7,16 +7,16 @@ use super::state::State;
 use super::{LaneOpening, SpoolError};
 
 impl SpoolFile {
-    /// The number of lanes that entries are assigned to, changed to `wanted` if nothing waits.
+    /// Returns the number of lanes that entries are assigned to, after changing it to `wanted` if nothing waits.
     ///
     /// # Errors
-    /// [`SpoolError::Unusable`] when entries wait in other lanes: their sources' order would be lost.
+    /// [`SpoolError::Unusable`] if entries wait in other lanes: their sources' order would be lost.
     pub fn set_lanes(&mut self, wanted: u32) -> Result<(), SpoolError> {
         let lanes = self.state.lanes;
         if lanes == wanted {
             return Ok(());
         }
-        // What waits apart does so whatever the number of the others is.
+        // Records wait apart in lanes that do not depend on the number of the others.
         let waiting = self.shelf.index().waiting_below(APART_LANES.start);
         if waiting > 0 && lanes != 0 {
             let reason = format!(
@@ -27,15 +27,15 @@ impl SpoolFile {
         self.change_state(|state| state.lanes = wanted)
     }
 
-    /// The number of lanes that sources are assigned to.
+    /// Returns the number of lanes that sources are assigned to.
     pub(super) fn lanes(&self) -> u32 {
         self.state.lanes.max(1)
     }
 
-    /// What a lane shows to the ledger.
+    /// Returns what a lane shows to the ledger.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn lane_opening(&mut self, lane: u32) -> Result<LaneOpening, SpoolError> {
         if self.state.lane(lane).is_none() {
             self.change_state(|state| state.add_lane(lane, random_name()))?;
@@ -47,10 +47,10 @@ impl SpoolFile {
         }))
     }
 
-    /// What lanes show to the ledger, made known with one sync where they are not.
+    /// Returns what lanes show to the ledger; lanes that are not known yet are made known with one sync.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn lane_openings(&mut self, lanes: &[u32]) -> Result<Vec<(u32, LaneOpening)>, SpoolError> {
         let unknown: Vec<u32> = lanes.iter().copied().filter(|lane| self.state.lane(*lane).is_none()).collect();
         if !unknown.is_empty() {

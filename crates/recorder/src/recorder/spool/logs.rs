@@ -1,4 +1,4 @@
-//! The spool's two logs, and the room that is kept for the second. Main type: [`Logs`].
+//! The spool's two logs, and the reserve of room for the second. Main type: [`Logs`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use loadline_segments::segments::{Directory, Disk, FrameHeader, Log, LogError, S
 use super::SpoolError;
 use super::place::LogName;
 
-/// The directories in that of the spool.
+/// The directories of the logs within the spool's directory.
 const ENTRIES: &str = "entries";
 pub(super) const LASTING: &str = "lasting";
-/// A file beside its segments, for a disk that is full: it makes room for some of them.
+/// A file beside the lasting log's segments; on a full disk it is removed to make room for some of them.
 const RESERVE: &str = "reserve";
 
-/// Sizes of segments.
+/// The smallest and the largest size of a segment of each log, in bytes.
 const ENTRIES_BYTES: (u64, u64) = (64 << 10, 16 << 20);
 const LASTING_BYTES: (u64, u64) = (64 << 10, 1 << 20);
-/// Each opening begins a segment of the lasting log, also on a disk that is full, as long as there is room in the reserve.
+/// The number of segments that the reserve has room for. Each opening begins a segment of the lasting log, also on a full disk, as long as the reserve has room.
 const RESERVED_SEGMENTS: u64 = 4;
 
-/// How large the segments of a spool with this bound are.
+/// Returns the size of a log's segments, in bytes, for a spool with this bound.
 pub(super) fn segment_bytes(bound_bytes: u64, log: LogName) -> u64 {
     match log {
         LogName::Entries => (bound_bytes / 16).clamp(ENTRIES_BYTES.0, ENTRIES_BYTES.1),
@@ -28,12 +28,12 @@ pub(super) fn segment_bytes(bound_bytes: u64, log: LogName) -> u64 {
     }
 }
 
-/// The directory of a log.
+/// Returns the directory of a log.
 pub(super) fn directory(spool: &Path, log: LogName) -> std::path::PathBuf {
     spool.join(if log == LogName::Entries { ENTRIES } else { LASTING })
 }
 
-/// Why segments cannot be made, if the system lets files not grow that large.
+/// Returns why segments cannot be created, if the system's limit on file sizes is too small for them.
 pub(super) fn why_too_large(bound_bytes: u64) -> Option<String> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the pointer is to a value of this function, which the call fills.
@@ -49,14 +49,14 @@ pub(super) fn why_too_large(bound_bytes: u64) -> Option<String> {
     })
 }
 
-/// A random number that was never used.
+/// Returns a random number that was never used.
 pub(super) fn random_epoch() -> u64 {
     let mut bytes = [0; 8];
     fill(&mut bytes);
     u64::from_le_bytes(bytes).max(1)
 }
 
-/// A random name of 32 characters.
+/// Returns a random name of 32 characters.
 pub(super) fn random_name() -> String {
     let mut bytes = [0; 16];
     fill(&mut bytes);
@@ -65,13 +65,13 @@ pub(super) fn random_name() -> String {
 
 fn fill(bytes: &mut [u8]) {
     use ring::rand::SecureRandom;
-    // The system's generator has none to give only before it has been seeded, at the very beginning of a machine.
+    // The system's generator fails only before it has been seeded, right after a machine has started.
     while ring::rand::SystemRandom::new().fill(bytes).is_err() {
         std::thread::yield_now();
     }
 }
 
-/// What a log's refusal means.
+/// Returns the spool's error for a log's error.
 pub(super) fn error_of(error: LogError) -> SpoolError {
     match error {
         LogError::Broken(reason) => SpoolError::Broken(reason),
@@ -101,17 +101,17 @@ impl Logs {
         }
     }
 
-    /// Rows that were acknowledged by being appended to the entries.
+    /// Returns the number of rows that were acknowledged by being appended to the entries.
     pub(super) fn rows(&self) -> u64 {
         self.entries.rows()
     }
 
-    /// Whether both are where they were found.
+    /// Returns whether both logs are where they were found.
     pub(super) fn are_in_place(&self) -> bool {
         self.entries.disk().is_in_place() && self.lasting.disk().is_in_place()
     }
 
-    /// Makes room for frames, for those of the lasting log also on a disk that is full, as long as there is a reserve.
+    /// Makes room for frames; for those of the lasting log also on a full disk, as long as there is a reserve.
     pub(super) fn make_room(
         &mut self,
         log: LogName,
@@ -138,20 +138,20 @@ impl Logs {
         self.log(log).append(kind, tag, rows, &[body]).map_err(error_of)
     }
 
-    /// Keeps room for a segment on a disk that gets full, if there is room now.
+    /// Creates the reserve for a disk that becomes full, if there is room now.
     pub(super) fn reserve(&mut self) {
-        // Where there is no room or a reserve already, nothing is to be done.
+        // If there is no room, or a reserve exists already, nothing needs to be done.
         let _ = self.lasting.disk().create(RESERVE, self.reserve_bytes);
     }
 
-    /// Notes that nothing comes behind what is there.
+    /// Notes that the logs end here.
     pub(super) fn close(self, note: &[u8]) -> Result<(), LogError> {
         self.lasting.close(&[])?;
         self.entries.close(note)
     }
 }
 
-/// Opens the directory of a log, which is made if there is none.
+/// Opens the directory of a log, which is created if it does not exist.
 pub(super) fn open_directory(spool: &Path, log: LogName) -> std::io::Result<Arc<dyn Disk>> {
     Ok(Arc::new(Directory::open(&directory(spool, log))?))
 }

@@ -1,13 +1,13 @@
-//! The spool: a durable, bounded queue between intake and database. What is in it survives any crash, and what is damaged of it is counted.
+//! The spool: a durable, bounded queue between intake and database. Its contents survive any crash, and damaged records are counted.
 //!
-//! Main types: [`Committer`], the one thread that writes, many requests with one sync; [`Reader`], which the writers read
-//! with; [`SpoolFile`], the spool itself. In its directory are two logs of segments:
+//! Main types: [`Committer`], the one thread that writes, with one sync for many requests; [`Reader`], through which the
+//! writers read; [`SpoolFile`], the spool itself. Its directory holds two logs of segments:
 //!
-//! - `entries/`: what was acknowledged, each request a frame of its own, as it came. A segment is given up when everything in it is settled.
-//! - `lasting/`: what stays for longer: records in quarantine, ids of messages, records that wait apart, entries that wait longer than those around them, and the state: the random
-//!   name that the ledger knows this spool by, its lanes and their openings, and how far they are settled. Its frames are lists of facts that hold together or not at all.
+//! - `entries/`: acknowledged requests in order of arrival, each in a frame of its own. A segment is released when everything in it is settled.
+//! - `lasting/`: data that stays longer: records in quarantine, message ids, records that wait apart, entries that wait longer than their neighbours, and the state: the random
+//!   name by which the ledger knows this spool, its lanes and their openings, and how far each lane is settled. A frame here is a list of facts that hold together or not at all.
 //!
-//! What is wanted is found by reading both when the spool is opened, and then stands in memory (`index.rs`), without bodies. `lock` is held by the recorder that works on it. The
+//! Opening the spool reads both logs into an index in memory (`index.rs`), without bodies. The recorder that works on the spool holds `lock`. The
 //! database `spool.db` of versions 1 to 4 is read once (`older/`).
 //!
 //! Invariant: a sync that failed ends the spool ([`SpoolError::Broken`]); only a new process, which reads what is really on the
@@ -75,22 +75,22 @@ pub use request::{Placed, Refused};
 /// Why the spool did not do what it was asked to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpoolError {
-    /// It is full; nothing was stored, and it can be tried again.
+    /// The spool is full; nothing was stored, and the caller can try again.
     #[error("the spool is full: {0}")]
     Full(String),
-    /// The disk, or what holds it, failed: nothing more is acknowledged by this process.
+    /// The disk, the spool's directory or the writing thread failed: this process acknowledges nothing more.
     #[error("the spool is broken: {0}")]
     Broken(String),
-    /// The disk failed while this was being made durable: it may be stored, and nothing more is acknowledged by this process.
+    /// The disk failed while the change was being made durable: it may be stored, and this process acknowledges nothing more.
     #[error("the spool is broken: {0}")]
     Unknown(String),
-    /// Another recorder works on it.
+    /// Another recorder works on the spool.
     #[error("spool.path \"{path}\": another recorder works on it; stop that one, or name another directory")]
     Held {
         /// The directory.
         path: String,
     },
-    /// It cannot be opened.
+    /// The spool cannot be opened.
     #[error("spool.path \"{path}\": {reason}")]
     Unusable {
         /// The directory.

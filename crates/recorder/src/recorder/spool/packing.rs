@@ -1,25 +1,25 @@
-//! Bodies of requests, compressed while they wait. Main functions: [`Offer::packed`] and [`Offer::unpacked`].
+//! Compression of request bodies while they wait. Main functions: [`Offer::packed`] and [`Offer::unpacked`].
 //!
-//! A packed body is the length of the plain one, 4 bytes little-endian, and a frame of zstd.
+//! A packed body is the length of the plain one, as 4 bytes little-endian, followed by a zstd frame.
 
 use std::cell::RefCell;
 
 use super::Offer;
 
-/// The fastest level that is worth its time: lines with numbers gain little from higher ones.
+/// The zstd level. The fastest one suffices: lines with numbers gain little from higher ones.
 const LEVEL: i32 = 1;
-/// Bodies below this are left as they are.
+/// Bodies below this many bytes are left as they are.
 const LEAST_BYTES: usize = 256;
-/// No body is larger than this when it is plain.
+/// The most bytes of a plain body.
 const PLAIN_MAX: usize = 1 << 30;
 
 thread_local! {
-    /// What compresses is made once for a thread: it takes longer to make than to use.
+    /// Created once for each thread: creating a compressor takes longer than using it.
     static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
 }
 
 impl Offer {
-    /// The same with its body compressed, where that makes it smaller by a tenth at least.
+    /// Returns the offer with its body compressed, if that makes it smaller by a tenth at least.
     pub(super) fn packed(mut self) -> Offer {
         if self.is_packed || self.body.len() < LEAST_BYTES || self.body.len() > PLAIN_MAX {
             return self;
@@ -30,7 +30,7 @@ impl Offer {
         self
     }
 
-    /// The same with its body as it came. As it is where that cannot be: it is damaged.
+    /// Returns the offer with its plain body; `Err` with the offer unchanged if the body is damaged.
     pub(super) fn unpacked(mut self) -> Result<Offer, Offer> {
         if !self.is_packed {
             return Ok(self);
@@ -96,7 +96,7 @@ mod tests {
             let damaged = Offer { body: packed.body[..cut].to_vec(), ..packed.clone() };
             assert_eq!(damaged.clone().unpacked(), Err(damaged));
         }
-        // One that says to be smaller or larger than it is.
+        // A body whose stated length is smaller or larger than its real one.
         for length in [0_u32, 8_999, 9_001, u32::MAX] {
             let mut body = packed.body.clone();
             body[..4].copy_from_slice(&length.to_le_bytes());

@@ -1,13 +1,13 @@
-//! Where something stands in one of the spool's two logs. Main types: [`Place`], and [`EntryRef`], an entry without its points.
+//! Positions in the spool's two logs. Main types: [`Place`], and [`EntryRef`], an entry without its points.
 
 use loadline_segments::segments::{FrameHeader, Position};
 
 /// One of the two logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum LogName {
-    /// What was taken in, as it came.
+    /// Requests as they were taken in.
     Entries,
-    /// What stays for longer.
+    /// Data that stays longer.
     Lasting,
 }
 
@@ -27,30 +27,30 @@ pub(super) struct Place {
     pub log: LogName,
     /// The number of the segment.
     pub segment: u32,
-    /// Where the frame begins.
+    /// The offset of the frame in the segment, in bytes.
     pub offset: u32,
     /// Bytes of the frame's body.
     pub length: u32,
-    /// Where the part begins in the body.
+    /// The offset of the part in the body.
     pub at: u32,
     /// Bytes of the part.
     pub bytes: u32,
 }
 
-/// An entry.
+/// An entry without its points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EntryRef {
     pub place: Place,
     pub version: u32,
     pub rows: u32,
-    /// What it counts against the bound.
+    /// The bytes that the entry counts against the spool's bound.
     pub bytes: u32,
-    /// When it arrived, in microseconds since 1970.
+    /// The time of arrival, in microseconds since 1970.
     pub received_us: i64,
 }
 
 impl Place {
-    /// A part of a frame.
+    /// Returns the place of a part of a frame.
     pub(super) fn of(log: LogName, frame: &FrameHeader, at: usize, bytes: usize) -> Self {
         let clamped = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
         Place {
@@ -68,12 +68,12 @@ impl Place {
         Position { segment: self.segment.into(), offset: self.offset }
     }
 
-    /// The segment that it is in.
+    /// Returns the log and the number of the segment that contains the place.
     pub(super) fn segment_of(&self) -> (LogName, u32) {
         (self.log, self.segment)
     }
 
-    /// The part of the frame's body.
+    /// Returns the part of the frame's body.
     pub(super) fn part<'a>(&self, body: &'a [u8]) -> &'a [u8] {
         let (begin, end) = (self.at as usize, self.at as usize + self.bytes as usize);
         body.get(begin..end).unwrap_or_default()

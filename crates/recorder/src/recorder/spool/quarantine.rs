@@ -1,5 +1,5 @@
-//! Records that the database refused, each with its reason. [`list`] reads them, and
-//! [`SpoolFile::clear`] gives them back to the queue, or up.
+//! Records that the database refused, each with its reason. [`list`] reads them;
+//! [`SpoolFile::clear`] returns them to the queue or discards them.
 //!
 //! Invariant: a record is in quarantine or in the queue, never in both and never in neither: both change in one frame.
 
@@ -16,10 +16,10 @@ use super::place::LogName;
 use super::{Entry, Offer, Quarantined, Refusal, SpoolError, SpoolFile, lane_of, logs, older};
 
 impl Group<'_> {
-    /// Keeps a refused record. Doing it again for the same record changes nothing.
+    /// Puts a refused record into quarantine. Repeating this for the same record changes nothing.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn quarantine(&mut self, entry: &Entry, refusal: &Refusal, now_ns: i64) -> Result<(), SpoolError> {
         let mut list = FactList::default();
         self.put_aside(entry, refusal, now_ns, &mut list);
@@ -55,10 +55,10 @@ impl Group<'_> {
         self.put_refusal(stored, list);
     }
 
-    /// As [`Group::quarantine`], for a record that was never in the spool: it is acknowledged with this.
+    /// As [`Group::quarantine`], for a record that was never in the spool: being quarantined acknowledges it.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn quarantine_unspooled(&mut self, entry: &Entry, refusal: &Refusal, now_ns: i64) -> Result<(), SpoolError> {
         let before = self.counts;
         let mut list = FactList::default();
@@ -74,49 +74,49 @@ impl Group<'_> {
     }
 }
 
-/// Records that are replayed or discarded in one transaction, at most, and their bytes.
+/// The most records that are replayed or discarded in one transaction, and their most bytes.
 const PORTION_MAX: usize = 500;
 const PORTION_BYTES_MAX: u64 = 4 << 20;
 
-/// What is done with quarantined records.
+/// What to do with quarantined records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clearing {
-    /// They go back to the queue. Those whose bytes have changed since stay.
+    /// Return them to the queue. Records whose bytes have changed since stay.
     Replay,
-    /// They are given up; nobody counts them as acknowledged any more.
+    /// Give them up; they no longer count as acknowledged.
     Discard,
 }
 
-/// Which of them, by their numbers.
+/// A range of quarantined records, by their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// Those behind this one.
+    /// The range begins behind this number.
     pub after: i64,
-    /// Up to this one; where it is none, up to the last that there is.
+    /// The last number of the range; `None` for the last one there is.
     pub through: Option<i64>,
 }
 
 impl Span {
-    /// All that there are.
+    /// All quarantined records.
     pub const ALL: Span = Span { after: 0, through: None };
 }
 
-/// What was done with some of them.
+/// The result of clearing a part of a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Portion {
-    /// Records.
+    /// The number of records that were cleared.
     pub rows: u64,
-    /// What is left to do; none where nothing is.
+    /// The rest of the span; `None` if nothing is left.
     pub next: Option<Span>,
-    /// Why nothing more can be done now, if that is so.
+    /// Why nothing more can be done now; `None` if it can.
     pub full: Option<String>,
 }
 
 impl Group<'_> {
-    /// Replays or discards the next of a span, the oldest first. What is replayed leaves so many bytes of the spool's bound to others.
+    /// Replays or discards the next records of a span, the oldest first. A replay leaves this many bytes of the spool's bound to others.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub(super) fn clear(
         &mut self,
         what: Clearing,
@@ -125,7 +125,7 @@ impl Group<'_> {
     ) -> Result<Portion, SpoolError> {
         let through = span.through.unwrap_or_else(|| self.file.shelf.index().newest_refusal());
         let mut portion = Portion { rows: 0, next: None, full: None };
-        // What is given up is one frame with how many rows were: of two, a crash may leave the second alone, and with it a number that counts the first, too.
+        // All discarded records and their count go into one frame: of two, a crash may leave only the second, with a count that includes the first.
         let mut given_up = FactList::default();
         for (id, refusal) in self.next_refusals(span.after, through) {
             portion.next = Some(Span { after: id, through: Some(through) });
@@ -134,14 +134,14 @@ impl Group<'_> {
             let mut list = FactList::default();
             match what {
                 Clearing::Replay => {
-                    // Damage is never given back, and what cannot be read cannot be.
+                    // A damaged record is never replayed, and one that cannot be read cannot be.
                     let Some(stored) = stored.filter(|_| !refusal.is_damage) else { continue };
                     let offer = Offer { lane: lane_of(&stored.offer.source, lanes), ..stored.offer.clone() };
                     if !self.has_room_for_bytes(leave_bytes + offer.stored_bytes()) {
                         let reason = "there is no room for more in the spool; go on when it has drained".to_owned();
                         return Ok(Portion { full: Some(reason), ..portion });
                     }
-                    // It was acknowledged once already.
+                    // The record was acknowledged already.
                     self.insert(&offer, &mut list);
                     self.remember_replayed(&stored, &mut list);
                     self.let_go(id, &refusal, Some(&stored), &mut list);
@@ -160,7 +160,7 @@ impl Group<'_> {
         Ok(portion)
     }
 
-    /// The next of a span that may be cleared. Records whose entry still waits are decided with it: they are neither given back nor given up.
+    /// Returns the next records of a span that may be cleared. Records whose entry still waits are decided with the entry, so they are left out.
     fn next_refusals(&self, after: i64, through: i64) -> Vec<(i64, RefusalRef)> {
         let (index, mut bytes) = (self.file.shelf.index(), 0);
         let is_decided = |refusal: &RefusalRef| refusal.is_damage || !index.is_waiting(refusal.entry);
@@ -175,7 +175,7 @@ impl Group<'_> {
     }
 
     fn let_go(&mut self, id: i64, refusal: &RefusalRef, stored: Option<&StoredRefusal>, list: &mut FactList) {
-        // After a crash nobody else may know yet that its entry was settled, and would find the record in it once more.
+        // After a crash a writer may not know yet that the entry was settled, and would find the record in it once more.
         let settled = stored.and_then(|stored| {
             let through = *self.file.shelf.index().settled().get(&stored.offer.lane)?;
             (through >= refusal.entry).then_some((stored.offer.lane, through))
@@ -197,10 +197,10 @@ impl Group<'_> {
 }
 
 impl SpoolFile {
-    /// Replays or discards all quarantined records; how many.
+    /// Replays or discards all quarantined records, and returns how many.
     ///
     /// # Errors
-    /// As the disk fails, or when the spool is full: some are replayed then.
+    /// Returns an error if the disk fails, or if the spool is full; some records may be replayed then.
     pub fn clear(&mut self, what: Clearing) -> Result<u64, SpoolError> {
         let lanes = self.lanes();
         let (mut rows, mut next) = (0, Some(Span::ALL));
@@ -218,17 +218,17 @@ impl SpoolFile {
     }
 }
 
-/// The quarantine of a spool, whether a recorder works on it or not; the newest `limit` in the order they came.
+/// Returns the newest `limit` records in a spool's quarantine, in order of arrival, whether or not a recorder works on the spool.
 ///
 /// # Errors
-/// A sentence when the spool cannot be read.
+/// [`SpoolError::Unusable`] if the spool cannot be read.
 pub fn list(directory: &Path, limit: u32) -> Result<Vec<Quarantined>, SpoolError> {
     let unusable = |reason: String| SpoolError::Unusable { path: directory.display().to_string(), reason };
     if let Some(older) = older::list(directory, limit) {
         return older.map_err(|error| unusable(error.to_string()));
     }
     let lasting = logs::directory(directory, LogName::Lasting);
-    // Opening it would make it.
+    // Opening the directory would create it.
     if !lasting.is_dir() {
         return Err(unusable(
             "there is no spool in it; name the directory that the recorder was started with".to_owned(),

@@ -1,4 +1,4 @@
-//! Tests of the quarantine: who holds what of it, what waits for room in it, and how it is cleared while a recorder works.
+//! Tests of the quarantine: senders' shares, records that wait for room, and clearing while a recorder works.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ fn who_holds_what_is_known_again_when_the_spool_is_opened_again() {
     drop(file);
     let mut file = directory.open().with_quarantine(1 << 10);
     assert_eq!((file.quarantine_view(), file.counts()), (view, counts));
-    // Who replays finds them where they were sent from.
+    // Replayed records are where they were sent from.
     assert_eq!(file.clear(Clearing::Replay).unwrap(), 3);
     assert_eq!(waiting(&file).iter().filter(|entry| &*entry.offer.sender == "n").count(), 2);
     assert!(file.quarantine_view().largest.iter().all(|(holder, _)| holder == "source \"tests\""));
@@ -82,7 +82,7 @@ fn a_recorder_that_works_replays_in_portions_and_leaves_room_to_others() {
 }
 
 thread_local! {
-    /// The newest entry that a writer found while only the lasting log had a group.
+    /// The newest entry that a writer found while only the lasting log had the group.
     static SEEN: std::cell::Cell<Option<i64>> = const { std::cell::Cell::new(None) };
 }
 
@@ -103,7 +103,7 @@ fn what_comes_back_is_not_seen_before_an_older_entry_of_its_group() {
     group.bring_back(1).unwrap();
     group.commit().unwrap();
     let sequences: Vec<i64> = waiting(&file).iter().map(|entry| entry.sequence).collect();
-    // A writer that saw the last one alone would commit it, settle all up to it, and never look at the one before.
+    // A writer that saw only the last entry would commit it, settle all up to it, and never look at the one before.
     assert_eq!(sequences.len(), 3, "{sequences:?}");
     assert_eq!(SEEN.get(), Some(sequences[0]), "{sequences:?}");
 }

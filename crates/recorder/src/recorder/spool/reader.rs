@@ -1,4 +1,4 @@
-//! Reads what waits. Main type: [`Reader`].
+//! Reads waiting entries. Main type: [`Reader`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,10 +11,10 @@ use super::refusal::{DAMAGED, Refusal};
 use super::{Entry, Offer, SpoolError};
 use crate::recorder::line::Precision;
 
-/// Entries that are looked for at a time.
+/// The most entries that are looked up at a time.
 const ENTRIES_MAX: usize = 10_000;
 
-/// What the one that writes and those that read have in common.
+/// The data that the writing thread and the readers share.
 pub(super) struct Shelf {
     index: Mutex<Index>,
     pub(super) entries: segments::Reader,
@@ -30,7 +30,7 @@ impl Shelf {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The part of a frame at a place, as it was written.
+    /// Reads the part of a frame at a place, as it was written.
     pub(super) fn read(&self, place: &Place, epoch: u64) -> Result<Vec<u8>, ReadError> {
         let log = if place.log == LogName::Entries { &self.entries } else { &self.lasting };
         let part = |body: Vec<u8>| {
@@ -44,7 +44,7 @@ impl Shelf {
     }
 }
 
-/// Reads from any number of threads, beside the one that writes.
+/// Reads the spool from any number of threads, beside the one that writes.
 #[derive(Clone)]
 pub struct Reader {
     pub(super) shelf: Arc<Shelf>,
@@ -56,15 +56,15 @@ impl std::fmt::Debug for Reader {
     }
 }
 
-/// An entry as it was found.
+/// An entry as it was read; `Err` for a damaged one, with the refusal to quarantine it with.
 pub type Found = Result<Entry, (Entry, Refusal)>;
 
 impl Reader {
-    /// The entries of a lane between two sequences, in order, until they have this many bytes or rows; at least one where there is any.
-    /// One whose checksum is wrong comes with what it is to be quarantined as.
+    /// Returns the entries of a lane between two sequences, in order, up to this many bytes or rows; at least one if there is any.
+    /// A damaged entry comes with the refusal that it is to be quarantined with.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn read(
         &self,
         lane: u32,
@@ -86,7 +86,7 @@ impl Reader {
         }
         let (mut found, mut plain_bytes) = (Vec::with_capacity(wanted.len()), 0);
         for (sequence, entry, epoch) in wanted {
-            // What is compressed may be much larger in memory.
+            // A compressed body may be much larger in memory.
             if plain_bytes >= bytes_max {
                 break;
             }
@@ -98,7 +98,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// One entry; none where it was settled meanwhile.
+    /// Returns one entry; `None` if it was settled meanwhile.
     fn read_one(
         &self,
         lane: u32,
@@ -118,7 +118,7 @@ impl Reader {
                 Err(ReadError::Damaged(left)) => return Ok(Some(Err(damaged(lane, sequence, &entry, left)))),
                 Err(ReadError::Disk(reason)) => return Err(SpoolError::Broken(reason)),
                 Err(ReadError::Gone) => {
-                    // It has been moved to another segment, or was settled.
+                    // The entry has been moved to another segment, or was settled.
                     let index = self.shelf.index();
                     match index.entry(lane, sequence) {
                         Some(now) if now.place != entry.place => {
@@ -133,50 +133,50 @@ impl Reader {
         }
     }
 
-    /// The first entry of a lane behind a sequence; none where nothing waits there.
+    /// Returns the first entry of a lane behind a sequence; `None` if nothing waits there.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn first(&self, lane: u32, after: i64) -> Result<Option<i64>, SpoolError> {
         Ok(self.shelf.index().between(lane, after, i64::MAX).next().map(|(sequence, _)| sequence))
     }
 
-    /// Whether any record of entries between two numbers, both included, is in quarantine.
+    /// Returns whether any record of the entries between two sequences, both included, is in quarantine.
     pub fn has_quarantined(&self, first: i64, last: i64) -> bool {
         self.shelf.index().refused(first, last).next().is_some()
     }
 
-    /// Records of these entries that are in quarantine: entry and number. A recorder that ended before it could settle the entry
-    /// put them there.
+    /// Returns the records of these entries that are in quarantine, as entry and row. They were put there by a recorder
+    /// that ended before it could settle the entry.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn quarantined(&self, first: i64, last: i64) -> Result<Vec<(i64, i64)>, SpoolError> {
         Ok(self.shelf.index().refused(first, last).map(|(entry, row, _)| (entry, row)).collect())
     }
 
-    /// Records of the entries of a lane up to a sequence that are in the spool.
+    /// Returns the number of records in the spool of the entries of a lane up to a sequence.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn rows_through(&self, lane: u32, through: i64) -> Result<u64, SpoolError> {
         let index = self.shelf.index();
         let through = index.between(lane, i64::MIN, through.saturating_add(1));
         Ok(through.map(|(_, entry)| u64::from(entry.rows)).sum())
     }
 
-    /// Records in quarantine that stand for what was damaged in the spool.
+    /// Returns the number of records in quarantine that stand for damage to the spool.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn damaged_rows(&self) -> Result<u64, SpoolError> {
         Ok(self.shelf.index().damaged_rows())
     }
 
-    /// When the oldest entry of a lane behind a sequence arrived, in nanoseconds since 1970; none where nothing waits there.
+    /// Returns the arrival time of the oldest entry of a lane behind a sequence, in nanoseconds since 1970; `None` if nothing waits there.
     ///
     /// # Errors
-    /// As the disk fails.
+    /// Returns an error if the disk fails.
     pub fn oldest(&self, lane: u32, after: i64) -> Result<Option<i64>, SpoolError> {
         Ok(self
             .shelf
@@ -187,9 +187,9 @@ impl Reader {
     }
 }
 
-/// An entry that is not as it was written, with what is left of it.
+/// Returns a damaged entry with what is left of it, and its refusal.
 fn damaged(lane: u32, sequence: i64, entry: &EntryRef, left: Vec<u8>) -> (Entry, Refusal) {
-    // Who sent it is a guess; that it is damaged is said beside it.
+    // The sender is a guess; the refusal says that the entry is damaged.
     let guessed = StoredEntry::of(&left).map(|stored| stored.entry.offer.unpacked().unwrap_or_else(|packed| packed));
     let (source, sender, body) =
         guessed.map_or(("".into(), "".into(), left), |offer| (offer.source, offer.sender, offer.body));

@@ -1,8 +1,8 @@
-//! Records that the database refused, and what stands for those that were damaged. Main types: [`Refusal`], before one is kept, and [`Quarantined`], after.
+//! Records that the database refused, and stand-ins for damaged ones. Main types: [`Refusal`], before it is kept, and [`Quarantined`], after.
 
-/// Why an entry is quarantined that is not as it was written.
+/// The reason for quarantining an entry that is not as it was written.
 pub(super) const DAMAGED: &str = "the entry's checksum is wrong: the spool's disk or file was damaged";
-/// Why rows are quarantined of which nothing is left; those that may not have been wanted any more are as many at most.
+/// Returns the reason for quarantining rows of which nothing is left. Unless it is certain that they were still needed, their number is an upper bound.
 pub(super) fn gone(rows: u64, is_certain: bool) -> String {
     let (most, unless) = if is_certain { ("", "") } else { ("up to ", ", unless they had been dealt with before") };
     format!("{most}{rows} records are gone{unless}: the spool's disk or files were damaged")
@@ -11,29 +11,29 @@ pub(super) fn gone(rows: u64, is_certain: bool) -> String {
 /// A record, or a damaged entry, in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Quarantined {
-    /// Its number.
+    /// The record's number in quarantine.
     pub id: i64,
-    /// Who sent it.
+    /// The sender's own name for itself.
     pub source: String,
-    /// When it was quarantined, in nanoseconds since 1970.
+    /// The time of the quarantining, in nanoseconds since 1970.
     pub quarantined_ns: i64,
-    /// Why.
+    /// The reason for the refusal.
     pub reason: String,
-    /// Number of records.
+    /// The number of records that it stands for.
     pub rows: u64,
-    /// The line as it was sent; what is not UTF-8 is replaced.
+    /// The line as it was sent; bytes that are not UTF-8 are replaced.
     pub line: String,
 }
 
-/// What one record of an entry is quarantined with.
+/// A refused record of an entry, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The record's number within the entry, from 0; -1 for an entry that is damaged, which is never replayed.
     pub row: i64,
-    /// How many records it stands for: one, or all of an entry that is damaged.
+    /// The number of records that it stands for: one, or all records of a damaged entry.
     pub rows: u32,
-    /// The line.
+    /// The record's line.
     pub body: Vec<u8>,
-    /// Why.
+    /// The reason for the refusal.
     pub reason: String,
 }

@@ -1,6 +1,6 @@
-//! Opens a spool: reads both logs, and counts what is damaged. Main function: [`SpoolFile::open`].
+//! Opens a spool: reads both logs, and counts the damage. Main function: [`SpoolFile::open`].
 //!
-//! Invariant: what was acknowledged is in a lane, in quarantine, or settled, when this comes back; what is damaged is in quarantine as such.
+//! Invariant: when opening returns, everything that was acknowledged is in a lane, in quarantine, or settled; damage is in quarantine as such.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -31,26 +31,26 @@ use super::{Offer, SpoolError};
 use crate::recorder::clock::{SharedClock, machine};
 use crate::recorder::lock::Lock;
 
-/// Bytes of what is left of something damaged that are kept in quarantine.
+/// The most bytes of the remains of something damaged that are kept in quarantine.
 const LEFT_MAX: usize = 1 << 20;
-/// Sequences that are left out where it is not known which were used.
+/// The number of sequences that are skipped where it is not known which were used.
 const LEAP: i64 = 1 << 32;
 
-/// Something that is damaged or gone.
+/// Rows that are damaged or gone.
 struct Lost {
     log: LogName,
     segment: u64,
     offset: u32,
-    /// Number of the first frame.
+    /// The number of the first frame.
     first: u64,
     rows: u64,
-    /// The lane that it was in, where that is known.
+    /// The lane of the rows; `None` if it is not known.
     lane: Option<u32>,
-    /// What is left of it.
+    /// The bytes that are left of it.
     left: Vec<u8>,
 }
 
-/// What is found in the logs.
+/// What was found in the logs.
 #[derive(Default)]
 struct Replay {
     index: Index,
@@ -59,15 +59,15 @@ struct Replay {
     state: Option<State>,
     newest: i64,
     newest_quarantined: i64,
-    /// Sources of entries in the lanes of greedy ones.
+    /// The source and lane of each entry in the lanes of greedy sources, by sequence.
     greedy: BTreeMap<i64, (Arc<str>, u32)>,
-    /// Who holds what is in quarantine or waits for room there, and why it was refused.
+    /// The holder of each record in quarantine or waiting for room there, and the reason of its refusal, by number.
     holders: HashMap<i64, (String, String)>,
     deferred: HashMap<i64, String>,
     lost: Vec<Lost>,
-    /// Where entries stand that do not follow another one at once, by segment and offset, and their sequences.
+    /// The places, as segment and offset, of entries that do not directly follow another one, with their sequences.
     sequences: Vec<((u64, u32), i64)>,
-    /// Where the frame behind the last entry begins.
+    /// Where the frame behind the last entry begins, as segment and offset.
     behind: (u64, u64),
 }
 
@@ -157,7 +157,7 @@ impl Replay {
         });
     }
 
-    /// Adds what is missing without a trace of its own.
+    /// Adds rows that are missing without a trace of their own.
     fn take_gaps(&mut self, log: LogName, recovered: &Recovered) {
         let seen = self.lost.iter().filter(|lost| lost.log == log);
         let known: Vec<(u64, u32)> = seen.map(|lost| (lost.segment, lost.offset)).collect();
@@ -176,20 +176,20 @@ impl Replay {
                 left: Vec::new(),
             });
         }
-        // Gaps are told up to a number, and some without their places.
+        // Gaps are reported up to a maximum number, and some without their places.
         let rest = recovered.damaged_rows.saturating_sub(rows);
         if rest > 0 {
             self.lost.push(Lost { log, segment: 0, offset: 0, first: 0, rows: rest, lane: None, left: Vec::new() });
         }
     }
 
-    /// Whether what is lost had been settled: its sequence was below that of the next entry.
+    /// Returns whether the lost rows had been settled: whether everything before the next entry was.
     fn was_settled(&self, lost: &Lost, note: &Note, is_clean: bool) -> bool {
         if lost.log != LogName::Entries || lost.segment == 0 {
             return false;
         }
         let behind = self.sequences.partition_point(|(place, _)| *place <= (lost.segment, lost.offset));
-        // A spool that ended in order has noted the newest one.
+        // A spool that ended in order has noted its newest entry.
         let next = self.sequences.get(behind).map(|(_, next)| *next).or(is_clean.then_some(note.newest + 1));
         let Some(next) = next else { return false };
         let settled = match lost.lane {
@@ -202,7 +202,7 @@ impl Replay {
 
 fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolFile, SpoolError> {
     let unusable = |reason: String| SpoolError::Unusable { path: directory.display().to_string(), reason };
-    // Those that it is in must survive a power cut with it.
+    // The directories that contain it must survive a power cut with it.
     segments::Directory::open(directory).map_err(|error| unusable(format!("cannot be made: {error}")))?;
     let path = directory.join("lock");
     let lock = Lock::take(&path).map_err(|error| unusable(format!("{} cannot be locked: {error}", path.display())))?;
@@ -215,7 +215,7 @@ fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolF
     let disk =
         |log| logs::open_directory(directory, log).map_err(|error| unusable(format!("cannot be opened: {error}")));
     let (entries_disk, lasting_disk) = (disk(LogName::Entries)?, disk(LogName::Lasting)?);
-    // What is in it must survive a power cut, and so must its own place.
+    // The directory's contents must survive a power cut, and so must its own entry.
     let synced = std::fs::File::open(directory).and_then(|directory| directory.sync_all());
     synced.map_err(|error| unusable(format!("cannot be synced: {error}")))?;
     let mut file = open_on((entries_disk, lasting_disk), bound_bytes, remember, &clock, &unusable)?;
@@ -225,7 +225,7 @@ fn open(directory: &Path, bound_bytes: u64, remember: Duration) -> Result<SpoolF
     Ok(file)
 }
 
-/// Opens the spool on two disks.
+/// Opens a spool on two disks.
 pub(super) fn open_on(
     (entries_disk, lasting_disk): (Arc<dyn Disk>, Arc<dyn Disk>),
     bound_bytes: u64,
@@ -251,7 +251,7 @@ pub(super) fn open_on(
     let settled = replay.state.iter().flat_map(|state| state.settled.clone()).chain(note.settled.clone());
     settled.for_each(|(lane, through)| replay.index.settle(lane, through));
     for lane in replay.index.settled().clone() {
-        // Entries that were found before it was known are settled now.
+        // Entries that were found before this was known are settled now.
         replay.index.settle(lane.0, lane.1);
     }
     replay.take_gaps(LogName::Lasting, &of_lasting);
@@ -278,7 +278,7 @@ pub(super) fn open_on(
     let mut file = assemble(replay, logs, (entries_disk, lasting_disk), clock);
     (file.bound_bytes, file.quarantine_bound_bytes, file.remember) = (bound_bytes, bound_bytes, remember);
     file.id_clock = IdClock::new(clock_ns(&file, &note, is_new), clock);
-    // Sequences are never used twice, even those of entries that are lost.
+    // No sequence is ever used twice, even that of a lost entry.
     file.next_sequence =
         1 + file.state.newest.max(note.newest).max(file.next_sequence - 1) + if is_hurt { LEAP } else { 0 };
     file.count_again();
@@ -289,7 +289,7 @@ pub(super) fn open_on(
     Ok(file)
 }
 
-/// Segments that are damaged, or in which something stands that may come back by damage.
+/// Returns the segments that are damaged, or that contain something that damage could bring back.
 fn hurt_segments(lost: &[Lost], logs: &[(LogName, &Recovered)], index: &Index) -> Vec<(LogName, u64)> {
     let mut hurt: Vec<_> = lost.iter().map(|lost| (lost.log, lost.segment)).collect();
     for (log, recovered) in logs {
@@ -297,7 +297,7 @@ fn hurt_segments(lost: &[Lost], logs: &[(LogName, &Recovered)], index: &Index) -
         hurt.extend(gaps.chain(recovered.hurt.iter().copied()).map(|segment| (*log, segment)));
     }
     if hurt.iter().any(|(log, _)| *log == LogName::Lasting) {
-        // What says a second time that something is over may be all that is left that says so: what it speaks of must not come back when that is damaged, too.
+        // A repeated statement that something is superseded may be the only one left: what it speaks of must not come back if the repetition is damaged, too.
         hurt.extend(index.outdated().into_iter().filter(|(log, _)| *log == LogName::Entries));
     }
     hurt.sort_unstable();
@@ -315,7 +315,7 @@ fn check_version(replay: &Replay, unusable: &dyn Fn(String) -> SpoolError) -> Re
     }
 }
 
-/// Where the clock of ids had come to.
+/// Returns the value from which the ids' clock continues.
 fn clock_ns(file: &SpoolFile, note: &Note, is_new: bool) -> i64 {
     let known = file.state.id_clock_ns.max(note.id_clock_ns);
     if known != 0 && !is_new {
@@ -387,8 +387,8 @@ fn holders(replay: &Replay) -> Holders {
 }
 
 impl SpoolFile {
-    /// Opens the spool in a directory, which is made if there is none. What is damaged is counted, and what is readable is kept. Its
-    /// quarantine may be as large as what waits, until another bound is set.
+    /// Opens the spool in a directory, which is created if it does not exist. Damage is counted, and everything readable is kept. The
+    /// quarantine may be as large as the waiting entries until another bound is set.
     ///
     /// # Errors
     /// [`SpoolError::Unusable`] with the reason.
@@ -396,7 +396,7 @@ impl SpoolFile {
         open(directory, bound_bytes, remember)
     }
 
-    /// Begins another opening, for the ledger, and puts what is lost into quarantine: both, or on a disk that is full neither. The rows that are lost; what was put there before stays as it is.
+    /// Begins another opening for the ledger and puts lost rows into quarantine: both, or neither if the disk is full. Returns the lost rows; those put there before stay.
     fn begin_with(&mut self, lost: &[Lost]) -> Result<u64, SpoolError> {
         let (settled, unsaid) = {
             let mut index = self.shelf.index();
@@ -409,10 +409,10 @@ impl SpoolFile {
         state.begin(random_name);
         group.forget_messages()?;
         let mut all = 0;
-        // No more can be lost than is not there. What is missing of the entries is known exactly, and so it comes first, and is told whatever was told too much before.
+        // No more can be lost than is missing. The number missing from the entries' log is known exactly, so it comes first, whatever was reported in excess before.
         let mut missing = group.counts().committed;
         for lost in lost {
-            // Of the same damage the same numbers, so that it is put there once. What has no place is another one each time.
+            // The same damage gets the same numbers, so that it is put there once. Damage without a place gets a different number each time.
             let (kind, place) = match (lost.segment, lost.log) {
                 (0, _) => (-3, group.next_refusal()),
                 (_, LogName::Entries) => (-1, i64::try_from(lost.first).unwrap_or(i64::MAX / 4)),
@@ -442,11 +442,11 @@ impl SpoolFile {
         Ok(all)
     }
 
-    /// What is still wanted of segments that are damaged goes elsewhere, so that their damage is told once.
+    /// Moves what is still needed out of damaged segments, so that their damage is reported once.
     fn leave_hurt(&mut self, segments: &[(LogName, u64)]) -> Result<(), SpoolError> {
         for (log, segment) in segments.iter().filter(|(_, segment)| *segment > 0) {
             let left = match log {
-                // What is told at the beginning of one may have been the end of the one before.
+                // Damage reported at the beginning of a segment may have been the end of the one before.
                 LogName::Entries => {
                     let before = self.segments(*log)?.into_iter().rfind(|before| before < segment);
                     before.map_or(Ok(true), |before| self.leave(before)).and_then(|_| self.leave(*segment)).map(drop)
@@ -454,7 +454,7 @@ impl SpoolFile {
                 LogName::Lasting => self.leave_lasting_through(*segment),
             };
             match left {
-                // On a disk that is full it is told again at the next opening.
+                // If the disk is full, the damage is reported again at the next opening.
                 Ok(()) | Err(SpoolError::Full(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -463,7 +463,7 @@ impl SpoolFile {
     }
 }
 
-/// What may have been sent: it is damaged, so that it is a guess, and said to be damaged.
+/// Returns an offer made from the remains of lost rows. It is a guess, and is marked as damaged.
 fn offer_of_left(lost: &Lost, now_ns: i64) -> Offer {
     let kind = if lost.log == LogName::Entries { ENTRY } else { FACTS };
     let found = facts_of(kind, &lost.left).into_iter().find_map(|(fact, ..)| match fact {
@@ -471,7 +471,7 @@ fn offer_of_left(lost: &Lost, now_ns: i64) -> Offer {
         Fact::Quarantined(refusal) => Some(refusal.offer),
         _ => None,
     });
-    // Of what cannot be read the bytes are shown as they are.
+    // Where nothing can be read, the bytes are shown as they are.
     let found = found.map(|offer| offer.unpacked().unwrap_or_else(|packed| Offer { is_packed: false, ..packed }));
     found.unwrap_or_else(|| Offer {
         lane: 0,

@@ -1,4 +1,4 @@
-//! What the thread that writes the spool is asked for, and what everybody may look at. Main types: [`Request`] and [`Shared`].
+//! Requests to the thread that writes the spool, and the state that it shares with everybody. Main types: [`Request`] and [`Shared`].
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -14,12 +14,12 @@ use super::{
 };
 use crate::recorder::pulse::Pulse;
 
-/// What became of an offer, and the lane in which it waits.
+/// The result of an offer, and the lane in which it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
-    /// Whether it was new.
+    /// Whether the offer was new.
     pub stored: Stored,
-    /// Its own lane, or that of a greedy source.
+    /// The offer's own lane, or that of a greedy source.
     pub lane: u32,
 }
 
@@ -28,11 +28,11 @@ pub(super) type Appended = Result<Placed, SpoolError>;
 /// A record that the database refused, with its entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// The entry; its body is not read.
+    /// The record's entry; its body is not read.
     pub entry: Arc<Entry>,
-    /// The record and the reason.
+    /// The record's number and the reason.
     pub refusal: Refusal,
-    /// Whether the entry is in the spool; if not, it is acknowledged by being quarantined.
+    /// Whether the entry is in the spool; if not, being quarantined acknowledges the record.
     pub is_spooled: bool,
 }
 
@@ -48,28 +48,28 @@ pub(super) enum Request {
     },
     Quarantine(Vec<Refused>, oneshot::Sender<Result<(), SpoolError>>),
     Note(u32, LaneNews, oneshot::Sender<Result<LaneOpening, SpoolError>>),
-    /// Which records of these messages came here before.
+    /// Asks which records of these messages came here before.
     WereKept(Vec<Asked>, oneshot::Sender<Result<Vec<WasKept>, SpoolError>>),
     SetApart(Vec<Apart>, oneshot::Sender<Result<(), SpoolError>>),
     Rejoin(u32, oneshot::Sender<Result<(), SpoolError>>),
     Defer(Vec<Deferred>, oneshot::Sender<Result<(), SpoolError>>),
     Clear(Clearing, Span, oneshot::Sender<Result<Portion, SpoolError>>),
-    /// Nothing is to be done; that it was taken is the answer.
+    /// Asks for nothing; that the thread takes it is the answer.
     Look,
 }
 
-/// What everybody may look at.
+/// State that every holder of a handle may read.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) counts: Counts,
-    /// Sequence of the newest entry that is durable.
+    /// The sequence of the newest durable entry.
     pub(super) newest: i64,
-    /// What waits apart.
+    /// The lane of each measurement whose records wait apart.
     pub(super) apart: Arc<ApartLanes>,
-    /// Why the last group was not stored, where the disk was full.
+    /// Why the last group was not stored; `None` unless the disk was full.
     pub(super) full: Option<String>,
     pub(super) broken: Option<SpoolError>,
-    /// How the quarantine is shared.
+    /// How the quarantine is shared among senders.
     pub(super) quarantine: Arc<QuarantineView>,
 }
 
@@ -78,11 +78,11 @@ pub(super) struct Shared {
     state: Mutex<State>,
     pub(super) changed: Condvar,
     pub(super) pulse: Pulse,
-    /// Whether the door is closed for anybody, so that most requests need not ask who it is.
+    /// Whether any sender is closed out, so that most requests need not ask which.
     pub(super) closes_any: AtomicBool,
-    /// Whether ids of messages are remembered, so that most who ask for some need not.
+    /// Whether message ids are remembered, so that most callers need not ask for them.
     pub(super) has_ids: AtomicBool,
-    /// When the thread was asked last to look after what is not asked for.
+    /// When the thread was last asked to do its periodic work.
     looked: Mutex<Option<Instant>>,
 }
 
@@ -91,7 +91,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the last look was asked for so long ago; if so, one is asked for now.
+    /// Returns whether the last look was requested at least this long ago; if so, counts one as requested now.
     pub(super) fn is_look_due(&self, now: Instant, after: Duration) -> bool {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = looked.is_none_or(|looked| now.saturating_duration_since(looked) >= after);

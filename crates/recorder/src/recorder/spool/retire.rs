@@ -1,7 +1,7 @@
-//! Gives the room of segments back in which nothing is wanted any more, and moves what is left in those that are nearly so. Main function: [`SpoolFile::give_back`].
+//! Frees the room of segments in which nothing is needed any more, and moves what is left in those that are nearly so. Main function: [`SpoolFile::give_back`].
 //!
-//! Invariant: a segment is given up only when everything in it that is wanted is durable elsewhere. The lasting log is given up from its oldest segment on, so that what says that
-//! something is over never goes before what it speaks of.
+//! Invariant: a segment is released only when everything in it that is needed is durable elsewhere. The lasting log is released from its oldest segment on, so that a statement
+//! that something is superseded never goes before the thing it speaks of.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use super::logs::error_of;
 use super::place::{LogName, Place};
 use super::{SpoolError, logs};
 
-/// How often it is noted how far everything is.
+/// How often a mark is written that says how far everything is.
 const MARK_AFTER: Duration = Duration::from_secs(1);
-/// Segments that may stand there unused before anything is moved.
+/// The unused segments that may exist before anything is moved.
 const SPARE: u64 = 4;
-/// Ids of a frame.
+/// The most ids in a frame.
 const IDS_MAX: usize = 50_000;
 /// Bytes of an id in a frame.
 const ID_BYTES: u64 = 20;
 
-/// What is noted beside the entries every second.
+/// The mark that is written beside the entries every second.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Note {
     pub id_clock_ns: i64,
-    /// The newest entry.
+    /// The sequence of the newest entry.
     pub newest: i64,
-    /// Of all entries up to this one, of whatever lane, nothing stands in the entries that is wanted.
+    /// No entry up to this one, in any lane, is still needed in the entries' log.
     pub all_settled: i64,
     pub settled: BTreeMap<u32, i64>,
 }
@@ -44,7 +44,7 @@ impl Note {
             bytes.extend_from_slice(&lane.to_le_bytes());
             bytes.extend_from_slice(&through.to_le_bytes());
         }
-        // What has no room is found out from the database.
+        // Lanes that have no room in the note learn from the database how far they are settled.
         bytes.truncate(NOTE_MAX - (NOTE_MAX - 24) % 12);
         bytes
     }
@@ -68,7 +68,7 @@ impl SpoolFile {
         Note { id_clock_ns: self.id_clock.now_ns(), newest, all_settled, settled }.to_bytes()
     }
 
-    /// Notes how far everything is.
+    /// Writes a mark that says how far everything is.
     pub(super) fn mark(&mut self) -> Result<(), SpoolError> {
         let note = self.note();
         (self.marked, self.wants_mark) = (self.clock.now(), false);
@@ -81,14 +81,14 @@ impl SpoolFile {
         Ok(())
     }
 
-    /// What is to be done beside the groups: the room of segments in which nothing is wanted is given back, and now and then it is noted how far everything is.
+    /// Does the work beside the groups: frees the room of segments in which nothing is needed, and now and then writes a mark.
     ///
     /// # Errors
     /// [`SpoolError::Broken`].
     pub fn tidy(&mut self) -> Result<(), SpoolError> {
         self.check_place()?;
         match self.give_back() {
-            // It is tried again with the next group.
+            // A full disk is tried again with the next group.
             Ok(()) | Err(SpoolError::Full(_)) => {}
             Err(error) => return Err(error),
         }
@@ -113,11 +113,11 @@ impl SpoolFile {
             }
             is_stuck |= !self.leave(segment)?;
         }
-        // Entries that wait for long do not hold whole segments for it.
+        // Entries that wait for long do not keep whole segments in use.
         let taken: u64 = left.iter().map(|(_, segment)| self.size(LogName::Entries, *segment)).sum();
         let wanted: u64 = left.iter().map(|(bytes, _)| bytes).sum();
         let spare = SPARE * logs::segment_bytes(self.bound_bytes, LogName::Entries);
-        // A log remembers only so many that were given up behind one that was not.
+        // A log remembers only a limited number of segments that were released behind one that was not.
         let first = left.first().copied().filter(|_| is_stuck);
         let least = left.into_iter().min().filter(|_| taken > wanted + wanted / 4 + spare);
         if let Some((_, segment)) = first.or(least) {
@@ -126,7 +126,7 @@ impl SpoolFile {
         self.give_back_lasting()
     }
 
-    /// Segments that are not appended to.
+    /// Returns the segments that are no longer appended to.
     pub(super) fn segments(&mut self, log: LogName) -> Result<Vec<u64>, SpoolError> {
         let log = self.logs()?.log(log);
         let current = log.current();
@@ -137,13 +137,13 @@ impl SpoolFile {
         if let Some(size) = self.sizes.get(&(log, segment)) {
             return *size;
         }
-        // One that is gone takes no room.
+        // A segment that is gone takes no room.
         let size = self.logs.as_mut().and_then(|logs| logs.log(log).bytes_of(segment).ok()).unwrap_or(0);
         self.sizes.insert((log, segment), size);
         size
     }
 
-    /// Gives a segment of the entries up, after what is wanted of it is in the lasting log. False where it stays.
+    /// Releases a segment of the entries' log, after moving what is needed of it to the lasting log. Returns false if the segment stays.
     pub(super) fn leave(&mut self, segment: u64) -> Result<bool, SpoolError> {
         let waiting = {
             let index = self.shelf.index();
@@ -153,7 +153,7 @@ impl SpoolFile {
         let mut lists = Vec::new();
         for (lane, sequence, entry) in waiting {
             let epoch = self.shelf.index().segment(LogName::Entries, segment as u32).epoch;
-            // One that is damaged stays where it is until its writer has put it into quarantine.
+            // A damaged entry stays where it is until its writer has put it into quarantine.
             let Ok(bytes) = self.shelf.read(&entry.place, epoch) else { return Ok(false) };
             let Some(stored) = super::fact::StoredEntry::of(&bytes) else { return Ok(false) };
             let mut list = FactList::default();
@@ -193,7 +193,7 @@ impl SpoolFile {
         Ok(true)
     }
 
-    /// Gives the oldest segment of the lasting log up where too little of what is there is wanted.
+    /// Releases the oldest segment of the lasting log if too little of the log is still needed.
     fn give_back_lasting(&mut self) -> Result<(), SpoolError> {
         let segments = self.segments(LogName::Lasting)?;
         let taken: u64 = segments.iter().map(|segment| self.size(LogName::Lasting, *segment)).sum();
@@ -205,7 +205,7 @@ impl SpoolFile {
         }
     }
 
-    /// Gives segments of the lasting log up, from the oldest to one of them.
+    /// Releases the segments of the lasting log from the oldest to the given one.
     pub(super) fn leave_lasting_through(&mut self, segment: u64) -> Result<(), SpoolError> {
         for older in self.segments(LogName::Lasting)?.into_iter().take_while(|older| *older <= segment) {
             self.leave_lasting(older)?;
@@ -255,7 +255,7 @@ impl SpoolFile {
     }
 }
 
-/// Frames with ids that are still remembered.
+/// Returns frames with the ids that are still remembered.
 fn ids_to_move(known: Vec<(Id, u32)>) -> Vec<FactList> {
     let list = |ids: &[(Id, u32)]| {
         let mut list = FactList::default();

@@ -1,4 +1,4 @@
-//! Looks through what waits, slowly, so that bits that have changed at rest are known before the database takes entries again. Main type: [`Scrub`].
+//! Checks waiting entries slowly, so that bits that changed at rest are noticed before the database takes entries again. Main type: [`Scrub`].
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use loadline_segments::segments::ReadError;
 use super::reader::Shelf;
 use crate::recorder::log;
 
-/// How often some of it is looked at, and how much.
+/// How often a part is checked, and how many bytes of it.
 const EVERY: Duration = Duration::from_secs(1);
 const BYTES: u64 = 1 << 20;
-/// Entries that were found damaged which are remembered, so that each is told once.
+/// The number of damaged entries that are remembered, so that each is reported once.
 const KNOWN_MAX: usize = 1_000;
 
-/// How far it has come.
+/// The progress of the checks.
 #[derive(Debug)]
 pub(super) struct Scrub {
-    /// The lane and the entry that were looked at last.
+    /// The lane and the entry that were checked last.
     at: (u32, i64),
     looked: Instant,
     known: BTreeSet<i64>,
@@ -28,7 +28,7 @@ impl Scrub {
         Scrub { at: (0, i64::MIN), looked: now, known: BTreeSet::new() }
     }
 
-    /// Looks at some more of what waits, where it is time for that. What is damaged stays where it is: its writer puts it into quarantine.
+    /// Checks some more waiting entries, if it is time. A damaged entry stays where it is: its writer puts it into quarantine.
     pub(super) fn look_if_due(&mut self, shelf: &Shelf, now: Instant) {
         if now.saturating_duration_since(self.looked) < EVERY {
             return;
@@ -44,7 +44,7 @@ impl Scrub {
         }
     }
 
-    /// Entries that are found damaged in the next MiB.
+    /// Returns the entries that are found damaged in the next MiB.
     pub(super) fn look_at_some(&mut self, shelf: &Shelf) -> Vec<i64> {
         let (mut bytes, mut damaged) = (0, Vec::new());
         while bytes < BYTES {

@@ -1,6 +1,6 @@
-//! A spool in a world that fails, held against what was really given to it. Main function: [`run`].
+//! A spool in a world that fails, compared with what was really given to it. Main function: [`run`].
 //!
-//! The world has a database's ledger: what is committed there is committed whatever the spool knows. Everything comes from a seed.
+//! The world includes a database's ledger: what is committed there stays committed whatever the spool knows. Everything follows from a seed.
 
 mod inventory;
 mod onlooker;
@@ -22,33 +22,33 @@ pub use inventory::{Inventory, inventory};
 use onlooker::Onlooker;
 use truth::{Fate, Truth, lines_of};
 
-/// Steps of a run.
+/// The number of steps in a run.
 const STEPS: u64 = 60;
-/// Room of each disk when it is not full.
+/// The room of each disk when it is not full, in bytes.
 const ROOM: u64 = 8 << 20;
-/// The spool's bound: its segments have 64 KiB.
+/// The spool's bound in bytes, so small that its segments have 64 KiB.
 const BOUND: u64 = 256 << 10;
 const LANES: u32 = 2;
 
 struct World {
     random: Stream,
-    /// That of the entries, and the lasting one.
+    /// The disk of the entries' log, and that of the lasting log.
     disks: [MemoryDisk; 2],
     file: Option<SpoolFile>,
     truth: Truth,
     faults: Faults,
     history: Vec<String>,
-    /// A message of which nobody knows whether it was stored.
+    /// A message that may or may not have been stored.
     unanswered: Option<Offer>,
     is_full: bool,
-    /// Whether damage was told while the disk was full, so that nothing could be moved away from it: it is told again then.
+    /// Whether damage was reported while the disk was full, so that nothing could be moved away from it: it is then reported again.
     tells_again: bool,
 }
 
-/// One life of a spool from a seed; what was done to it.
+/// Runs one life of a spool from a seed, and returns what was done to it.
 ///
 /// # Errors
-/// What the spool has or said that is not so.
+/// Returns an error if the spool has or reports something false.
 pub fn run(seed: u64) -> Result<Faults, Told> {
     let mut world = World {
         random: Stream::seeded(seed),
@@ -122,7 +122,7 @@ impl World {
         self.history.push(what.into());
     }
 
-    /// The process ends, and notes nothing.
+    /// Ends the process without noting anything.
     fn kill(&mut self) {
         if let Some(file) = self.file.take() {
             file.abandon();
@@ -167,7 +167,7 @@ impl World {
                 stored.push(offer);
             }
         }
-        // As the spool's thread makes its groups: what is asked for by others, and what comes back, is behind requests of the same group.
+        // In the order in which the spool's thread makes its groups: requests first, then what others asked for, then what comes back.
         let others = if replays { group.clear(Clearing::Replay, Span::ALL, (LANES, 0)).map(drop) } else { Ok(()) };
         let outcome = others.and_then(|()| group.bring_back(LANES)).and_then(|()| group.commit());
         self.faults.frames += stored.len() as u64;
@@ -180,7 +180,7 @@ impl World {
         self.after("take in", outcome)
     }
 
-    /// From here on a writer looks on, in the middle of what is done.
+    /// Starts a writer that looks at the spool in the middle of every change from here on.
     fn watched(&mut self) -> Option<Onlooker> {
         let reader = self.file.as_ref()?.reader();
         let onlooker = Onlooker::new(self.random.below(u64::MAX), reader, LANES, self.truth.ledgers());
@@ -191,7 +191,7 @@ impl World {
         Some(onlooker)
     }
 
-    /// What the writer that looked on committed is committed.
+    /// Counts as committed what the writer that looked on has committed.
     fn note_seen(&mut self, onlooker: Option<Onlooker>) -> Result<(), Told> {
         self.disks.iter().for_each(|disk| disk.after_sync(None));
         let seen = onlooker.map_or(Ok(Vec::new()), |onlooker| onlooker.seen());
@@ -244,7 +244,7 @@ impl World {
         self.after(&format!("quarantine {} {row}", entry.sequence), outcome)
     }
 
-    /// Splits the records of an entry: the numbers of those that are taken, their lines, and the others.
+    /// Splits the records of an entry: returns the numbers of those that are taken, their lines, and the other lines.
     fn split(&mut self, entry: &Entry) -> (Vec<i64>, Vec<u8>, Vec<u8>) {
         let (mut rows, mut taken, mut rest) = (Vec::new(), Vec::new(), Vec::new());
         let is_all = self.happens(30);
@@ -265,7 +265,7 @@ impl World {
     }
 
     fn defer(&mut self, entry: &Arc<Entry>) -> Result<(), Told> {
-        // Writers defer what they find refused, and a record that is in quarantine is found no more.
+        // Writers defer records that are newly refused, and a record in quarantine is not found again.
         if self.has_refused(entry) {
             return Ok(());
         }
@@ -311,7 +311,7 @@ impl World {
         }
     }
 
-    /// Records in quarantine, and the entries that they are of.
+    /// Returns the records in quarantine, each with its entry.
     fn quarantined(&self) -> Vec<(u64, i64)> {
         let Some(file) = &self.file else { return Vec::new() };
         let ids: Vec<(i64, i64)> = {
@@ -344,7 +344,7 @@ impl World {
         self.after(what, outcome)
     }
 
-    /// What comes of something that was tried: a spool that is broken is opened again, and what is counted is what is there.
+    /// Checks the outcome of a step: a broken spool is opened again, and the counters must match the contents.
     fn after(&mut self, what: &str, outcome: Result<(), SpoolError>) -> Result<(), Told> {
         self.note(format!("{what}: {outcome:?}"));
         match outcome {
@@ -381,9 +381,9 @@ impl World {
         self.open(false)
     }
 
-    /// Damages one place of a disk while nobody works on it, and everything is known to be on it.
+    /// Damages one place of a disk while nobody works on it and everything is known to be on it.
     fn damage(&mut self) -> Result<(), Told> {
-        // Ids may be what is damaged.
+        // The damage may hit ids.
         self.unanswered = None;
         if self.happens(50) {
             self.change("mark", |file| file.mark())?;
@@ -392,7 +392,7 @@ impl World {
             self.file = None;
             self.works_again();
         }
-        // What is there now can be missed; what the end of a disk that fails has left cannot.
+        // What is there now can be missed later; what a failing disk's end has left cannot.
         self.open(false)?;
         self.file = None;
         self.faults.damages += 1;
@@ -420,7 +420,7 @@ impl World {
         self.open(true)
     }
 
-    /// Opens the spool, and holds what it has against the truth.
+    /// Opens the spool, and compares its contents with the truth.
     fn open(&mut self, is_damaged: bool) -> Result<(), Told> {
         let disks = self.disks.each_ref().map(|disk| Arc::new(disk.clone()) as _);
         let clock = crate::recorder::clock::machine();
@@ -443,7 +443,7 @@ impl World {
         let is_told = is_damaged || self.tells_again;
         self.tells_again = is_told && self.is_full;
         self.file = Some(file);
-        // The writers find out from the ledger what they had committed.
+        // The writers learn from the ledger what they had committed.
         for (lane, through) in self.truth.ledgers() {
             let outcome = self.group(|group| group.settle(lane, through));
             if let Err(error) = outcome {
@@ -472,7 +472,7 @@ fn begin(file: &mut SpoolFile) -> Result<Group<'_>, Told> {
     file.begin().map_err(|error| error.to_string())
 }
 
-/// Some offers are compressed, always the same ones.
+/// Compresses some offers, always the same ones.
 fn as_stored(offer: &Offer) -> Offer {
     if offer.rows.is_multiple_of(2) { offer.clone().packed() } else { offer.clone() }
 }
@@ -487,7 +487,7 @@ mod tests {
         for seed in 0..400 {
             all.add(&run(seed).unwrap_or_else(|told| panic!("{told}")));
         }
-        // A simulation in which little happens shows nothing.
+        // A simulation in which little happens proves nothing.
         assert!(all.cuts > 800 && all.kills > 600 && all.failures > 600 && all.damages > 600, "{all:?}");
         assert!(all.full > 200 && all.damaged > 50 && all.frames > 20_000 && all.seen > 1_000, "{all:?}");
     }

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use super::entry::APART_LANES;
 use super::opening::{LaneNews, LaneOpening, Opening};
 
-/// Version of what the spool's logs hold; one that is newer is refused.
+/// The version of the format of the spool's logs; a newer one is refused.
 pub(super) const VERSION: u32 = 6;
-/// Openings of a lane that are remembered.
+/// The number of openings of a lane that are remembered.
 const OPENINGS_MAX: usize = 1_000;
 
 /// A lane as the ledger knows it.
@@ -18,25 +18,25 @@ pub(super) struct LaneState {
     pub openings: Vec<Opening>,
 }
 
-/// What is written whole whenever it changes, which is rare.
+/// The part of the spool's knowledge that is written whole whenever it changes, which is rare.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) struct State {
     pub version: u32,
-    /// A random name that the ledger knows this spool by.
+    /// The random name by which the ledger knows this spool.
     pub recorder: String,
-    /// Lanes that sources are assigned to; 0 before that was decided.
+    /// The number of lanes that sources are assigned to; 0 before it was decided.
     pub lanes: u32,
-    /// Rows that were acknowledged and are in no frame of the entries, less those that are in one and are not counted any more.
+    /// Acknowledged rows that are in no frame of the entries, less those that are in one and no longer count.
     pub base: i64,
-    /// The clock of ids when this was written.
+    /// The time of the ids' clock when this was written, in nanoseconds.
     pub id_clock_ns: i64,
-    /// Whether there are ids without owners, of a version that did not know any.
+    /// Whether there are ids without owners, from a version that had no owners.
     pub has_unowned: bool,
-    /// The newest entry that was ever taken in when this was written.
+    /// The newest entry that had ever been taken in when this was written.
     pub newest: i64,
-    /// The highest number in quarantine that was ever used when this was written.
+    /// The highest quarantine number that had ever been used when this was written.
     pub newest_quarantined: i64,
-    /// The lane in which the records of each measurement wait, of those that do.
+    /// The lane of each measurement whose records wait apart.
     pub apart: BTreeMap<String, u32>,
     pub known: BTreeMap<u32, LaneState>,
     /// How far each lane is settled.
@@ -61,7 +61,7 @@ impl State {
     }
 
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        // Maps with keys that are numbers or texts, numbers and texts: that is always possible.
+        // Maps with keys that are numbers or texts, numbers and texts: serialising them cannot fail.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
@@ -69,14 +69,14 @@ impl State {
         serde_json::from_slice(bytes).ok()
     }
 
-    /// Begins an opening of each lane.
+    /// Begins a new opening of each lane.
     pub(super) fn begin(&mut self, random_name: impl Fn() -> String) {
         self.version = VERSION;
         let newest = self.newest;
         self.known.values_mut().for_each(|lane| lane.open(random_name(), newest));
     }
 
-    /// What a lane shows to the ledger; none where it is not known yet.
+    /// Returns what a lane shows to the ledger; `None` if the lane is not known yet.
     pub(super) fn lane(&self, lane: u32) -> Option<LaneOpening> {
         self.known.get(&lane).map(LaneState::shown)
     }
@@ -88,7 +88,7 @@ impl State {
         self.known.insert(lane, state);
     }
 
-    /// Notes what a lane has found out; what it shows to the ledger from here on.
+    /// Notes what a lane has found out, and returns what it shows to the ledger from here on.
     pub(super) fn note(&mut self, lane: u32, news: &LaneNews, token: String) -> LaneOpening {
         if !self.known.contains_key(&lane) {
             self.add_lane(lane, token.clone());
@@ -113,8 +113,8 @@ impl State {
         known.shown()
     }
 
-    /// The lane in which a measurement's records wait: the one that they wait in, or one that is free, or one that others wait in too; and whether it
-    /// was noted only now.
+    /// Returns the lane in which a measurement's records wait, and whether it was noted only now. It is the lane they wait in already, or a free one,
+    /// or one that is shared.
     pub(super) fn lane_apart(&self, measurement: &str) -> (u32, bool) {
         if let Some(lane) = self.apart.get(measurement) {
             return (*lane, false);

@@ -1,4 +1,4 @@
-//! Tests of the spool: what it counts, what survives, and what becomes of damage.
+//! Tests of the spool: counters, survival of crashes, and damage.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +7,7 @@ use super::*;
 use crate::recorder::line::Precision;
 use crate::recorder::spool::{Clearing, Committer, Entry, LaneNews, LaneOpening, Offer, Placed, Refusal, list};
 
-/// A directory that is removed at the end.
+/// A directory that is removed when it is dropped.
 pub(in crate::recorder::spool) struct Directory(pub(in crate::recorder::spool) PathBuf);
 
 impl Directory {
@@ -59,7 +59,7 @@ pub(in crate::recorder::spool) fn assert_conserved(counts: Counts) {
     assert_eq!(counts.acknowledged, counts.committed + counts.spooled + counts.quarantined, "{counts:?}");
 }
 
-/// What is counted while it works is what is there.
+/// Asserts that the running counters match what is there.
 pub(in crate::recorder::spool) fn assert_counted(file: &mut SpoolFile) {
     let counts = file.counts();
     assert_conserved(counts);
@@ -121,7 +121,7 @@ fn what_waits_compressed_is_counted_as_it_is_stored_and_read_as_it_was_offered()
     let mut file = directory.open();
     assert_eq!(file.counts(), counts);
     assert_eq!(waiting(&file).into_iter().map(|entry| entry.offer).collect::<Vec<_>>(), offers);
-    // What is small on the disk and large in memory is read a part at a time.
+    // An entry that is small on the disk and large in memory is read a part at a time.
     let read = |bytes_max: usize| file.reader().read(0, (0, i64::MAX), bytes_max, u64::MAX).unwrap().len();
     assert_eq!((read(1), read(body.len() * 2), read(usize::MAX)), (1, 2, 9));
     settle(&mut file, 4);
@@ -143,7 +143,7 @@ fn a_message_that_is_sent_again_is_not_stored_again_until_it_is_forgotten() {
     drop(file);
     let mut file = directory.open();
     assert_eq!(append(&mut file, &[message("a", "x")]), [Stored::Duplicate]);
-    // In this test an id is remembered for an hour, from when it came.
+    // In this test an id is remembered for an hour after its arrival.
     let (now_ns, hour_ns) = (file.id_clock.now_ns(), 3_600_000_000_000);
     let mut group = file.begin().unwrap();
     group.forget_messages().unwrap();
@@ -160,7 +160,7 @@ fn ids_grow_old_with_the_time_that_passes_and_not_with_the_clock_of_the_day() {
     const DAY_NS: i64 = 86_400_000_000_000;
     let directory = Directory::new();
     let mut file = directory.open();
-    // What a day ahead was received stays as young as it is, and so does what is received behind it.
+    // A message that was received a day ahead does not age faster, nor do those received behind it.
     let message = |id: &str, day: i64| Offer { message_id: id.into(), received_ns: day * DAY_NS, ..offer(1) };
     append(&mut file, &[message("a", 20_000), message("b", 20_001), message("c", 20_000)]);
     let mut group = file.begin().unwrap();
@@ -220,7 +220,7 @@ fn the_quarantine_has_a_bound_of_its_own_and_is_replayed_or_discarded() {
     group.commit().unwrap();
     let bytes = file.counts().quarantined_bytes;
     assert!(bytes > 3 << 20 && file.is_half_quarantine());
-    // What is beyond its bound has as much room as the spool has, and only what is beyond that is taken from others.
+    // What is beyond the quarantine's bound has as much room as the spool has; only what exceeds that is taken from others.
     let counts = file.counts();
     assert_eq!(counts.held_bytes(1 << 20, bytes), counts.spooled_bytes);
     assert_eq!(counts.held_bytes(1 << 20, bytes - (1 << 20)), counts.spooled_bytes);

@@ -1,6 +1,6 @@
-//! The thread that writes the spool: it makes one group of what waits, syncs it, and answers. Main type: [`Worker`].
+//! The thread that writes the spool: it makes one group of the waiting requests, syncs it, and answers. Main type: [`Worker`].
 //!
-//! Invariant: an answer is sent after the sync of what it answers.
+//! Invariant: an answer is sent after the sync of the change that it confirms.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use super::request::{Appended, Placed, Refused, Request, Shared};
 use super::{LaneOpening, Offer, SpoolError, SpoolFile, Stored};
 use crate::recorder::log;
 
-/// A group is closed behind this many bytes.
+/// A group is closed once it has this many bytes.
 const GROUP_BYTES: u64 = 16 << 20;
-/// How long the room of segments waits to be given back, at least: all of them are looked at.
+/// The shortest pause between two attempts to free segments; each looks at all of them.
 const TIDY_PAUSE: Duration = Duration::from_millis(20);
-/// How long ids wait to be forgotten.
+/// The pause between two attempts to forget ids.
 const FORGET_PAUSE: Duration = Duration::from_secs(10);
-/// Senders that the log names at a time.
+/// The most senders that one message of the log names.
 const SAID_MAX: usize = 5;
 
 pub(super) struct Worker {
@@ -33,18 +33,18 @@ pub(super) struct Worker {
     next_forget: Instant,
     was_told_of_ids: bool,
     greedy: GreedySources,
-    /// What could not be settled yet because the disk was full, by lane.
+    /// How far each lane is to be settled, where that could not be done yet because the disk was full.
     unsettled: BTreeMap<u32, i64>,
-    /// When the room of segments was given back last.
+    /// When segments were freed last.
     tidied: Instant,
-    /// Lanes that sources are assigned to.
+    /// The number of lanes that sources are assigned to.
     lanes: u32,
 }
 
 type Cleared = Result<Portion, SpoolError>;
 type Noted = Result<LaneOpening, SpoolError>;
 
-/// What is to be answered after the sync.
+/// The answers to send after the sync.
 #[derive(Default)]
 struct Answers {
     appended: Vec<(oneshot::Sender<Appended>, Appended)>,
@@ -85,7 +85,7 @@ impl Worker {
         }
     }
 
-    /// Does all that was asked for, and waits for nothing more.
+    /// Does everything that was asked for, and waits for no further request.
     #[cfg(any(test, feature = "simulated"))]
     pub(super) fn work_off(&mut self) {
         while let Ok(first) = self.receiver.try_recv() {
@@ -93,13 +93,13 @@ impl Worker {
         }
     }
 
-    /// Ends as a kill does: nothing is noted.
+    /// Ends as a kill of the process does: nothing is noted.
     #[cfg(any(test, feature = "simulated"))]
     pub(super) fn abandon(self) {
         self.file.abandon();
     }
 
-    /// Makes a group of what was asked for first and of what waits behind it. Where the spool breaks, nothing more is received.
+    /// Makes a group of the first request and of those that wait behind it. If the spool breaks, no further request is received.
     fn turn(&mut self, first: Request) {
         self.shared.pulse.beat();
         if let Request::Look = first {
@@ -139,7 +139,7 @@ impl Worker {
         }
     }
 
-    /// Makes one group of what waits, and syncs it.
+    /// Makes one group of the waiting requests, and syncs it.
     fn group(&mut self, first: Request, answers: &mut Answers) -> Result<(), SpoolError> {
         let now = self.file.clock.now();
         let (before, was_half_quarantine) = (self.file.counts(), self.file.is_half_quarantine());
@@ -196,7 +196,7 @@ impl Worker {
         self.shared.has_ids.store(self.file.ids.len() > 0, Ordering::Relaxed);
         let (after, mut state) = (self.file.counts(), self.shared.lock());
         state.apart = apart.unwrap_or_else(|| Arc::clone(&state.apart));
-        // Records that were never spooled are counted there only. What is discarded is counted nowhere any more.
+        // Records that were never spooled are counted only in the shared counters. Discarded records are counted nowhere any more.
         state.counts.acknowledged =
             (state.counts.acknowledged + after.acknowledged).saturating_sub(before.acknowledged);
         state.counts.committed += after.committed - before.committed;
@@ -219,7 +219,7 @@ impl Worker {
         );
     }
 
-    /// Shows how the quarantine is shared, and says for whom the door is closed or open again.
+    /// Publishes how the quarantine is shared, and logs which senders are no longer taken in from, or are again.
     fn show_quarantine(&self) {
         let view = Arc::new(self.file.quarantine_view());
         let before = std::mem::replace(&mut self.shared.lock().quarantine, Arc::clone(&view));
@@ -235,7 +235,7 @@ impl Worker {
         }
     }
 
-    /// Refuses everything from now on, what waits included.
+    /// Refuses every request from now on, including those that wait.
     fn end(&mut self, error: SpoolError) {
         self.shared.lock().broken = Some(error.clone());
         self.shared.changed.notify_all();
@@ -243,7 +243,7 @@ impl Worker {
         while let Some(request) = self.receiver.blocking_recv() {
             let mut answers = Answers::default();
             match request {
-                // Nothing of it was begun.
+                // The offer was not begun.
                 Request::Append { answer, .. } => drop(answer.send(Err(error.clone()))),
                 Request::Quarantine(_, answer)
                 | Request::SetApart(_, answer)
@@ -268,14 +268,14 @@ fn take(
 ) -> Result<(), SpoolError> {
     match request {
         Request::Append { offer, is_greedy, answer } => {
-            // Beyond the bound one offer is refused and the others of the group are not; a disk that is full refuses all.
+            // Beyond the bound one offer is refused and the others of the group are not; a full disk refuses all.
             let has_room = group.has_room_for(&offer);
             let placed = append(offer, is_greedy, group, greedy);
             let failed = placed.as_ref().err().filter(|_| has_room).cloned();
             answers.appended.push((answer, placed));
             failed.map_or(Ok(()), Err)?;
         }
-        // Noted by the caller.
+        // The caller handles these.
         Request::Settle { .. } | Request::Look => {}
         Request::Quarantine(refused, answer) => {
             answers.done.push(answer);
@@ -295,14 +295,14 @@ fn take(
             failed.map_or(Ok(()), Err)?;
         }
         Request::WereKept(messages, answer) => {
-            // Nothing is changed by that, and so nothing is waited for.
+            // This changes nothing, so the answer need not wait for the sync.
             let _ = answer.send(Ok(messages.iter().map(|asked| group.was_kept(asked)).collect()));
         }
         Request::SetApart(apart, answer) => {
-            // One after the other, so that what does not fit is found before anything of it is done.
+            // One after the other, so that a lack of room is found before anything is done.
             let bytes: u64 =
                 apart.iter().filter(|apart| !apart.is_spooled).map(|apart| apart.entry.offer.stored_bytes()).sum();
-            // What is in the spool already takes no more room elsewhere in it.
+            // Records that are in the spool already take no more room elsewhere in it.
             if bytes > 0 && !group.has_room_for_bytes(bytes) {
                 let _ = answer.send(Err(SpoolError::Full("what is to wait apart does not fit".to_owned())));
                 return Ok(());
@@ -341,14 +341,14 @@ fn append(mut offer: Offer, is_greedy: bool, group: &mut Group<'_>, greedy: &mut
 
 impl Answers {
     fn send(self) {
-        // Whoever asked may have gone away meanwhile.
+        // A caller may have gone away meanwhile.
         self.appended.into_iter().for_each(|(answer, outcome)| drop(answer.send(outcome)));
         self.done.into_iter().for_each(|answer| drop(answer.send(Ok(()))));
         self.noted.into_iter().for_each(|(answer, noted)| drop(answer.send(noted)));
         self.cleared.into_iter().for_each(|(answer, cleared)| drop(answer.send(cleared)));
     }
 
-    /// The group was not made durable, as far as is known: a sync that failed may have brought it to the disk all the same.
+    /// Answers a group that, as far as is known, was not made durable: a sync that failed may have brought it to the disk all the same.
     fn fail(self, error: &SpoolError) {
         let of_offers = match error {
             SpoolError::Broken(reason) => SpoolError::Unknown(reason.clone()),

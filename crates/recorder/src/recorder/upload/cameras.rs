@@ -1,6 +1,6 @@
-//! Who may send blocks: cameras with their passwords, and how many connections each has. Main type: [`Cameras`].
+//! Cameras that may send blocks, and their passwords. Main type: [`Cameras`].
 //!
-//! Invariant: without a list of cameras everybody is let in, and then only loopback addresses listen.
+//! Invariant: without a list of cameras everybody is admitted, and then only loopback addresses listen.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,31 +17,31 @@ use super::password::Hashed;
 use crate::file;
 use crate::recorder::inbox::check_camera;
 
-/// Passwords that are hashed at a time: guessing leaves most of the machine to those who work.
+/// Passwords that are hashed at a time: guessing leaves most of the machine to other work.
 const HASHING_MAX: usize = 1;
 
-/// What a login came to.
+/// The outcome of a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Login {
-    /// It is this camera.
+    /// The camera is known, and this is its password.
     Known,
-    /// There is no such camera, or this is not its password.
+    /// The camera is not known, or this is not its password.
     Unknown,
-    /// Too many from this address wait already.
+    /// Too many logins from this address wait already.
     TooMany,
 }
 
 /// The list of cameras.
 #[derive(Debug)]
 pub struct CameraList {
-    /// None where everybody is let in.
+    /// The password hashes by camera; `None` if everybody is admitted.
     known: Option<HashMap<String, Arc<Hashed>>>,
-    /// Hashed in place of a password of a camera that there is not, so that the time tells nothing.
+    /// Hashed instead of the password of an unknown camera, so that the time reveals nothing.
     nobody: Arc<Hashed>,
 }
 
 impl CameraList {
-    /// Reads the list of cameras: a line each, `camera hash`; lines that begin with `#` are for people.
+    /// Reads the list of cameras, one per line: `camera hash`; lines that begin with `#` are comments.
     ///
     /// # Errors
     /// A sentence with file, line and remedy.
@@ -55,11 +55,11 @@ impl CameraList {
     }
 
     fn new(known: Option<HashMap<String, Arc<Hashed>>>) -> Result<Self, String> {
-        // As slow as the others.
+        // Uses as many rounds as the others.
         let nobody = known.iter().flat_map(HashMap::values).next().cloned();
         let nobody = match nobody {
             Some(hashed) => hashed,
-            // Nothing is compared where everybody is let in.
+            // Nothing is compared where everybody is admitted.
             None => Arc::new(Hashed::with_rounds("", 1)?),
         };
         Ok(CameraList { known, nobody })
@@ -79,7 +79,7 @@ pub struct Cameras {
 }
 
 impl Cameras {
-    /// Those of a list.
+    /// Creates the cameras of a list.
     ///
     /// # Errors
     /// A sentence, when the system gives no random numbers.
@@ -95,7 +95,7 @@ impl Cameras {
         })
     }
 
-    /// Lets those of another list in from now on.
+    /// Replaces the list for later logins.
     pub fn renew(&self, list: CameraList) {
         let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
         *self.list.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(list);
@@ -106,12 +106,12 @@ impl Cameras {
         Arc::clone(&self.list.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether everybody is let in.
+    /// Returns whether everybody is admitted without a password.
     pub fn is_open(&self) -> bool {
         self.list().known.is_none()
     }
 
-    /// Looks at a password, after a pause where there were wrong ones.
+    /// Checks a password, after a pause if there were wrong ones.
     pub async fn login(&self, camera: &str, password: &str, from: IpAddr) -> Login {
         let list = self.list();
         let Some(known) = &list.known else {
@@ -126,7 +126,7 @@ impl Cameras {
         let hashed = known.get(camera);
         let (compared, given) = (Arc::clone(hashed.unwrap_or(&list.nobody)), password.to_owned());
         let Ok(turn) = Arc::clone(&self.hashing).acquire_owned().await else { return Login::Unknown };
-        // Another connection of the camera may have shown it meanwhile.
+        // Another connection of the camera may have proved it meanwhile.
         if self.was_right(camera, &marked) {
             asked.settle(true);
             return Login::Known;
@@ -142,14 +142,14 @@ impl Cameras {
         }
         let tag = hmac::sign(&self.key, marked.as_bytes());
         let mut right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
-        // It may be another password that is right by now.
+        // A new list may contain another password by now.
         if Arc::ptr_eq(&list, &self.list()) {
             right.insert(camera.to_owned(), tag);
         }
         Login::Known
     }
 
-    /// Whether this was the camera's password before.
+    /// Returns whether this was found to be the camera's password before.
     fn was_right(&self, camera: &str, marked: &str) -> bool {
         let right = self.right.lock().unwrap_or_else(PoisonError::into_inner);
         right.get(camera).is_some_and(|tag| hmac::verify(&self.key, marked.as_bytes(), tag.as_ref()).is_ok())
@@ -160,7 +160,7 @@ impl Cameras {
     }
 }
 
-/// A password that waits to be looked at; one that went away before counts as wrong.
+/// A password that waits to be checked; if its login is dropped before, it counts as wrong.
 struct Asked<'a> {
     cameras: &'a Cameras,
     from: IpAddr,
@@ -237,7 +237,7 @@ mod tests {
     fn a_camera_is_known_by_its_own_password_only() {
         run(async {
             let cameras = cameras();
-            // The second time from the mark.
+            // The second time by the mark.
             for _ in 0..2 {
                 assert_eq!(cameras.login("a", "one", HERE).await, Login::Known);
                 assert_eq!(cameras.login("b", "two", HERE).await, Login::Known);
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn a_camera_that_is_not_there_has_no_password_that_fits() {
         run(async {
-            // What is compared in its place is somebody's hash.
+            // The hash that is compared instead is that of a camera.
             for password in ["one", "two", ""] {
                 assert_eq!(cameras().login("nobody", password, HERE).await, Login::Unknown);
             }

@@ -12,41 +12,41 @@ const STEP_BYTES: usize = 128 << 10;
 /// How long a block may wait for its turn when blocks come too fast; then it is refused.
 const TURN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Where the bytes of an upload come from.
+/// The source of an upload's bytes.
 pub trait Body: Send {
-    /// Appends what has come, at most as much as there is room for without growing; how much, 0 behind the end.
+    /// Appends bytes that have arrived, at most as many as fit without growing the buffer; returns their number, 0 at the end.
     fn read(&mut self, buffer: &mut Vec<u8>) -> impl Future<Output = io::Result<usize>> + Send;
 
-    /// When the block arrived at the inbox that it comes from, where it comes from one.
+    /// Returns when the block arrived at the inbox that it comes from; `None` if it comes from no other inbox.
     fn arrived_ns(&self) -> Option<i64> {
         None
     }
 }
 
-/// What the sender says about the length.
+/// The length that the sender announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// Nothing: the end of the stream is the end of the block.
     Unknown,
-    /// At least so many bytes (`ALLO`).
+    /// At least this number of bytes (`ALLO`).
     AtLeast(u64),
-    /// Exactly so many.
+    /// Exactly this number of bytes.
     Exactly(u64),
 }
 
-/// Why a block is not taken in.
+/// The reason why a block is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotTaken {
     /// The inbox refuses it.
     #[error("{0}")]
     Inbox(#[from] InboxError),
-    /// Blocks come too fast.
+    /// Blocks come too fast; the time to wait.
     #[error("more blocks per second than are let in; send again in {} s", .0.as_secs_f64().ceil())]
     TooFast(Duration),
-    /// It did not come whole.
+    /// It did not arrive whole.
     #[error("the block did not arrive whole, nothing is stored: {0}")]
     Cut(String),
-    /// It did not come in time.
+    /// It did not arrive in time.
     #[error("the block arrived too slowly, nothing is stored: {0}")]
     Slow(String),
     /// The recorder is stopping.
@@ -70,10 +70,10 @@ impl NotTaken {
 }
 
 impl Blocks {
-    /// Whether a block may be sent, before its sender sends it; waits for its turn a little.
+    /// Checks whether a block may be sent, before its sender sends it; waits up to one second for its turn.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it may not.
     pub async fn admit(&self, camera: &str, name: &str, announced: Option<u64>) -> Result<(), NotTaken> {
         let admitted = self.try_to_admit(camera, name, announced).await;
         admitted.inspect_err(|refusal| self.meter.refuse(refusal.why()))
@@ -92,10 +92,10 @@ impl Blocks {
         Ok(())
     }
 
-    /// Takes a block in that was admitted. `patience` is how long nothing may come. Dropping this discards what has come.
+    /// Stores a block that was admitted. `patience` is how long no bytes may arrive. Dropping the future discards what has arrived.
     ///
     /// # Errors
-    /// Why not; nothing is stored then.
+    /// The reason why it is not stored.
     pub async fn deposit(
         &self,
         camera: &str,
@@ -179,7 +179,7 @@ impl Blocks {
     }
 }
 
-/// Writes what is in the buffer and empties it.
+/// Writes the content of the buffer and empties it.
 async fn write(mut upload: Upload, mut buffer: Vec<u8>) -> Result<(Upload, Vec<u8>), NotTaken> {
     let written = blocking(move || {
         upload.write(&buffer)?;
@@ -189,7 +189,7 @@ async fn write(mut upload: Upload, mut buffer: Vec<u8>) -> Result<(Upload, Vec<u
     Ok(written.await??)
 }
 
-/// Does what waits for the disk where it holds up nobody else.
+/// Runs work that waits for the disk on a blocking thread, where it holds up nobody else.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, NotTaken> {
     tokio::task::spawn_blocking(work).await.map_err(|_| NotTaken::Stopping)
 }

@@ -1,6 +1,6 @@
-//! Guessing is slowed: who has given wrong passwords waits longer and longer before the next one is looked at. Main type: [`Guesses`].
+//! Slows guessing: an address that has sent wrong passwords waits longer and longer before its next one is checked. Main type: [`Guesses`].
 //!
-//! Invariant: at most [`WAITING_MAX`] logins of an address from which guesses came wait at a time, and the addresses kept are bounded.
+//! Invariant: at most [`WAITING_MAX`] logins of an address with wrong passwords wait at a time, and the number of addresses kept is bounded.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,21 +8,21 @@ use std::time::Duration;
 
 use crate::recorder::access::network;
 
-/// Logins that may wait at a time, of an address from which guesses came; further ones are refused at once. Others are not bounded here: many
+/// Logins that may wait at a time, of an address with wrong passwords; further ones are refused at once. Other addresses are not bounded here: many
 /// cameras may log in at once from behind one router.
 pub const WAITING_MAX: u32 = 4;
 /// Wrong passwords that cost nothing, as people and scripts make mistakes.
 const FREE: u32 = 2;
-/// The pause after the first one that costs something; it doubles with each.
+/// The pause after the first wrong password beyond those; it doubles with each further one.
 const FIRST: Duration = Duration::from_millis(500);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
-/// After this long without a wrong password an address is as good as new.
+/// The time without a wrong password after which an address is forgotten.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
-/// Addresses kept.
+/// The most addresses that are kept.
 const ADDRESSES_MAX: usize = 10_000;
 
-/// Wrong passwords by address. Times are since any beginning.
+/// Wrong passwords by address. Times count from any fixed moment.
 #[derive(Debug, Default)]
 pub struct Guesses {
     addresses: HashMap<IpAddr, Address>,
@@ -32,13 +32,13 @@ pub struct Guesses {
 struct Address {
     wrong: u32,
     waiting: u32,
-    /// When the next password is looked at, at the earliest.
+    /// The earliest time at which the next password is checked.
     open_at: Duration,
     last: Duration,
 }
 
 impl Guesses {
-    /// A password has come; how long it waits before it is looked at. [`Guesses::settle`] must follow.
+    /// Registers a password, and returns how long it waits before it is checked. [`Guesses::settle`] must follow.
     ///
     /// # Errors
     /// Too many of this address wait already.
@@ -51,18 +51,18 @@ impl Guesses {
         address.waiting += 1;
         address.last = now;
         let wait = address.open_at.saturating_sub(now);
-        // Those that come meanwhile wait behind this one, so that many connections guess no faster than one.
+        // Later ones wait behind this one, so that many connections guess no faster than one.
         address.open_at = address.open_at.max(now) + pause(address.wrong);
         Ok(wait)
     }
 
-    /// It was looked at.
+    /// Notes the outcome of a check.
     pub fn settle(&mut self, from: IpAddr, now: Duration, was_right: bool) {
         let Some(address) = self.addresses.get_mut(&network(from)) else { return };
         address.waiting = address.waiting.saturating_sub(1);
         address.last = now;
         if was_right {
-            // Others may guess from the same address, behind the same router: one who knows takes back one mistake, not all.
+            // Others may guess from the same address, behind the same router: a right password takes back one mistake, not all.
             address.wrong = address.wrong.saturating_sub(1);
         } else {
             address.wrong = address.wrong.saturating_add(1);
@@ -82,7 +82,7 @@ impl Guesses {
     }
 }
 
-/// The pause behind so many wrong ones.
+/// Returns the pause after this number of wrong passwords.
 fn pause(wrong: u32) -> Duration {
     match wrong.checked_sub(FREE) {
         None | Some(0) => Duration::ZERO,

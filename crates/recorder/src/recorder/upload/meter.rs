@@ -1,24 +1,24 @@
-//! What is counted of uploads. Main type: [`UploadMeter`].
+//! Counters of uploads. Main type: [`UploadMeter`].
 
 use crate::recorder::meter::{Count, Times};
 
-/// Why an upload was not taken in, or a client turned away; each is counted apart.
+/// The reason why an upload was refused, or a client turned away; each is counted separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Why {
-    /// A name that will not do.
+    /// The name is not allowed.
     Name,
     /// There is another block of this name.
     Exists,
-    /// It is too large.
+    /// The block is too large.
     Large,
     /// There is no room.
     Full,
-    /// More blocks a second than are let in.
+    /// More blocks per second than are admitted.
     Rate,
-    /// It did not arrive whole.
+    /// The block did not arrive whole.
     Cut,
-    /// It did not arrive in time.
+    /// The block did not arrive in time.
     Slow,
     /// Nothing can be made durable.
     Broken,
@@ -28,7 +28,7 @@ pub enum Why {
     Connections,
 }
 
-/// Their names on `/metrics`, in the order of [`Why`].
+/// The names of the reasons on `/metrics`, in the order of [`Why`].
 pub const REASONS: [&str; 10] =
     ["name", "exists", "large", "full", "rate", "cut", "slow", "broken", "login", "connections"];
 
@@ -39,11 +39,11 @@ pub struct UploadMeter {
     pub accepted: Count,
     /// Blocks acknowledged that waited already, with the same content.
     pub again: Count,
-    /// Bytes of what was acknowledged.
+    /// Bytes of acknowledged blocks.
     pub bytes: Count,
     /// Connections that are open.
     pub open: Count,
-    /// From the first byte's turn to the acknowledgement.
+    /// Time from the turn of the first byte to the acknowledgement.
     pub times: Times,
     refused: [Count; REASONS.len()],
 }
@@ -54,19 +54,19 @@ impl UploadMeter {
         self.refused[why as usize].add(1);
     }
 
-    /// How often each reason was given.
+    /// Returns how often each reason occurred.
     pub fn refused(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         REASONS.iter().zip(&self.refused).map(|(reason, count)| (*reason, count.get()))
     }
 
-    /// Counts a connection as long as what is given back lives.
+    /// Counts a connection for as long as the returned value lives.
     pub fn connection(self: &std::sync::Arc<Self>) -> OpenConnection {
         self.open.add(1);
         OpenConnection(std::sync::Arc::clone(self))
     }
 }
 
-/// A connection that is open.
+/// An open connection.
 #[derive(Debug)]
 pub struct OpenConnection(std::sync::Arc<UploadMeter>);
 

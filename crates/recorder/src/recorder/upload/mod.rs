@@ -1,9 +1,9 @@
-//! Uploads: how blocks come in, over FTP, FTPS, HTTP PUT, and from another inbox by way of a NATS object store, into the inbox.
+//! Uploads: the ways by which blocks reach the inbox, over FTP, FTPS, HTTP PUT, and from another inbox through a NATS object store.
 //!
-//! Main types: [`Station`], which runs; [`Blocks`], what all ways have in common: who may send, how fast, and how bytes become a durable
+//! Main types: [`Station`], the running uploads; [`Blocks`], what all ways share: who may send, how fast, and how bytes become a durable
 //! block. A new way is a file and a line in [`REGISTRY`].
 //!
-//! Invariant: an upload is acknowledged only after [`Blocks::deposit`] has come back, and that is after the inbox has made the block
+//! Invariant: an upload is acknowledged only after [`Blocks::deposit`] has returned, and that is after the inbox has made the block
 //! durable under its name.
 
 mod cameras;
@@ -40,19 +40,19 @@ use super::stop::Stop;
 pub struct Surroundings {
     /// `[intake]`
     pub config: IntakeConfig,
-    /// Where uploads go.
+    /// The intake of blocks.
     pub blocks: Arc<Blocks>,
-    /// When nothing more is taken in.
+    /// The signal after which nothing more is accepted.
     pub stop: Arc<Stop>,
 }
 
 /// A way to upload.
 pub struct Entry {
-    /// Its name in `[intake.…]`.
+    /// The name in `[intake.…]`.
     pub name: &'static str,
-    /// Starts it where it is configured, within a runtime; a sentence where it cannot.
+    /// Starts the way if it is configured, within a runtime; a sentence if it cannot be started.
     pub start: fn(&Surroundings) -> Option<Result<Running, String>>,
 }
 
-/// All ways.
+/// All ways to upload.
 pub static REGISTRY: &[&Entry] = &[&ftp::FTP, &ftp::FTPS, &put::PUT, &store::STORE];

@@ -1,11 +1,11 @@
-//! What `/metrics` says of uploads. Main function: [`text`].
+//! The part of `/metrics` about uploads. Main function: [`text`].
 
 use std::fmt::Write;
 
 use super::Blocks;
 use crate::recorder::metrics::Page;
 
-/// The part of the page that is about uploads.
+/// Returns the part of the page about uploads.
 pub(super) fn text(blocks: &Blocks) -> String {
     let meter = &blocks.meter;
     let mut page = Page::default();

@@ -1,6 +1,6 @@
 //! Passwords of cameras, kept as hashes: `pbkdf2-sha256:ROUNDS:SALT:HASH`, with salt and hash in base64. Main type: [`Hashed`].
 //!
-//! Such a line is made by `loadline password`, or by anything else that knows PBKDF2 (RFC 8018).
+//! Such a hash is made by `loadline password`, or by any other implementation of PBKDF2 (RFC 8018).
 
 use std::num::NonZeroU32;
 
@@ -14,13 +14,13 @@ const HASH_BYTES: usize = 32;
 const SALT_BYTES: usize = 16;
 /// Rounds of a hash that is made here.
 const ROUNDS: u32 = 100_000;
-/// More would keep a core busy for seconds at every login.
+/// The most rounds that are accepted: more would keep a core busy for seconds at every login.
 const ROUNDS_MAX: u32 = 2_000_000;
-/// The fewest rounds and the shortest salt that are let in.
+/// The fewest rounds, and the shortest salt in bytes, that are accepted.
 const ROUNDS_MIN: u32 = 1_000;
 const SALT_BYTES_MIN: usize = 8;
 
-/// A password that is not known, only recognised.
+/// The hash of a password, by which the password can be recognised but not restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hashed {
     rounds: NonZeroU32,
@@ -29,7 +29,7 @@ pub struct Hashed {
 }
 
 impl Hashed {
-    /// Hashes a password with a salt of its own.
+    /// Hashes a password with a new random salt.
     ///
     /// # Errors
     /// A sentence, when the system gives no random numbers.
@@ -37,7 +37,7 @@ impl Hashed {
         Self::with_rounds(password, ROUNDS)
     }
 
-    /// Hashes a password of [`random_password`], which needs no slow hash to be beyond guessing.
+    /// Hashes a password made by [`random_password`], which needs no slow hash to resist guessing.
     ///
     /// # Errors
     /// As [`Hashed::new`].
@@ -54,10 +54,10 @@ impl Hashed {
         Ok(Hashed { rounds, salt, hash })
     }
 
-    /// Reads a hash.
+    /// Parses a hash.
     ///
     /// # Errors
-    /// What is wrong with it. The text itself is not repeated: somebody may have written a password there.
+    /// A sentence that says what is wrong. The text itself is not repeated, because somebody may have written a password there.
     pub fn read(text: &str) -> Result<Self, String> {
         let must = format!("it must be {KIND}:ROUNDS:SALT:HASH, as loadline password prints it");
         let parts: Vec<_> = text.split(':').collect();
@@ -72,19 +72,19 @@ impl Hashed {
         Ok(Hashed { rounds, salt, hash })
     }
 
-    /// As it is written into a file.
+    /// Returns the hash as it is written into a file.
     pub fn text(&self) -> String {
         format!("{KIND}:{}:{}:{}", self.rounds, BASE64.encode(&self.salt), BASE64.encode(&self.hash))
     }
 
-    /// Whether this is the password. Takes a while by intention, and as long for a wrong one as for the right one.
+    /// Returns whether this is the password. Slow by intention, and equally slow for a wrong password.
     pub fn is(&self, password: &str) -> bool {
         let algorithm = pbkdf2::PBKDF2_HMAC_SHA256;
         pbkdf2::verify(algorithm, self.rounds, &self.salt, password.as_bytes(), &self.hash).is_ok()
     }
 }
 
-/// A password that nobody guesses: 128 random bits.
+/// Returns a password that cannot be guessed: 128 random bits.
 ///
 /// # Errors
 /// A sentence, when the system gives no random numbers.

@@ -44,7 +44,7 @@ fn start(config: ListenConfig, surroundings: &Surroundings) -> Result<Running, S
     })
 }
 
-/// Who sends: an address, and what is known of the connection.
+/// The sender: its address, and the place of its connection.
 type Client<'a> = (SocketAddr, &'a Place);
 
 async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>, shared: Shared) {
@@ -68,7 +68,7 @@ async fn answer(request: Request<Incoming>, client: Client<'_>, shared: &Shared)
         Some(rest) if request.method() == Method::PUT => {
             let mut answer = put(request, rest, client, shared).await.unwrap_or_else(|refusal| refusal);
             if !answer.status().is_success() {
-                // What is left of the body is not read.
+                // The rest of the body is not read.
                 answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             answer
@@ -132,7 +132,7 @@ async fn put(request: Request<Incoming>, rest: &str, client: Client<'_>, shared:
     Ok(text(status, "application/json", says.to_owned()))
 }
 
-/// Who sends: the camera of the path, by its password.
+/// Identifies the sender: the camera of the path, by its password.
 async fn authorise(
     request: &Request<Incoming>,
     camera: &str,
@@ -185,7 +185,7 @@ fn basic(encoded: &str) -> Option<(String, String)> {
     text.split_once(':').map(|(user, password)| (user.to_owned(), password.to_owned()))
 }
 
-/// Percent-decodes a part of a path.
+/// Percent-decodes a segment of a path.
 fn decode(part: &str) -> Option<String> {
     let mut out = Vec::with_capacity(part.len());
     let mut bytes = part.bytes();
@@ -220,7 +220,7 @@ fn refused(refusal: &NotTaken) -> Answer {
     }
 }
 
-/// A body as it comes in frames.
+/// A body that arrives in frames.
 struct Frames {
     body: Incoming,
     left: Bytes,

@@ -1,7 +1,7 @@
-//! Rates that intake is held to: bytes and blocks a second, of each camera and of all. Main types: [`Rate`], a pure state machine,
+//! Rates that bound the intake: bytes and blocks per second, for each camera and for all. Main types: [`Rate`], a pure state machine,
 //! and [`Rates`], which keeps one for each camera.
 //!
-//! Invariant: over any time t no more than rate × (t + burst) passes, and what waits is let through in the order in which it asked.
+//! Invariant: over any time t no more than rate × (t + burst) passes, and waiting requests pass in the order in which they asked.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::recorder::config::RateLimits;
 
-/// Cameras whose rates are kept; beyond, those that have been idle longest are forgotten, which costs them nothing.
+/// Cameras whose rates are kept; beyond this number the ones that have been idle longest are forgotten, which costs them nothing.
 const CAMERAS_MAX: usize = 10_000;
 
 /// One rate. Times are in seconds on any clock that does not go back.
@@ -17,23 +17,23 @@ const CAMERAS_MAX: usize = 10_000;
 pub struct Rate {
     per_s: f64,
     burst_s: f64,
-    /// When all that was let through will have passed at this rate.
+    /// When all that was admitted will have passed at this rate, in seconds.
     passed_at_s: f64,
 }
 
 impl Rate {
-    /// A rate that has not been used for long. What came within `burst_s` at that rate passes at once.
+    /// Creates a rate that has been unused for long. What comes within `burst_s` at that rate passes at once.
     pub fn new(per_s: f64, burst_s: f64) -> Self {
         Rate { per_s, burst_s, passed_at_s: f64::NEG_INFINITY }
     }
 
-    /// Lets an amount through; how long it has to wait, in seconds. What has asked before goes first.
+    /// Admits an amount, and returns how long it has to wait, in seconds. Earlier requests go first.
     pub fn take(&mut self, now_s: f64, amount: f64) -> f64 {
         self.passed_at_s = self.passed_at_s.max(now_s) + amount / self.per_s;
         (self.passed_at_s - now_s - self.burst_s).max(0.0)
     }
 
-    /// How long an amount would have to wait; nothing is let through.
+    /// Returns how long an amount would have to wait, in seconds, without admitting it.
     pub fn wait_s(&self, now_s: f64, amount: f64) -> f64 {
         (self.passed_at_s.max(now_s) + amount / self.per_s - now_s - self.burst_s).max(0.0)
     }
@@ -43,9 +43,9 @@ impl Rate {
     }
 }
 
-/// Bytes that pass at once after a pause: a tenth of a second's.
+/// Bytes that pass at once after a pause, as seconds at the rate: a tenth of a second.
 const BYTES_BURST_S: f64 = 0.1;
-/// Blocks that pass at once after a pause: two, as a camera takes two pictures at a time, or a second's.
+/// Blocks that pass at once after a pause: two, as a camera takes two pictures at a time, or those of one second.
 const BLOCKS_BURST: f64 = 2.0;
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub struct Rates {
 }
 
 impl Rates {
-    /// Rates that have not been used yet.
+    /// Creates rates that have not been used yet.
     pub fn new(limits: RateLimits) -> Self {
         let state = State {
             bytes: limits.bytes_per_s.map(of_bytes),
@@ -74,7 +74,7 @@ impl Rates {
         Rates { limits, since: Instant::now(), state: Mutex::new(state) }
     }
 
-    /// Bytes have come from a camera; how long nothing more is to be read from it.
+    /// Counts bytes that a camera has sent; returns how long to wait before reading more from it.
     pub fn take_bytes(&self, camera: &str, bytes: usize) -> Duration {
         if self.limits.bytes_per_s.is_none() && self.limits.camera_bytes_per_s.is_none() {
             return Duration::ZERO;
@@ -86,10 +86,10 @@ impl Rates {
         Duration::from_secs_f64(of_all.max(own))
     }
 
-    /// A camera wants to send a block. Within `patience` it is let in, after the time that is given back.
+    /// Admits a block of a camera if its turn comes within `patience`; returns the time until its turn.
     ///
     /// # Errors
-    /// After how long it may try again; it is not counted then.
+    /// The time after which the camera may try again; the block is not counted then.
     pub fn take_block(&self, camera: &str, patience: Duration) -> Result<Duration, Duration> {
         let (now_s, mut state) = (self.now_s(), self.lock());
         let of_all = state.blocks.map_or(0.0, |rate| rate.wait_s(now_s, 1.0));

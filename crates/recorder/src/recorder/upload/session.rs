@@ -1,4 +1,4 @@
-//! What all ways to upload share, and how many connections a camera has. Main types: [`Blocks`] and [`Session`].
+//! State that all ways to upload share, and the number of connections of each camera. Main types: [`Blocks`] and [`Session`].
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -9,26 +9,26 @@ use crate::recorder::access;
 use crate::recorder::config::BlocksConfig;
 use crate::recorder::inbox::Receiving;
 
-/// What takes blocks in.
+/// The intake of blocks, shared by all ways to upload.
 #[derive(Debug)]
 pub struct Blocks {
-    /// Where they become durable.
+    /// The inbox's intake, which makes the blocks durable.
     pub receiving: Receiving,
-    /// What is counted.
+    /// The counters.
     pub meter: Arc<UploadMeter>,
     strangers: access::Strangers,
     pub(super) rates: Rates,
     /// Bytes per second below which a client is too slow.
     pub(super) slowest_per_s: f64,
     cameras: Cameras,
-    /// Sessions of each camera.
+    /// The number of sessions of each camera.
     sessions: Mutex<HashMap<String, u32>>,
     sessions_max: u32,
-    /// What else is shown on `/metrics`.
+    /// Further parts of `/metrics`.
     also: Mutex<Vec<AlsoShown>>,
 }
 
-/// A part of `/metrics` that somebody else writes.
+/// A part of `/metrics` that another component writes.
 struct AlsoShown(Box<dyn Fn() -> String + Send + Sync>);
 
 impl std::fmt::Debug for AlsoShown {
@@ -38,7 +38,7 @@ impl std::fmt::Debug for AlsoShown {
 }
 
 impl Blocks {
-    /// Ready to take in.
+    /// Creates the intake, ready for uploads.
     ///
     /// # Errors
     /// A sentence, when the list of cameras cannot be read.
@@ -57,33 +57,33 @@ impl Blocks {
         })
     }
 
-    /// Shows more on `/metrics`: what other parts of this process have to say.
+    /// Adds a part to `/metrics` that another component of this process writes.
     pub(super) fn show_also(&self, page: Box<dyn Fn() -> String + Send + Sync>) {
         self.also.lock().unwrap_or_else(PoisonError::into_inner).push(AlsoShown(page));
     }
 
-    /// What else is shown.
+    /// Returns the further parts of `/metrics`.
     pub(super) fn also(&self) -> String {
         self.also.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|shown| (shown.0)()).collect()
     }
 
-    /// Why nothing can be taken in now; none when it can.
+    /// Returns why no block can be accepted now; `None` if blocks can.
     pub fn why_not_ready(&self) -> Option<String> {
         // No camera's own bound counts here.
         self.receiving.ask("ready").err().map(|reason| reason.to_string())
     }
 
-    /// Lets the cameras of another list in from now on; those that are logged in stay.
+    /// Replaces the list of cameras for later logins; those that are logged in stay.
     pub fn renew_cameras(&self, list: CameraList) {
         self.cameras.renew(list);
     }
 
-    /// Whether everybody is let in.
+    /// Returns whether no password is needed.
     pub fn is_open(&self) -> bool {
         self.cameras.is_open()
     }
 
-    /// Looks at a password, after a pause where there were wrong ones.
+    /// Checks a password, after a pause if there were wrong ones.
     pub async fn login(&self, camera: &str, password: &str, from: IpAddr) -> Login {
         let login = self.cameras.login(camera, password, from).await;
         if login != Login::Known {
@@ -93,7 +93,7 @@ impl Blocks {
         login
     }
 
-    /// A camera has one connection more, as long as what is given back lives; none when it has as many as it may.
+    /// Counts one more connection of a camera for as long as the returned session lives; `None` if the camera has as many as it may.
     pub fn session(self: &Arc<Self>, camera: &str) -> Option<Session> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let own = sessions.get(camera).copied().unwrap_or(0);
@@ -114,7 +114,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Whose it is.
+    /// Returns the name of the camera.
     pub fn camera(&self) -> &str {
         &self.camera
     }

@@ -1,6 +1,6 @@
-//! Uploads that run, with the threads that they need. Main type: [`Station`].
+//! Running uploads, with the threads that they need. Main type: [`Station`].
 //!
-//! It needs no database: whoever processes the blocks may be the same process, another one, or another machine.
+//! It needs no database: the blocks may be processed by the same process, another one, or another machine.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::recorder::pulse::Heartbeat;
 use crate::recorder::stop::Stop;
 use crate::recorder::threads;
 
-/// How long uploads that are under way when it is stopped may take.
+/// How long uploads that are under way at a stop may take.
 const LAST_UPLOADS: Duration = Duration::from_secs(5);
-/// Uploads that wait for the disk at the same time: their syncs are one for the disk when they come together.
+/// The most uploads that wait for the disk at the same time: the disk completes syncs together that wait at the same time.
 const DISK_THREADS: usize = 16;
 
-/// What takes uploads in.
+/// The running uploads.
 #[derive(Debug)]
 pub struct Station {
     runtime: tokio::runtime::Runtime,
@@ -30,7 +30,7 @@ pub struct Station {
 }
 
 impl Station {
-    /// Starts every way that is configured.
+    /// Starts every configured way to upload.
     ///
     /// # Errors
     /// A sentence about what cannot be started; nothing runs then.
@@ -73,7 +73,7 @@ impl Station {
         Ok(())
     }
 
-    /// Where it listens, by name.
+    /// Returns the addresses on which it listens, by name.
     pub fn addresses(&self) -> Vec<(&'static str, SocketAddr)> {
         self.running.iter().filter_map(|running| Some((running.name, running.address?))).collect()
     }
@@ -86,38 +86,38 @@ impl Station {
         Renewal::read(&self.running)
     }
 
-    /// Lets the cameras of another list in from now on.
+    /// Replaces the list of cameras for later logins.
     pub fn renew_cameras(&self, list: CameraList) {
         self.blocks.renew_cameras(list);
     }
 
-    /// What `/metrics` says of uploads.
+    /// Returns the function that writes the part of `/metrics` about uploads.
     pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + 'static {
         let blocks = Arc::clone(&self.blocks);
         move || page::text(&blocks)
     }
 
-    /// Shows more beside it: what the processing in the same process has to say.
+    /// Adds a part to `/metrics`, such as that of the processing in the same process.
     pub fn show_also(&self, page: Box<dyn Fn() -> String + Send + Sync>) {
         self.blocks.show_also(page);
     }
 
-    /// Why it cannot go on, if that is so.
+    /// Returns why it cannot go on; `None` while it can.
     pub fn failure(&self) -> Option<String> {
         self.blocks.receiving.broken().map(|broken| broken.to_string())
     }
 
-    /// Whether nothing was done for this long, not even what is done without anybody asking.
+    /// Returns whether it did nothing for this long, not even what it does by itself.
     pub fn is_stuck(&self, within: Duration) -> bool {
         self.heartbeat.is_stuck(within)
     }
 
-    /// Blocks acknowledged since it was started.
+    /// Returns the number of blocks acknowledged since the start.
     pub fn acknowledged(&self) -> u64 {
         self.blocks.receiving.acknowledged()
     }
 
-    /// Stops: no upload begins any more, and those under way have a little time. How many blocks were acknowledged.
+    /// Stops, and returns how many blocks were acknowledged: no upload begins any more, and those under way have a little time.
     pub fn stop(self) -> u64 {
         self.stop.ask(LAST_UPLOADS);
         self.runtime.block_on(async {

@@ -1,5 +1,5 @@
-//! Blocks that another recorder forwards, from a bucket of a NATS object store. What is in the bucket is as little trusted as what any client uploads:
-//! names, sizes and digests are checked, and the block's own seal in processing.
+//! Blocks that another recorder forwards, fetched from a bucket of a NATS object store. The content of the bucket is trusted as little as any upload:
+//! names, sizes and digests are checked here, and the block's own seal in processing.
 //!
 //! Registry entry: [`STORE`]. Invariant: the answer that a block is stored follows [`Blocks::deposit`], which has made it durable here.
 
@@ -35,16 +35,16 @@ pub(super) static STORE: Entry = Entry {
     },
 };
 
-/// How often the bucket is looked at whole: hints of new objects may be missed.
+/// How often the whole bucket is listed: hints of new objects may be missed.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// How long is waited for something to do, before it is looked whether it is to be stopped.
+/// How long to wait for something to do before checking for a stop.
 const TICK: Duration = Duration::from_millis(50);
-/// Objects that are known to wait; of more the next look tells.
+/// The most waiting objects that are remembered; the next listing finds the others.
 const PENDING_MAX: usize = 100_000;
-/// Objects of others that are told of.
+/// The most foreign objects that are remembered as reported.
 const STRANGERS_MAX: usize = 1_000;
 
-/// What is counted while it runs.
+/// The counters.
 #[derive(Debug, Default)]
 struct Meter {
     fetched: Count,
@@ -52,25 +52,25 @@ struct Meter {
     is_connected: AtomicBool,
 }
 
-/// What the fetching of all objects has in common.
+/// State that is shared by the fetching of all objects.
 struct Fetching {
     bucket: Bucket,
     blocks: Arc<Blocks>,
     patience: Duration,
     stop: Arc<Stop>,
     meter: Arc<Meter>,
-    /// Objects that were heard of, in order of arrival.
+    /// Objects that wait to be fetched, in order of arrival.
     pending: Mutex<BTreeSet<(i64, String)>>,
     wake: Notify,
 }
 
-/// What became of an object.
+/// The outcome of fetching an object.
 enum Fetched {
-    /// Nothing is left to be done about it.
+    /// It is settled: nothing is left to do.
     Concluded,
     /// It is not a block.
     Stranger,
-    /// To be tried again.
+    /// It is to be tried again; the reason.
     Later(String),
 }
 
@@ -96,7 +96,7 @@ fn page(meter: &Meter) -> String {
     page.0
 }
 
-/// Fetches until it is stopped; what goes wrong is said once and tried again.
+/// Fetches until a stop is asked for; trouble is logged once and tried again.
 async fn run(config: StoreConfig, blocks: Arc<Blocks>, stop: Arc<Stop>, meter: Arc<Meter>) {
     let seed = u64::from(std::process::id()) ^ clock::now_ns().unsigned_abs();
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5), seed);
@@ -147,7 +147,7 @@ async fn connect(
     Ok((Arc::new(fetching), hints))
 }
 
-/// Takes objects, some at a time, until it is stopped or the server does not answer.
+/// Fetches objects, at most `objects` at a time, until a stop is asked for or the server does not answer.
 async fn fetch_all(fetching: Arc<Fetching>, hints: Subscriber, objects: usize) -> Result<(), String> {
     let listening = tokio::spawn(listen(Arc::clone(&fetching), hints));
     let fetched = fetch_some(&fetching, objects).await;
@@ -206,7 +206,7 @@ async fn fetch_some(fetching: &Arc<Fetching>, objects: usize) -> Result<(), Stri
             }
         }
     }
-    // Uploads under way are given the time of the last ones.
+    // Uploads under way get the time that a stop allows.
     while running.join_next().await.is_some() {}
     Ok(())
 }
@@ -223,7 +223,7 @@ async fn listen(fetching: Arc<Fetching>, mut hints: Subscriber) {
 }
 
 impl Fetching {
-    /// An object is there, perhaps.
+    /// Notes an object that may be in the bucket.
     fn hear(&self, name: String) {
         let arrived_ns = Name::parse(&name).map_or(i64::MAX, |name| name.arrived_ns);
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
@@ -232,7 +232,7 @@ impl Fetching {
         }
     }
 
-    /// The next objects, so many at most; the others stay.
+    /// Removes and returns the next objects that satisfy `is_next`, at most `most`; the others stay.
     fn next(&self, most: usize, is_next: impl Fn(&String) -> bool) -> Vec<String> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let next = pending.iter().filter(|(_, name)| is_next(name)).take(most).cloned().collect::<Vec<_>>();
@@ -240,7 +240,7 @@ impl Fetching {
         next.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Fetches an object and answers it. An error is the server's.
+    /// Fetches an object and answers it. An error is one of the server.
     async fn fetch(&self, text: &str) -> Result<Fetched, Trouble> {
         let Some(meta) = self.bucket.look(text).await? else { return Ok(Fetched::Concluded) };
         match meta.says() {
@@ -277,13 +277,13 @@ impl Fetching {
         fetched
     }
 
-    /// The inbox does not take a block: for now, or as it is.
+    /// Handles a block that the inbox does not accept: for now, or as it is.
     async fn not_taken(&self, meta: &Meta, text: &str, refusal: &NotTaken) -> Result<Fetched, Trouble> {
         match refusal {
             NotTaken::Inbox(InboxError::Name(_) | InboxError::TooLarge(_)) | NotTaken::Cut(_) => {
                 self.refuse(meta, text, &refusal.to_string()).await
             }
-            // Time helps: room, the turn, or that the other block of this name is processed.
+            // Time helps: for room, for the turn, or because the other block of this name will be processed.
             _ => Ok(Fetched::Later(refusal.to_string())),
         }
     }
@@ -304,7 +304,7 @@ impl Fetching {
 
     async fn accept(&self, meta: &Meta) -> Result<Fetched, Trouble> {
         match self.bucket.answer(meta, &Answer::Stored).await {
-            // Another recorder has answered, or it was put again: then there is a new hint.
+            // Another recorder has answered, or the object was put again: then there is a new hint.
             Ok(()) | Err(Trouble::Changed) => Ok(Fetched::Concluded),
             Err(trouble @ Trouble::Full(_)) => Ok(Fetched::Later(trouble.to_string())),
             Err(trouble) => Err(trouble),
@@ -312,12 +312,12 @@ impl Fetching {
     }
 }
 
-/// An object as the body of an upload.
+/// An object, read as the body of an upload.
 struct Object {
     chunks: Chunks,
     left: Bytes,
     arrived_ns: i64,
-    /// Why it could not be read on.
+    /// Why reading stopped before the end; `None` while it goes on.
     unread: Option<Unread>,
 }
 

@@ -1,7 +1,7 @@
-//! One measurement's trouble is its own: where the database refuses its records and takes those of others, they wait apart, and the
-//! others go on. What [`Lane`] does to find out which they are, and to set them apart.
+//! Keeps trouble with one measurement from the others: records that the database refuses, while it takes those of others, wait apart, and the
+//! others go on. The part of [`Lane`] that finds out which measurements they are, and sets their records apart.
 //!
-//! Invariant: while records of a measurement wait apart, no newer one of it is written: all of them go the same way, in order.
+//! Invariant: while records of a measurement wait apart, no newer one of it is written past them: all go the same way, in order.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,28 +16,28 @@ use crate::recorder::line::{Parser, Point};
 use crate::recorder::log;
 use crate::recorder::spool::{APART_LANES, Apart, ApartPart, Asked, Entry, Offer, SpoolError, WasKept};
 
-/// A refusal that is no record's fault, as far as anybody knows, is tried as often before it is put down to a record: with its pauses
+/// How often a refusal that seems to be no record's fault is tried before it is put down to a record: with the pauses
 /// that takes about a quarter of a minute.
 const TRIES_APART: u32 = 10;
 
-/// Records of an entry by their measurement, and the entry's other lines.
+/// The records of an entry by their measurement, and the entry's other lines.
 struct Split {
     parts: BTreeMap<String, ApartPart>,
     rest: Vec<u8>,
 }
 
 impl Lane {
-    /// Whether this lane's records wait apart.
+    /// Returns whether this is a lane for records that wait apart.
     pub(super) fn is_apart(&self) -> bool {
         APART_LANES.contains(&self.settings.lane)
     }
 
-    /// What an error means here: where records wait apart, a refusal that does not pass is put down to a record in the end.
+    /// Returns what an error means here: where records wait apart, a refusal that does not pass is finally put down to a record.
     pub(super) fn meaning(&self, error: &DatabaseError) -> Meaning {
         meaning_where(error, self.suspected.as_deref())
     }
 
-    /// Notes another refusal of what waits apart.
+    /// Notes another refusal of records that wait apart.
     pub(super) fn note_refusal_apart(&mut self, error: &DatabaseError) {
         let DatabaseError::Refused { code, .. } = error else { return };
         if !self.is_apart() || may_pass(error) {
@@ -49,7 +49,7 @@ impl Lane {
         }
     }
 
-    /// Sets apart the records of measurements that the database refuses while it takes others; false where it is the database's own trouble.
+    /// Sets apart the records of measurements that the database refuses while it takes others; returns false if the trouble is the database's own.
     pub(super) fn set_refused_apart(&mut self, batch: &mut Batch, entries: Range<usize>) -> Result<bool, Leave> {
         if self.is_apart() || self.settings.stop.is_asked() {
             return Ok(false);
@@ -67,7 +67,7 @@ impl Lane {
         self.set_apart(batch, entries, &|measurement| refused.contains_key(measurement))
     }
 
-    /// Sets apart the records of measurements whose earlier ones wait; whether there were any.
+    /// Sets apart the records of measurements whose earlier records wait; returns whether there were any.
     pub(super) fn follow_apart(&mut self, batch: &mut Batch) -> Result<bool, Leave> {
         let apart = self.settings.spool.apart();
         if apart.is_empty() || self.is_apart() {
@@ -76,8 +76,8 @@ impl Lane {
         self.set_apart(batch, 0..batch.entries.len(), &|measurement| apart.contains_key(measurement))
     }
 
-    /// Records of a message that was sent before may have been set apart then, or have gone to quarantine and been replayed from there, and no more have come of it: they are not
-    /// written once more.
+    /// Leaves out records that are kept here already: when their message was sent before, they may have been set apart, or have gone to quarantine and been replayed
+    /// from there, without the message going any further.
     pub(super) fn leave_out_kept(&mut self, batch: &mut Batch) -> Result<(), Leave> {
         if !self.settings.spool.has_ids() {
             return Ok(());
@@ -99,7 +99,7 @@ impl Lane {
         Ok(())
     }
 
-    /// The measurements among some entries whose records the database does not take, with its words; none where it takes nothing at all.
+    /// Returns the measurements among some entries whose records the database does not take, with its messages; `None` if it takes nothing at all.
     fn refused_measurements(&mut self, batch: &Batch, entries: Range<usize>) -> BTreeMap<String, String> {
         let mut by_measurement: BTreeMap<String, Vec<Arc<Entry>>> = BTreeMap::new();
         for place in entries {
@@ -135,7 +135,7 @@ impl Lane {
         refused
     }
 
-    /// Takes records out of a batch, durably, to wait apart; whether there were any.
+    /// Takes records out of a batch, durably, to wait apart; returns whether there were any.
     fn set_apart(
         &mut self,
         batch: &mut Batch,
@@ -170,7 +170,7 @@ impl Lane {
             }
         }
         if self.is_spooled() {
-            // The entries are others now.
+            // The entries have changed.
             return Err(Leave::Changed);
         }
         rows.into_iter().for_each(|row| batch.leave_kept(row));
@@ -215,7 +215,7 @@ mod tests {
     fn an_entry_is_split_without_losing_a_line_or_its_order() {
         let offer = Offer::plain("s", 6, b"a f=1 1\nb f=2 2\na f=\"x\ny\" 3\nc f=3\nb f=4 4\na f=5 5\n");
         let mut batch = Batch::new(vec![Arc::new(Entry { sequence: 9, offer })]);
-        // In quarantine already: it stays where its number says.
+        // It is in quarantine already, and stays at its number.
         batch.leave_out(5);
         let Split { parts, rest } = split(&batch, 0, &|measurement| measurement != "c");
         assert_eq!(parts["a"].rows, [0, 2]);

@@ -1,4 +1,4 @@
-//! How long to wait before trying again. Main type: [`Backoff`].
+//! Waiting times between tries. Main type: [`Backoff`].
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waiting times from `first` up to `most`.
+    /// Returns waiting times from `first` up to `most`.
     pub fn new(first: Duration, most: Duration, seed: u64) -> Self {
         Backoff { next: first, first, most, state: seed | 1 }
     }
 
-    /// The next waiting time.
+    /// Returns the next waiting time.
     pub fn wait(&mut self) -> Duration {
         // Xorshift: any spread will do.
         self.state ^= self.state << 13;
@@ -29,7 +29,7 @@ impl Backoff {
         wait
     }
 
-    /// It worked: the next trouble begins with short times again.
+    /// Begins with short times again, after a success.
     pub fn reset(&mut self) {
         self.next = self.first;
     }

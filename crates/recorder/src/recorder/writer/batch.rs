@@ -1,4 +1,4 @@
-//! The rows of several entries, numbered through. Main type: [`Batch`].
+//! The rows of several entries, numbered consecutively. Main type: [`Batch`].
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -6,29 +6,29 @@ use std::sync::Arc;
 
 use crate::recorder::spool::Entry;
 
-/// Bytes of entries that a lane holds at a time.
+/// The most bytes of entries that a lane holds at a time.
 pub(super) const BATCH_BYTES: usize = 16 << 20;
 
 /// Entries that are written together.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub entries: Vec<Arc<Entry>>,
-    /// Numbers of the rows that each entry begins with; one more behind the last.
+    /// The number of each entry's first row, and one more behind the last entry.
     firsts: Vec<usize>,
-    /// Rows that are not to be written: they are in quarantine, or were written before.
+    /// Rows that are not to be written, because they are in quarantine or were written before.
     left_out: HashSet<usize>,
-    /// Entries of which records are durable elsewhere, in quarantine or where they wait apart, by place.
+    /// Entries of which records are durable elsewhere, in quarantine or waiting apart, by place.
     kept: HashSet<usize>,
     /// Entries that were written before, by place.
     repeated: HashSet<usize>,
     /// Entries that are committed, by place.
     committed: Vec<Range<usize>>,
-    /// Entries of whose commit nobody knows whether it happened, by place.
+    /// Entries that may or may not have been committed, by place.
     doubtful: Vec<Range<usize>>,
 }
 
 impl Batch {
-    /// A batch of entries in order.
+    /// Returns a batch of entries in order.
     pub(super) fn new(entries: Vec<Arc<Entry>>) -> Self {
         let mut firsts = vec![0];
         let mut rows = 0;
@@ -39,27 +39,27 @@ impl Batch {
         Batch { entries, firsts, ..Batch::default() }
     }
 
-    /// The rows of some entries, by place.
+    /// Returns the rows of some entries, by place.
     pub(super) fn rows_of(&self, entries: Range<usize>) -> Range<usize> {
         self.firsts[entries.start]..self.firsts[entries.end]
     }
 
-    /// The entry of a row, by place.
+    /// Returns the entry of a row, by place.
     pub(super) fn entry_of(&self, row: usize) -> usize {
         self.firsts.partition_point(|first| *first <= row).saturating_sub(1)
     }
 
-    /// The number of an entry's first row.
+    /// Returns the number of an entry's first row.
     pub(super) fn first_row(&self, place: usize) -> usize {
         self.firsts[place]
     }
 
-    /// This row is not to be written.
+    /// Leaves a row out of what is written.
     pub(super) fn leave_out(&mut self, row: usize) {
         self.left_out.insert(row);
     }
 
-    /// This row is not to be written, because it is in quarantine or waits apart, durably.
+    /// Leaves a row out of what is written, because it is durable in quarantine or waits apart.
     pub(super) fn leave_kept(&mut self, row: usize) {
         self.leave_out(row);
         let place = self.entry_of(row);
@@ -68,44 +68,44 @@ impl Batch {
         }
     }
 
-    /// Whether rows of an entry are durable elsewhere.
+    /// Returns whether rows of an entry are durable elsewhere.
     pub(super) fn is_kept(&self, place: usize) -> bool {
         self.kept.contains(&place)
     }
 
-    /// Entries are committed.
+    /// Notes that entries are committed.
     pub(super) fn note_committed(&mut self, entries: Range<usize>) {
         self.committed.push(entries);
     }
 
-    /// Whether an entry is committed.
+    /// Returns whether an entry is committed.
     pub(super) fn is_committed(&self, place: usize) -> bool {
         self.committed.iter().any(|entries| entries.contains(&place))
     }
 
-    /// The ledger has gone back to a sequence: what is behind it is not committed.
+    /// Notes that the ledger has gone back to a sequence: entries behind it are not committed.
     pub(super) fn forget_behind(&mut self, sequence: i64) {
         let end = self.entries.partition_point(|entry| entry.sequence <= sequence);
         self.committed.iter_mut().for_each(|entries| entries.end = entries.end.min(end));
         self.end_doubts();
     }
 
-    /// The answer to a commit of entries was lost.
+    /// Notes that the answer to a commit of entries was lost.
     pub(super) fn doubt(&mut self, entries: Range<usize>) {
         self.doubtful.push(entries);
     }
 
-    /// It is known again what is committed.
+    /// Notes that it is known again which entries are committed.
     pub(super) fn end_doubts(&mut self) {
         self.doubtful.clear();
     }
 
-    /// Whether nobody knows whether an entry is committed.
+    /// Returns whether it is unknown if an entry is committed.
     pub(super) fn is_doubtful(&self, place: usize) -> bool {
         self.doubtful.iter().any(|entries| entries.contains(&place))
     }
 
-    /// A record is not to be written: it is this one of the entry of this number, if that is in the batch.
+    /// Leaves out the record with this number in the entry with this sequence, if the entry is in the batch.
     pub(super) fn leave_out_record(&mut self, sequence: i64, number: i64) {
         if let Ok(place) = self.entries.binary_search_by_key(&sequence, |entry| entry.sequence)
             && let Ok(number) = usize::try_from(number)
@@ -114,7 +114,7 @@ impl Batch {
         }
     }
 
-    /// Nothing of this entry is to be written, because it was before.
+    /// Leaves out a whole entry, because it was written before.
     pub(super) fn leave_out_entry(&mut self, place: usize) {
         self.repeated.insert(place);
         self.kept.remove(&place);
@@ -125,7 +125,7 @@ impl Batch {
         !self.left_out.is_empty() && self.left_out.contains(&row)
     }
 
-    /// Rows of a range that are to be written.
+    /// Returns the number of rows of a range that are to be written.
     pub(super) fn count(&self, rows: Range<usize>) -> usize {
         if self.left_out.is_empty() { rows.len() } else { rows.filter(|row| !self.is_left_out(*row)).count() }
     }

@@ -1,6 +1,6 @@
 //! From points to the cells of their tables' rows. Main type: [`Binder`].
 //!
-//! Invariant: a point is bound whole, refused with a reason, or named among what is needed first; nothing of it is dropped.
+//! Invariant: a point is bound whole, refused with a reason, or named among what must be created first; no part of it is dropped.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,24 +15,24 @@ use crate::recorder::config::NewColumns;
 use crate::recorder::line::{Parser, Point, Text, Value};
 use crate::recorder::quote::in_quotes;
 
-/// Bytes of rows that cannot be stored, with their reasons, that are gathered at a time.
+/// The most bytes of rows that cannot be stored, with their reasons, that are gathered at a time.
 const REFUSED_BYTES_MAX: usize = 8 << 20;
 
-/// What came of binding some rows.
+/// The result of binding some rows.
 #[derive(Debug, Default)]
 pub(super) struct Bound {
-    /// What must be made first; the cells are of no use then.
+    /// The tables and columns that must be created first; if there are any, the cells are of no use.
     pub needs: Needs,
-    /// Identities that are not known; the cells are of no use then.
+    /// The identities that are not known; if there are any, the cells are of no use.
     pub identities: Vec<NewIdentity>,
-    /// Rows that cannot be stored, with the reason and the line.
+    /// Rows that cannot be stored, each with its number, the reason and the line.
     pub refused: Vec<(usize, String, Vec<u8>)>,
     refused_bytes: usize,
-    /// Whether there were so many of them that rows behind them were not looked at.
+    /// Whether there were so many of those that rows behind them were not looked at.
     pub is_cut: bool,
-    /// Rows bound.
+    /// The number of bound rows.
     pub rows: u64,
-    /// Where each of them is.
+    /// Where each bound row is.
     pub units: Vec<Unit>,
     /// The newest time of each identity.
     pub times: Times,
@@ -41,15 +41,15 @@ pub(super) struct Bound {
 /// A row of the batch, which is stored whole or not at all: in the main table of its measurement, and in the second one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unit {
-    /// Its number in the batch.
+    /// The row's number in the batch.
     pub row: usize,
-    /// The place of its measurement.
+    /// The place of the row's measurement.
     pub measurement: usize,
-    /// Its rows in the second table.
+    /// The number of its rows in the second table.
     pub second_rows: u32,
     /// The number of its identity.
     pub identity: Option<i64>,
-    /// When it was measured, in nanoseconds since 1970.
+    /// The time of the measurement, in nanoseconds since 1970.
     pub time_ns: i64,
 }
 
@@ -66,10 +66,10 @@ pub(super) struct Rows {
     fields: Places,
 }
 
-/// Which value of a point goes to which column.
+/// The assignment of a point's values to columns.
 #[derive(Debug, Default)]
 struct Places {
-    /// For each column 1 + the value's place in the point, or 0.
+    /// For each column, 1 + the value's place in the point, or 0 if there is no value.
     of_columns: Vec<u32>,
     /// Values without a column, by their place in the point.
     others: Vec<usize>,
@@ -82,7 +82,7 @@ struct Places {
 pub(super) struct Binder {
     new_columns: NewColumns,
     columns_max: usize,
-    /// Places of measurements by their names as they are sent.
+    /// The places of measurements by their names as they are sent.
     by_raw_name: HashMap<Box<[u8]>, usize>,
     /// Rows by the measurement's place.
     pub rows: Vec<Rows>,
@@ -94,13 +94,13 @@ enum Trouble {
     Needs,
 }
 
-/// Where a point stands.
+/// The state of binding, beside the point itself.
 struct Context<'a> {
     catalogue: &'a Catalogue,
     identities: &'a mut Identities,
-    /// Numbers of identities that were asked for in this transaction.
+    /// The numbers of identities that were asked for in this transaction.
     fresh: &'a HashMap<Box<[u8]>, i64>,
-    /// Identities asked for.
+    /// The identities that were asked for.
     asked: HashSet<Box<[u8]>>,
     bound: Bound,
 }
@@ -110,13 +110,13 @@ impl Binder {
         Binder { new_columns, columns_max: columns_max as usize, by_raw_name: HashMap::new(), rows: Vec::new() }
     }
 
-    /// The catalogue is another one.
+    /// Forgets places of measurements, because the catalogue has changed.
     pub(super) fn forget(&mut self) {
         self.by_raw_name.clear();
         self.rows.clear();
     }
 
-    /// Binds the rows of a range that are to be written, with record numbers from `first_record` on.
+    /// Binds the rows of a range that are to be written, numbering records from `first_record`.
     pub(super) fn bind(
         &mut self,
         batch: &Batch,
@@ -155,7 +155,7 @@ impl Binder {
                         }
                         Err(Trouble::Refused(reason)) => {
                             let line = [point.bytes, b"\n"].concat();
-                            // What a vector needs for one beside its texts.
+                            // The bytes that a vector needs for an element beside its texts.
                             context.bound.refused_bytes += reason.len() + line.len() + 96;
                             context.bound.refused.push((row, reason, line));
                             if context.bound.refused_bytes > REFUSED_BYTES_MAX {
@@ -238,7 +238,7 @@ impl Binder {
         let most = self.columns_max;
         let needs = &mut context.bound.needs;
         needs.add(Need::Measurement(name.clone()));
-        // What has no room among them is decided when there are tables.
+        // Columns that have no room among them are decided on when the tables exist.
         let mut need = |need: Need| {
             if needs.columns_of(&name) < most {
                 needs.add(need);
@@ -309,7 +309,7 @@ impl Places {
 }
 
 impl Rows {
-    /// Forgets the rows. The memory of those that were used is kept, and that of others is not: there may be many measurements.
+    /// Forgets the rows. The memory of rows that were used is kept, that of others is freed: there may be many measurements.
     fn clear(&mut self) {
         if self.main_rows == 0 {
             (self.main, self.second) = Default::default();
@@ -319,7 +319,7 @@ impl Rows {
         (self.main_rows, self.second_rows) = (0, 0);
     }
 
-    /// Appends the rows of a point, or says why not; the caller then takes back what was appended.
+    /// Appends the rows of a point, or returns why it cannot; the caller then takes back what was appended.
     fn append(
         &mut self,
         measurement: &Measurement,
@@ -389,7 +389,7 @@ impl Places {
         }
     }
 
-    /// Appends the fields that are hot or not, or all of them. A value that its column cannot hold goes to the column of JSON where
+    /// Appends the fields that are hot or not, or all of them. A value that its column cannot hold goes to the column of JSON if
     /// there is one.
     fn append_fields(
         &self,

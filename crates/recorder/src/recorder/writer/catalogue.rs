@@ -1,4 +1,4 @@
-//! What tables there are: every measurement with its columns. Main types: [`Catalogue`] and [`Measurement`].
+//! The tables that exist: every measurement with its columns. Main types: [`Catalogue`] and [`Measurement`].
 
 use std::collections::HashMap;
 
@@ -7,31 +7,31 @@ pub use super::columns::{Column, FieldKind};
 use super::impossible::Impossible;
 pub use crate::layout::recorded::Shape;
 
-/// Where a column belongs.
+/// The role of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// Says who measured.
+    /// A tag: it says who measured.
     Tag,
-    /// Says what was measured.
+    /// A field: it says what was measured.
     Field,
 }
 
 /// A measurement, as clients name it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measurement {
-    /// What clients call it.
+    /// The measurement's name, as clients use it.
     pub name: String,
-    /// What its tables are called, or begin with.
+    /// The name of its tables, or the beginning of their names.
     pub table: String,
-    /// How it is laid out.
+    /// The layout of its tables.
     pub shape: Shape,
-    /// Whether what has no column goes to a column of JSON.
+    /// Whether values without a column go to a column of JSON.
     pub has_more: bool,
     /// Columns of tags.
     pub tags: Columns,
     /// Columns of fields.
     pub fields: Columns,
-    /// Columns that the database would not make, with its reason.
+    /// Columns that the database would not create, with its reason.
     pub impossible: Impossible<(Role, String)>,
 }
 
@@ -40,19 +40,19 @@ pub struct Measurement {
 pub struct Catalogue {
     measurements: Vec<Measurement>,
     by_name: HashMap<String, usize>,
-    /// Measurements that can have no tables, with the reason.
+    /// Measurements that cannot have tables, with the reason.
     impossible: Impossible<String>,
 }
 
-/// Columns refused by the database that are remembered, by measurement, and bytes of them.
+/// The most refused columns of a measurement that are remembered, and their most bytes.
 const COLUMNS_IMPOSSIBLE_MAX: usize = 1_000;
 const COLUMNS_IMPOSSIBLE_BYTES_MAX: usize = 128 << 10;
-/// What a measurement begins with.
+/// Returns the empty set that a measurement begins with.
 pub(super) fn no_columns_impossible() -> Impossible<(Role, String)> {
     Impossible::bounded(COLUMNS_IMPOSSIBLE_MAX, COLUMNS_IMPOSSIBLE_BYTES_MAX)
 }
 
-/// Impossible measurements that are remembered, and bytes of them; beyond that all are tried again.
+/// The most impossible measurements that are remembered, and their most bytes; beyond that all are tried again.
 const IMPOSSIBLE_MAX: usize = 10_000;
 const IMPOSSIBLE_BYTES_MAX: usize = 4 << 20;
 
@@ -64,7 +64,7 @@ impl Default for Catalogue {
 }
 
 impl Role {
-    /// Its name in the registry.
+    /// Returns the role's name in the registry.
     pub fn name(self) -> &'static str {
         match self {
             Role::Tag => "tag",
@@ -74,7 +74,7 @@ impl Role {
 }
 
 impl Measurement {
-    /// The columns of a role.
+    /// Returns the columns of a role.
     pub fn columns(&self, role: Role) -> &Columns {
         match role {
             Role::Tag => &self.tags,
@@ -89,19 +89,19 @@ impl Measurement {
         }
     }
 
-    /// Whether a column is called so, upper and lower case alike, in any of its tables.
+    /// Returns whether any of the tables has a column of this name, which is given in lower case; case is ignored.
     pub(super) fn has_column(&self, lower: &str) -> bool {
         self.tags.iter().chain(self.fields.iter()).any(|column| column.column.to_lowercase() == lower)
     }
 }
 
 impl Catalogue {
-    /// All measurements, in the order that they were first seen.
+    /// Returns all measurements, in the order in which they were first seen.
     pub fn measurements(&self) -> &[Measurement] {
         &self.measurements
     }
 
-    /// The place of a measurement.
+    /// Returns the place of a measurement.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
@@ -112,7 +112,7 @@ impl Catalogue {
         self.measurements.len() - 1
     }
 
-    /// The same measurements, those that are known first and in their order, so that places stay what they were.
+    /// Returns the same measurements, known ones first and in their order, so that places stay the same.
     pub(super) fn in_order_of(self, known: &Catalogue) -> Catalogue {
         let mut ordered = Catalogue { impossible: known.impossible.clone(), ..Catalogue::default() };
         let is_known = |measurement: &&Measurement| known.find(&measurement.name).is_some();
@@ -126,7 +126,7 @@ impl Catalogue {
         ordered
     }
 
-    /// Those of its measurements that another catalogue has, in their order.
+    /// Returns those measurements that another catalogue has, in their order.
     pub(super) fn only_those_of(&self, other: &Catalogue) -> Catalogue {
         let mut left = Catalogue { impossible: self.impossible.clone(), ..Catalogue::default() };
         let has = |measurement: &&Measurement| other.find(&measurement.name).is_some();
@@ -136,7 +136,7 @@ impl Catalogue {
         left
     }
 
-    /// Why a measurement can have no tables, where that is known.
+    /// Returns why a measurement cannot have tables, if that is known.
     pub(super) fn why_impossible(&self, name: &str) -> Option<&str> {
         self.impossible.get(name)
     }

@@ -1,12 +1,12 @@
-//! Names of tables and columns, claimed in the registry before anything is made. Main type: [`Claims`].
+//! Claims on names of tables and columns, written to the registry before anything is created. Main type: [`Claims`].
 //!
-//! A line of the registry for each name, with a key over what the name must be unique in: of a table, all names of the database; of a column, all
-//! columns of its measurement. Who claims a name first has it, for good, and a column's claim says what the column holds. So two clients whose
-//! names become alike never share a table or a column; and what a killed recorder has left, or what the database even makes after
-//! its client's death, is known by its claim, with its kind: a column of whole numbers would round what somebody believes to be floats.
+//! The registry has a line for each name. Its key covers the scope in which the name must be unique: for a table, all names of the database; for a column, all
+//! columns of its measurement. The first to claim a name has it for good, and a column's claim says what the column holds. So two clients whose
+//! names become alike never share a table or a column. Whatever a killed recorder has left, or the database creates even after
+//! its client's death, is known by its claim, with its kind: a column of whole numbers would round values that somebody believes to be floats.
 //!
-//! Invariant: nothing is made, and nothing that is there is used, without a claim; what is there without one belongs to somebody else. A claim
-//! is written before what it claims is made, so of something that is there claims are read once more: another recorder may have made it in between.
+//! Invariant: nothing is created, and nothing that exists is used, without a claim; a table or column without one belongs to somebody else. A claim
+//! is written before what it claims is created, so if something exists, the claims are read once more: another recorder may have created it in between.
 
 use std::collections::HashMap;
 
@@ -20,10 +20,10 @@ use crate::layout::recorded::hash_hex;
 /// The roles of claims in the registry.
 const TABLE_ROLE: &str = "claimed-table";
 const COLUMN_ROLES: [(Role, &str); 2] = [(Role::Tag, "claimed-tag"), (Role::Field, "claimed-field")];
-/// Names that are tried before nothing is.
+/// The number of names that are tried before giving up.
 const NAMES_MAX: usize = 30;
 
-/// A column that is wanted: its role, what clients call it, and the kind of its first value.
+/// A column that is wanted: its role, the name that clients use, and the kind of its first value.
 pub(super) type Wanted<'a> = (Role, &'a str, FieldKind);
 
 /// A column that is claimed.
@@ -31,31 +31,31 @@ pub(super) type Wanted<'a> = (Role, &'a str, FieldKind);
 pub(super) struct Claimed {
     role: Role,
     name: String,
-    /// What the column is called.
+    /// The column's name in the table.
     pub column: String,
-    /// What it holds.
+    /// The kind of value that the column holds.
     pub kind: FieldKind,
 }
 
 impl Claimed {
-    /// Whether its column is called so, upper and lower case alike.
+    /// Returns whether the column has this name, ignoring case.
     fn is_called(&self, column: &str) -> bool {
         self.column.to_lowercase() == column.to_lowercase()
     }
 }
 
-/// A line that is to be written.
+/// A line to be written to the registry.
 struct Line {
     id: String,
     values: [String; 6],
 }
 
-/// Whether a line of the registry is about a name, and not about what is there.
+/// Returns whether a line of the registry is a claim on a name, rather than about something that exists.
 pub(super) fn is_claim(role: &str) -> bool {
     role == TABLE_ROLE || COLUMN_ROLES.iter().any(|(_, own)| *own == role)
 }
 
-/// Claims of one connection's registry.
+/// The claims in the registry, through one connection.
 pub(super) struct Claims<'a> {
     session: &'a mut dyn Session,
 }
@@ -65,11 +65,11 @@ impl<'a> Claims<'a> {
         Claims { session }
     }
 
-    /// Claims the names of all tables and indexes that a measurement would have; false where one of them is somebody else's.
-    /// `is_there` tells of a name that nobody has claimed whether there is such a table.
+    /// Claims the names of all tables and indexes that a measurement would have; returns false if one of them is somebody else's.
+    /// `is_there` returns, for a name that nobody has claimed, whether such a table exists.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn tables(
         &mut self,
         measurement: &Measurement,
@@ -96,13 +96,13 @@ impl<'a> Claims<'a> {
         Ok(names.iter().all(|name| owners.get(&table_id(name)) == Some(&measurement.name)))
     }
 
-    /// Whether a measurement has claimed the name of a table.
+    /// Returns whether a measurement has claimed the name of a table.
     fn is_owned(&mut self, name: &String, measurement: &str) -> Result<bool, DatabaseError> {
         let owners = self.owners(std::slice::from_ref(name))?;
         Ok(owners.get(&table_id(name)).is_some_and(|owner| owner == measurement))
     }
 
-    /// The measurements that have claimed these names of tables, by the names' keys.
+    /// Returns the measurements that have claimed these names of tables, by the names' keys.
     fn owners(&mut self, names: &[String]) -> Result<HashMap<String, String>, DatabaseError> {
         let ids: Vec<_> = names.iter().map(|name| literal(&table_id(name))).collect();
         let rows =
@@ -114,18 +114,18 @@ impl<'a> Claims<'a> {
         Ok(rows.into_iter().filter_map(owner).collect())
     }
 
-    /// Claims columns; each as it was claimed first, in the order in which they are wanted. `is_there` tells of a name that nobody has
-    /// claimed whether the table of a column of this role and name has such a column.
+    /// Claims columns; returns each as it was claimed first, in the order in which they are wanted. `is_there` returns, for a name that nobody
+    /// has claimed, whether the table of a column of this role and name has such a column.
     ///
     /// # Errors
-    /// As the database answers; a sentence where all names that are tried are somebody else's.
+    /// Returns the database's error, or a sentence if all names that were tried are somebody else's.
     pub(super) fn columns(
         &mut self,
         measurement: &Measurement,
         wanted: &[Wanted<'_>],
         is_there: impl Fn(&mut dyn Session, Role, &str, &str) -> Result<bool, DatabaseError>,
     ) -> Result<Vec<Claimed>, DatabaseError> {
-        // Each time, another recorder may have claimed one of the names in between.
+        // Before each try, another recorder may have claimed one of the names.
         'tries: for _ in 0..NAMES_MAX {
             let known = self.claimed(measurement)?;
             let mut fresh: Vec<Claimed> = Vec::new();
@@ -162,7 +162,7 @@ impl<'a> Claims<'a> {
         Err(DatabaseError::Unavailable(format!("the columns of {:?} could not be claimed", measurement.name)))
     }
 
-    /// The columns of a measurement that are claimed.
+    /// Returns the claimed columns of a measurement.
     fn claimed(&mut self, measurement: &Measurement) -> Result<Vec<Claimed>, DatabaseError> {
         let mut claimed = Vec::new();
         for (role, own) in COLUMN_ROLES {
@@ -180,7 +180,7 @@ impl<'a> Claims<'a> {
         Ok(claimed)
     }
 
-    /// Writes lines; those whose keys another recorder has written before stay as they are.
+    /// Writes lines; lines whose keys another recorder has written before stay as they are.
     fn write(&mut self, lines: &[Line]) -> Result<(), DatabaseError> {
         let text = |line: &Line| format!("({}, 0, {})", literal(&line.id), line.values.join(", "));
         let texts: Vec<_> = lines.iter().map(text).collect();
@@ -205,12 +205,12 @@ fn find<'a>(claimed: &'a [Claimed], role: Role, name: &str) -> Option<&'a Claime
     claimed.iter().find(|claimed| claimed.role == role && claimed.name == name)
 }
 
-/// Whether the name of a column is known to be another one's.
+/// Returns whether the name of a column is known to be another column's.
 fn is_taken(measurement: &Measurement, column: &str, known: &[Claimed]) -> bool {
     measurement.has_column(&column.to_lowercase()) || known.iter().any(|claimed| claimed.is_called(column))
 }
 
-/// The key of a table's name, in which upper and lower case are alike.
+/// Returns the key of a table's name, which ignores case.
 fn table_id(name: &str) -> String {
     hash_hex(&[TABLE_ROLE, &name.to_lowercase()])
 }

@@ -1,4 +1,4 @@
-//! Columns: what each holds, and those of one role, found by the names that clients use. Main types: [`Column`] and [`Columns`].
+//! The columns of a role, found by the names that clients use. Main types: [`Column`] and [`Columns`].
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ pub use crate::layout::recorded::FieldKind;
 /// A column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
-    /// What clients call it.
+    /// The column's name, as clients use it.
     pub name: String,
-    /// What the table calls it.
+    /// The column's name in the table.
     pub column: String,
-    /// What it holds; tags are texts.
+    /// The kind of value that it holds; tags are texts.
     pub kind: FieldKind,
     /// Whether `star-hot` keeps it in the main table.
     pub hot: bool,
 }
 
-/// Columns in the order that they were added.
+/// Columns in the order in which they were added.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Columns {
     columns: Vec<Column>,
@@ -25,32 +25,32 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// All columns.
+    /// Iterates over all columns.
     pub fn iter(&self) -> impl Iterator<Item = &Column> {
         self.columns.iter()
     }
 
-    /// The columns as a list.
+    /// Returns the columns as a slice.
     pub fn as_slice(&self) -> &[Column] {
         &self.columns
     }
 
-    /// How many there are.
+    /// Returns the number of columns.
     pub fn len(&self) -> usize {
         self.columns.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no columns.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
     }
 
-    /// The place of the column of a name.
+    /// Returns the place of the column with a name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.by_name.get(name).copied()
     }
 
-    /// Adds a column, unless there is one of its name.
+    /// Adds a column, unless there is one with its name.
     pub(super) fn add(&mut self, column: Column) {
         if !self.by_name.contains_key(&column.name) {
             self.by_name.insert(column.name.clone(), self.columns.len());

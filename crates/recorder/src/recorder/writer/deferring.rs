@@ -1,5 +1,5 @@
-//! Refused records of senders that hold more of the quarantine than their share: they are taken out of their entries, to wait in the spool. What
-//! [`Lane`] does with them instead of quarantining them.
+//! Refused records of senders that hold more than their share of the quarantine: the part of [`Lane`] that takes them out of their entries to wait in
+//! the spool, instead of quarantining them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::recorder::line::{Parser, Point};
 use crate::recorder::log;
 use crate::recorder::spool::{Deferred, Entry, SpoolError, holder_of};
 
-/// Refused rows of a batch, with the reasons and their lines.
+/// A refused row of a batch: its number, the reason and the line.
 pub(super) type RefusedRow = (usize, String, Vec<u8>);
 
 impl Lane {
-    /// Lets refused rows of spooled entries wait for room in quarantine where those of the first `portion` must: all that must then, and the entries
-    /// are others.
+    /// Lets refused rows of spooled entries wait for room in quarantine if any of the first `portion` must: then all that must wait do, and the entries
+    /// change.
     pub(super) fn defer(&mut self, batch: &Batch, refused: &[RefusedRow], portion: usize) -> Result<(), Leave> {
         let view = self.settings.spool.quarantine_view();
         let must_wait = |place: usize| {
@@ -54,7 +54,7 @@ impl Lane {
         self.let_wait(&deferred.iter().map(taken_out).collect::<Vec<_>>())
     }
 
-    /// Takes records out of their entries, durably, which are others then.
+    /// Takes records durably out of their entries, which change by that.
     fn let_wait(&mut self, deferred: &[Deferred]) -> Result<(), Leave> {
         loop {
             match self.settings.spool.defer(deferred.to_vec()) {

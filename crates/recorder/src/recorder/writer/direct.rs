@@ -14,10 +14,10 @@ use crate::layout::recorded::hash_hex;
 use crate::recorder::log;
 use crate::recorder::spool::{Entry, IdClock, LaneNews};
 
-/// The clocks of two recorders are never further apart: each catches up once a minute.
+/// The most that the clocks of two recorders differ by: each catches up once a minute.
 const CLOCKS_APART: Duration = Duration::from_secs(300);
 
-/// Entries of a batch that are not to be written again, by place; the place of the first one, where that is in the batch as well.
+/// Entries of a batch that are not to be written again, by place, each with the place of the first one if that is in the batch as well.
 type Duplicates = HashMap<usize, Option<usize>>;
 
 impl Lane {
@@ -80,7 +80,7 @@ impl Lane {
                     answer => answer,
                 },
             };
-            // Whoever asked may have gone away meanwhile.
+            // The caller may have gone away meanwhile.
             let _ = answer.send(answered);
         }
         leave.map_or(Ok(()), Err)
@@ -93,7 +93,7 @@ impl Lane {
         self.store(batch)
     }
 
-    /// A message may have come as far as the quarantine when it was sent before, and no further. Whoever replays that must not store its records twice.
+    /// Leaves out records in quarantine: a message that was sent before may have come no further, and a replay must not store its records twice.
     fn leave_out_quarantined(&mut self, batch: &mut Batch) -> Result<(), Leave> {
         // Numbers of messages are below 0.
         if !self.settings.reader.has_quarantined(i64::MIN, -1) {
@@ -110,7 +110,7 @@ impl Lane {
         Ok(())
     }
 
-    /// The ledger has gone back, and what was committed behind it was acknowledged and is kept nowhere.
+    /// Reports that the ledger has gone back: commits behind it were acknowledged, and their records are kept nowhere.
     fn say_that_records_are_lost(&mut self, found: Found) -> Result<(), Leave> {
         self.settings.meter.forgotten.add(1);
         let facts = [("writer", self.settings.lane.to_string()), ("behind_entry", found.sequence.to_string())];
@@ -122,7 +122,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Notes what there is to know of the lane's opening, while a batch is on its way. Where a copy of the spool has taken the row, this lane
+    /// Notes news about the lane's opening while a batch is on its way. If a copy of the spool has taken the row, this lane
     /// goes on with another one.
     pub(super) fn note_directly(&mut self, news: &News) -> Result<(), Leave> {
         if news.news == LaneNews::Checked {
@@ -141,7 +141,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Another opening has registered, and this lane's own commits had come to an entry.
+    /// Reports that another opening has registered, and the entry that this lane's own commits had come to.
     pub(super) fn say_that_a_copy_works(&self, sequence: i64) {
         self.settings.meter.copies.add(1);
         let (lane, sequence) = (self.settings.lane.to_string(), sequence.to_string());
@@ -152,7 +152,7 @@ impl Lane {
         );
     }
 
-    /// Reads how far time has come for the ids in the database, unless that is known.
+    /// Reads the clock of the ids in the database, unless it is known.
     fn keep_id_clock(&mut self) -> Result<(), DatabaseError> {
         if self.id_clock.is_none() {
             let stored_ns = self.with_connection(|connection, _| connection.move_id_clock(None))?;
@@ -161,7 +161,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Forgets the ids in the database that are old enough, by a clock that all recorders which write there have in common.
+    /// Forgets the ids in the database that are old enough, by a clock that all recorders which write there share.
     pub(super) fn forget_messages(&mut self) -> Result<(), DatabaseError> {
         self.keep_id_clock()?;
         let Some(mut clock) = self.id_clock.clone() else { return Ok(()) };
@@ -172,7 +172,7 @@ impl Lane {
         self.with_connection(|connection, _| connection.forget_messages(before_ns))
     }
 
-    /// Leaves out what was committed before, and what is in the batch more than once.
+    /// Leaves out messages that were committed before, and repetitions within the batch.
     pub(super) fn leave_out_duplicates(&mut self, batch: &mut Batch) -> Result<Duplicates, Leave> {
         let keys: Vec<_> = batch.entries.iter().map(|entry| messages::key(&entry.offer)).collect();
         let mut duplicates = Duplicates::new();
@@ -203,11 +203,11 @@ impl Lane {
     }
 }
 
-/// What an entry's sender is told, where `others` is what those are told that are not committed.
+/// Returns the answer for an entry's sender; `others` is the answer for entries that are not committed.
 fn answer_to(batch: &Batch, place: usize, others: &DirectAnswer) -> DirectAnswer {
     match others {
         _ if batch.is_committed(place) => DirectAnswer::Committed,
-        // Whoever is told that nothing is stored sends it again.
+        // A sender that is told that nothing is stored sends again.
         DirectAnswer::Unavailable(reason) if batch.is_doubtful(place) || batch.is_kept(place) => {
             DirectAnswer::Unknown(reason.clone())
         }
@@ -215,7 +215,7 @@ fn answer_to(batch: &Batch, place: usize, others: &DirectAnswer) -> DirectAnswer
     }
 }
 
-/// The offers that somebody still waits for. Whoever has given up sends again, and what is written for nobody would be written each time.
+/// Returns the offers that somebody still waits for. A sender that has given up sends again, so an offer nobody waits for would be written each time.
 fn still_waiting(directs: Vec<Direct>, now: Instant) -> Vec<Direct> {
     let mut waiting = Vec::with_capacity(directs.len());
     for direct in directs {
@@ -232,7 +232,7 @@ fn still_waiting(directs: Vec<Direct>, now: Instant) -> Vec<Direct> {
     waiting
 }
 
-/// Answers offers that nothing was done for.
+/// Answers offers for which nothing was done.
 fn answer_all(directs: Vec<Direct>, leave: Leave) -> Result<(), Leave> {
     let (reason, leave) = match leave {
         Leave::GaveUp(reason) => (reason, None),

@@ -1,4 +1,4 @@
-//! Where a lane's entries come from: the spool, or straight from the intake where the database's own commit is the acknowledgement.
+//! The source of a lane's entries: the spool, or the intake itself where the database's own commit is the acknowledgement.
 //!
 //! Main types: [`Feed`] and [`Direct`], an offer that waits for its commit.
 
@@ -11,9 +11,9 @@ pub use super::turns::{Direct, DirectAnswer};
 use crate::recorder::clock::SharedClock;
 use crate::recorder::spool::Offer;
 
-/// Offers that may wait in front of a lane.
+/// The most offers that may wait in front of a lane.
 const QUEUE_MAX: usize = 1_024;
-/// Offers that may wait for their turn. A source that had all of these at once would have as many connections.
+/// The most offers that may wait for their turn. A source that held all of these at once would have as many connections.
 const WAITING_MAX: usize = 16 * QUEUE_MAX;
 
 /// Gives offers to a lane.
@@ -24,27 +24,27 @@ pub struct DirectHandle {
 }
 
 impl DirectHandle {
-    /// Gives an offer its place in the order of the lane; comes back when there is room for it.
+    /// Gives an offer its place in the order of the lane; returns when there is room for it.
     pub async fn begin(&self, offer: Offer, patience: Duration) -> DirectWait {
         let (answer, answered) = oneshot::channel();
-        // Where the lane has ended, the answer's other side is gone with the offer.
+        // If the lane has ended, the answer's other side is gone with the offer.
         let _ = self.offers.send(Direct { offer, answer, until: self.clock.now() + patience }).await;
         DirectWait(answered)
     }
 }
 
-/// What became of an offer, once that is known.
+/// The pending answer to an offer.
 #[derive(Debug)]
 pub struct DirectWait(oneshot::Receiver<DirectAnswer>);
 
 impl DirectWait {
-    /// Comes back when it is committed, or nothing of it is stored.
+    /// Returns when the offer is committed, or nothing of it is stored.
     pub async fn finish(self) -> DirectAnswer {
         self.0.await.unwrap_or_else(|_| DirectAnswer::Unavailable("the recorder is stopping".to_owned()))
     }
 }
 
-/// Where entries come from.
+/// The source of a lane's entries.
 pub enum Feed {
     /// The spool.
     Spool,
@@ -53,20 +53,20 @@ pub enum Feed {
 }
 
 impl Feed {
-    /// A feed straight from the intake, and what it is given by.
+    /// Returns a feed straight from the intake, and the handle that offers are given to.
     pub fn direct(runtime: tokio::runtime::Handle, clock: SharedClock) -> (Feed, DirectHandle) {
         let (receiver, handle) = queue(clock);
         (Feed::Direct(receiver, runtime), handle)
     }
 }
 
-/// Where offers wait for a lane that is fed straight from the intake, and what they are given by.
+/// Returns the queue of offers for a lane that is fed straight from the intake, and the handle that offers are given to.
 pub(super) fn queue(clock: SharedClock) -> (mpsc::Receiver<Direct>, DirectHandle) {
     let (offers, receiver) = mpsc::channel(QUEUE_MAX);
     (receiver, DirectHandle { offers, clock })
 }
 
-/// Waits for an offer; whether none can come any more.
+/// Waits for an offer; returns whether none can come any more.
 pub(super) fn wait(
     receiver: &mut mpsc::Receiver<Direct>,
     waiting: &mut Waiting,
@@ -81,7 +81,7 @@ pub(super) fn wait(
     false
 }
 
-/// Takes offers that wait, up to these rows and bytes, each source in its turn.
+/// Takes waiting offers, up to this many rows and bytes, each source in its turn.
 pub(super) fn take(
     receiver: &mut mpsc::Receiver<Direct>,
     waiting: &mut Waiting,

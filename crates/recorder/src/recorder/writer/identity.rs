@@ -1,35 +1,35 @@
-//! Who measured: the numbers of identities, and when each was last heard of. Main types: [`Identities`], a cache of bounded size,
-//! and [`Ends`], what is to be brought up to date.
+//! Identities, which say who measured: their numbers, and when each was last heard of. Main types: [`Identities`], a cache of bounded size,
+//! and [`Ends`], the times that are to be brought up to date.
 
 use std::collections::HashMap;
 
 use crate::layout::recorded::hash_hex;
 use crate::recorder::line::Point;
 
-/// Numbers of the identities met lately, by measurement and tags as they are sent.
+/// Numbers of recently used identities, by measurement and tags as they are sent.
 ///
-/// There are two generations: when the young one is full it becomes the old one, and the old one is forgotten. What is still in use
-/// moves to the young one when it is asked for.
+/// There are two generations: when the young one is full it becomes the old one, and the old one is forgotten. An identity that is still used
+/// moves to the young one when it is looked up.
 #[derive(Debug)]
 pub(super) struct Identities {
     young: HashMap<Box<[u8]>, i64>,
     old: HashMap<Box<[u8]>, i64>,
     generation_max: usize,
-    /// Bytes of what the young generation is found by.
+    /// Bytes of the young generation's keys.
     young_bytes: usize,
 }
 
-/// Bytes that an identity may take on average; where they are longer, fewer are kept.
+/// The bytes that an identity may take on average; if they are longer, fewer are kept.
 const BYTES_EACH: usize = 512;
 
 impl Identities {
-    /// A cache of at most this many.
+    /// Returns a cache of at most this many identities.
     pub(super) fn new(most: u32) -> Self {
         let generation_max = (most as usize / 2).max(1);
         Identities { young: HashMap::new(), old: HashMap::new(), generation_max, young_bytes: 0 }
     }
 
-    /// The number of an identity.
+    /// Returns the number of an identity, if it is known.
     pub(super) fn find(&mut self, series: &[u8]) -> Option<i64> {
         if let Some(number) = self.young.get(series) {
             return Some(*number);
@@ -49,7 +49,7 @@ impl Identities {
         self.young.insert(series, number);
     }
 
-    /// Forgets all: another connection's transactions may have been undone.
+    /// Forgets all identities: another connection's transactions may have been undone.
     pub(super) fn clear(&mut self) {
         self.young.clear();
         self.old.clear();
@@ -60,15 +60,15 @@ impl Identities {
 /// An identity that the cache does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NewIdentity {
-    /// Place of its measurement in the catalogue.
+    /// The place of its measurement in the catalogue.
     pub measurement: usize,
-    /// As it is sent.
+    /// The measurement and tags as they are sent.
     pub series: Box<[u8]>,
-    /// What it is found by in the database: the same for the same tags in any order.
+    /// The key of the identity in the database: the same for the same tags in any order.
     pub hash: String,
     /// Names and values of its tags.
     pub tags: Vec<(String, String)>,
-    /// Time of its first record.
+    /// The time of its first record, in nanoseconds since 1970.
     pub begin_ns: i64,
 }
 
@@ -82,10 +82,10 @@ impl NewIdentity {
     }
 }
 
-/// The newest times of identities: by measurement's place and identity's number.
+/// The newest time of each identity, by the measurement's place and the identity's number.
 pub(super) type Times = HashMap<(usize, i64), i64>;
 
-/// What is not in the identity tables yet.
+/// The newest times that are not in the identity tables yet.
 #[derive(Debug, Default)]
 pub(super) struct Ends {
     times: Times,
@@ -100,7 +100,7 @@ impl Ends {
         }
     }
 
-    /// Some that are to be written now, in the order that everybody writes them in, so that no two transactions wait for each other.
+    /// Returns some that are to be written now, in the order in which all writers write them, so that no two transactions wait for each other.
     pub(super) fn some(&self, most: usize) -> Vec<((usize, i64), i64)> {
         let some = self.times.iter().take(most).map(|(identity, time_ns)| (*identity, *time_ns));
         let mut some: Vec<_> = some.collect();
@@ -108,7 +108,7 @@ impl Ends {
         some
     }
 
-    /// These were written.
+    /// Forgets times that were written.
     pub(super) fn forget(&mut self, written: &[((usize, i64), i64)]) {
         for (identity, time_ns) in written {
             if self.times.get(identity) == Some(time_ns) {
@@ -125,7 +125,7 @@ impl Ends {
         self.times.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of times that are not written yet.
     pub(super) fn len(&self) -> usize {
         self.times.len()
     }

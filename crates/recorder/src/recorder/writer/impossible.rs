@@ -1,6 +1,6 @@
-//! What a database would not make, and why; it is not tried again for every record. Main type: [`Impossible`].
+//! Things that a database would not create, with its reasons, so that they are not tried again for every record. Main type: [`Impossible`].
 //!
-//! Invariant: entries and their bytes are bounded, because clients make the names up.
+//! Invariant: the number of entries and their bytes are bounded, because clients make the names up.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::hash::Hash;
 
 use crate::recorder::quote::quoted;
 
-/// Things that could not be made, with the reasons.
+/// Things that could not be created, with the reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Impossible<K: Hash + Eq> {
     reasons: HashMap<K, String>,
@@ -29,17 +29,17 @@ impl<K: Hash + Eq> Impossible<K> {
         self.reasons.get(key).map(String::as_str)
     }
 
-    /// Remembers one whose name has so many bytes, if there is room for it.
+    /// Remembers a key whose name has this many bytes, if there is room for it.
     pub(super) fn note(&mut self, key: K, name_bytes: usize, reason: &str) {
         if !self.is_full() {
             let reason = quoted(reason).into_owned();
-            // What a map needs for an entry beside its texts.
+            // The bytes that a map needs for an entry beside its texts.
             self.bytes += name_bytes + reason.len() + 64;
             self.reasons.insert(key, reason);
         }
     }
 
-    /// Whether no more are remembered.
+    /// Returns whether no more are remembered.
     pub(super) fn is_full(&self) -> bool {
         self.reasons.len() >= self.most || self.bytes >= self.bytes_max
     }

@@ -1,7 +1,7 @@
-//! What is committed and may be forgotten: up to which entry, since when, and where the database's log stood. Main type: [`Kept`], pure
-//! but for the counter that it shows itself with.
+//! Commits that the database may forget: up to which entry, since when, and where the database's log stood. Main type: [`Kept`], pure
+//! except for the counter that it reports to.
 //!
-//! Invariant: an entry is given back only when it is old enough and the log is on the disk beyond it, where the database tells that.
+//! Invariant: an entry is settled only when it is old enough and, if the database tells how far its log is durable, the log is durable beyond it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,26 +10,26 @@ use std::time::{Duration, Instant};
 use crate::database::LogPosition;
 use crate::recorder::meter::Meter;
 
-/// Commits within this share of the time that they are kept are one.
+/// Commits within this fraction of the keeping time are treated as one.
 const MARKS: u32 = 20;
-/// The log is not looked at more often.
+/// The shortest time between two looks at the log.
 const LOOK_EVERY_LEAST: Duration = Duration::from_millis(50);
 
-/// What a lane's commits are kept with.
+/// The commits of a lane that are kept.
 pub(super) struct Kept {
     marks: VecDeque<Mark>,
     looked: Instant,
     meter: Arc<Meter>,
 }
 
-/// Commits that are given back together.
+/// Commits that are settled together.
 struct Mark {
     through: i64,
     rows: u64,
-    /// Of the first commit, and of the last.
+    /// The times of the first commit and of the last.
     begun: Instant,
     at: Instant,
-    /// Where the log stood after the last one, once that was looked at.
+    /// The position of the log after the last commit; `None` until the log was looked at.
     position: Option<u64>,
 }
 
@@ -42,7 +42,7 @@ impl Kept {
         self.marks.is_empty()
     }
 
-    /// Everything up to this entry is committed now.
+    /// Notes that everything up to this entry is committed now.
     pub(super) fn add(&mut self, through: i64, rows: u64, keep: Duration, now: Instant) {
         self.meter.kept_rows.add(rows);
         match self.marks.back_mut().filter(|mark| now.duration_since(mark.begun) < keep / MARKS) {
@@ -54,17 +54,17 @@ impl Kept {
         }
     }
 
-    /// Nothing is known any more of what was committed.
+    /// Forgets all commits: nothing is known of them any more.
     pub(super) fn clear(&mut self) {
         self.meter.kept_rows.subtract(self.marks.drain(..).map(|mark| mark.rows).sum());
     }
 
-    /// Whether the log is to be looked at now.
+    /// Returns whether the log is to be looked at now.
     pub(super) fn wants_look(&self, keep: Duration, now: Instant) -> bool {
         !self.marks.is_empty() && now.duration_since(self.looked) >= (keep / MARKS).max(LOOK_EVERY_LEAST)
     }
 
-    /// The log was looked at after all commits so far: up to which entry nothing can be forgotten any more.
+    /// Takes the log's position after all commits so far; returns the entry up to which nothing can be forgotten any more.
     pub(super) fn give_back(&mut self, log: Option<LogPosition>, keep: Duration, now: Instant) -> Option<i64> {
         self.looked = now;
         let mut through = None;

@@ -27,101 +27,101 @@ use crate::recorder::quote::quoted;
 use crate::recorder::spool::{CommitterHandle, IdClock, LaneNews, LaneOpening, Reader, SpoolError};
 use crate::recorder::stop::Stop;
 
-/// How often an idle lane looks around.
+/// How long an idle lane waits before it looks for work again.
 pub(super) const IDLE: Duration = Duration::from_millis(200);
-/// Ids of messages in the database are forgotten this often.
+/// How often ids of messages in the database are forgotten.
 const FORGET_EVERY: Duration = Duration::from_secs(60);
 
-/// What a lane works with.
+/// The settings and the shared parts of a lane.
 #[derive(Clone)]
 pub struct LaneSettings {
-    /// Its number.
+    /// The lane's number.
     pub lane: u32,
-    /// What it shows to the ledger.
+    /// The opening that the lane shows to the ledger.
     pub opening: LaneOpening,
-    /// `[writer]`
+    /// The configuration's `[writer]`.
     pub writer: WriterConfig,
-    /// `[schema]`
+    /// The configuration's `[schema]`.
     pub schema: SchemaConfig,
     /// How long ids of messages are remembered.
     pub remember: Duration,
-    /// The database.
+    /// The database that the lane writes.
     pub database: Arc<dyn Database>,
-    /// Its tables.
+    /// The tables of the database.
     pub registry: Arc<Registry>,
-    /// The spool.
+    /// The handle to the thread that writes the spool.
     pub spool: CommitterHandle,
-    /// What reads it.
+    /// The reader of the spool.
     pub reader: Reader,
-    /// How fast it may write.
+    /// The pace at which the lane may write.
     pub pace: Arc<dyn Pace>,
-    /// What it counts with.
+    /// The counters.
     pub meter: Arc<Meter>,
-    /// What it says with that it moves.
+    /// The sign of life of the lane.
     pub pulse: Arc<Pulse>,
-    /// When it ends.
+    /// The signal to end.
     pub stop: Arc<Stop>,
-    /// What it goes by.
+    /// The clock that the lane uses.
     pub clock: SharedClock,
 }
 
-/// How a lane ended.
+/// How a lane's run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LaneEnd {
-    /// Everything that was given to it is in the database.
+    /// Everything that was given to the lane is in the database.
     Drained,
-    /// It was stopped; what it had not written is in the spool.
+    /// The lane was stopped; entries that it had not written are in the spool.
     Stopped,
-    /// It cannot go on.
+    /// The lane cannot go on, for this reason.
     Failed(String),
 }
 
-/// A writer.
+/// A writer with one connection.
 pub struct Lane {
     pub(super) settings: LaneSettings,
-    /// How long it waits for its server.
+    /// The limits on how long the lane's sessions wait for the server.
     pub(super) limits: Arc<SessionLimits>,
     connection: Option<Connection>,
-    /// Whether its entries come from the spool.
+    /// Whether the lane's entries come from the spool.
     is_spooled: bool,
     pub(super) identities: Identities,
     binder: Binder,
     ends: Ends,
     pub(super) backoff: Backoff,
     ends_written: Instant,
-    /// When ids were forgotten last.
+    /// When ids of messages were forgotten last.
     messages_forgotten: Option<Instant>,
-    /// What the ids of messages in the database grow old by, once that was read there.
+    /// The clock by which the ids in the database age; `None` until it was read there.
     pub(super) id_clock: Option<IdClock>,
-    /// Until when it goes on trying; none while there is no hurry.
+    /// The time until which the lane goes on trying; `None` while there is no hurry.
     pub(super) until: Option<Instant>,
     pub(super) was_told: Option<String>,
-    /// How long entries are kept whose commits may be forgotten; none where they must not be.
+    /// How long entries are kept whose commits the database may forget; `None` if it must not forget any.
     may_keep: Option<Duration>,
-    /// The same for the present connection; none where its commits last.
+    /// The same for the present connection; `None` if its commits last.
     pub(super) keep_now: Option<Duration>,
-    /// What is committed, and kept.
+    /// Entries that are committed and kept.
     pub(super) kept: Kept,
-    /// Whether the connection is another one than at the last look.
+    /// Whether the connection is a new one since the last look.
     pub(super) is_new_connection: bool,
-    /// How far the ledger was when it was last seen or moved.
+    /// The ledger's sequence when it was last read or moved.
     pub(super) written: i64,
-    /// What was found in the ledger, until that was dealt with.
+    /// News from the ledger that has not been dealt with yet.
     found: Option<Found>,
     /// Whether rows were refused the last time, so that the next ones may be, too.
     pub(super) expects_refusals: bool,
     /// Whether a transaction is open that waits for its refused rows to be in quarantine.
     pub(super) has_open: bool,
-    /// Rows that were bound and refused just now, until they are looked through.
+    /// Rows that were bound and refused by the last try, until they are searched for bad ones.
     pub(super) refused: Option<(Range<usize>, Ready)>,
-    /// How far the lane had come in a row of the ledger that is another's now, until it is asked for or something else is committed.
+    /// How far the lane had come in a ledger row that now belongs to another, until it is asked for or something else is committed.
     pub(super) came_to: Option<i64>,
-    /// The entry up to which the spool has given up, and the one up to which the ledger had moved by then.
+    /// The entry up to which the spool has been settled, and the one up to which the ledger had moved by then.
     pub(super) settled: i64,
     pub(super) settled_written: i64,
-    /// How often the database has refused what waits apart, since it last took some.
+    /// How often the database has refused records that wait apart, since it last took some.
     pub(super) refusals: u32,
-    /// The code of a refusal of what waits apart that does not pass: a record is held to cause it.
+    /// The code of a lasting refusal of records that wait apart, which is put down to a record.
     pub(super) suspected: Option<String>,
     /// How a lane of greedy sources takes its turns.
     pub(super) turns: Turns,
@@ -130,32 +130,32 @@ pub struct Lane {
 /// How a lane of greedy sources takes its turns.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    /// Since when it waits for others.
+    /// Since when the lane waits for others.
     pub(super) waits_since: Option<Instant>,
-    /// How long it wrote last.
+    /// How long its last turn of writing took.
     pub(super) wrote_for: Duration,
-    /// Since when nothing waits in it.
+    /// Since when nothing waits in the lane.
     pub(super) idle_since: Option<Instant>,
 }
 
-/// Why a lane leaves a batch.
+/// Why a lane gives up its batch.
 pub(super) enum Leave {
     Stopped,
     GaveUp(String),
     Failed(String),
-    /// Something was found in the ledger that must be dealt with before anything is written.
+    /// The ledger holds news that must be dealt with before anything is written.
     Found(Found),
-    /// The entries in the spool are others now.
+    /// The entries in the spool have changed.
     Changed,
 }
 
-/// What is found in the ledger on a new connection.
+/// The news that a new connection finds in the ledger.
 pub(super) struct Found {
     /// The entry that the ledger has come to.
     pub sequence: i64,
-    /// Whether it has come back to there: the database has forgotten commits.
+    /// Whether the ledger has gone back to that entry: the database has forgotten commits.
     pub has_forgotten: bool,
-    /// What there is to know of the lane's opening.
+    /// News about the lane's opening.
     pub news: Option<News>,
 }
 
@@ -176,7 +176,7 @@ impl From<SpoolError> for Leave {
 }
 
 impl Lane {
-    /// A lane that is not connected yet.
+    /// Returns a lane that is not connected yet.
     pub fn new(settings: LaneSettings) -> Self {
         let (schema, now) = (settings.schema, settings.clock.now());
         Lane {
@@ -211,7 +211,7 @@ impl Lane {
         }
     }
 
-    /// Writes what the feed gives until it is told to stop.
+    /// Writes what the feed gives until the lane is told to stop.
     pub fn run(mut self, mut feed: Feed) -> LaneEnd {
         let ended = match &mut feed {
             Feed::Spool => {
@@ -224,7 +224,7 @@ impl Lane {
         LaneEnd::of(ended)
     }
 
-    /// From here on its entries come from the spool.
+    /// Takes the lane's entries from the spool from here on.
     pub(super) fn feed_from_spool(&mut self) {
         self.is_spooled = true;
         self.may_keep = self.settings.writer.keep;
@@ -249,7 +249,7 @@ impl Lane {
         }
     }
 
-    /// Writes what is next of what waits; how the lane has ended, where nothing more can come.
+    /// Writes the next of the waiting offers; returns how the lane has ended, if no more can come.
     pub(super) fn turn_directly(
         &mut self,
         receiver: &mut tokio::sync::mpsc::Receiver<Direct>,
@@ -272,12 +272,12 @@ impl Lane {
         Ok(None)
     }
 
-    /// Connects while nothing is to be written, so that whoever asks knows that the recorder is ready.
+    /// Connects while nothing is to be written, so that the recorder's state shows that it is ready.
     fn connect_if_idle(&mut self) {
         let (lane, progress) = (self.settings.lane, Arc::clone(&self.settings.meter));
         let has_failed = progress.progress.has_failed(lane);
         if self.connection.is_none() || has_failed {
-            // Who cannot be reached now is tried again, and told about when something is to be written. Where the last try failed and
+            // If the database cannot be reached now, it is tried again, and reported, when something is to be written. If the last try failed and
             // nobody sends anything, a try without records finds out whether the next one would.
             let tried =
                 self.with_connection(|connection, _| if has_failed { connection.probe_without_rows() } else { Ok(()) });
@@ -291,27 +291,27 @@ impl Lane {
         self.is_spooled
     }
 
-    /// Gives the connection up; the next one reads the ledger again.
+    /// Closes the connection; the next one reads the ledger again.
     pub(super) fn disconnect(&mut self) {
         if self.connection.take().is_some() {
             self.settings.meter.lanes_connected.subtract(1);
         }
     }
 
-    /// Gives the connection up with all that is known from it: the next one reads the tables, the catalogue and the identities anew.
+    /// Closes the connection and forgets everything learned from it: the next one reads the tables, the catalogue and the identities anew.
     pub(super) fn forget_connection(&mut self) {
         self.disconnect();
         self.identities.clear();
-        // The next connection finds in the database those that are not written.
+        // The next connection finds in the database the ends that are not written yet.
         self.ends = Ends::default();
     }
 
-    /// Whether there is a connection.
+    /// Returns whether there is a connection.
     pub(super) fn is_connected(&self) -> bool {
         self.connection.is_some()
     }
 
-    /// Connects if necessary, however long it takes; how far the lane has come. [`Leave::Found`], once, of what must be dealt with first.
+    /// Connects if necessary, however long it takes, and returns how far the lane has come. News that must be dealt with first are returned once, as [`Leave::Found`].
     pub(super) fn connected(&mut self) -> Result<i64, Leave> {
         loop {
             self.leave_what_was_found()?;
@@ -325,13 +325,13 @@ impl Lane {
         }
     }
 
-    /// Does something with the connection, which is made if there is none, and forgotten when its state is not known.
+    /// Calls a function with the connection, which is opened if there is none, and closed if its state is unknown afterwards.
     pub(super) fn with_connection<T>(
         &mut self,
         work: impl FnOnce(&mut Connection, &mut Context<'_>) -> Result<T, DatabaseError>,
     ) -> Result<T, DatabaseError> {
         let settings = &self.settings;
-        // Names that are looked up, and databases without limits of their own. Whoever has limits says more.
+        // For looking up names, and for databases without limits of their own. A database that has limits says more.
         settings.pulse.wait_for(self.limits.change());
         let mut context = Context {
             database: &*settings.database,
@@ -362,7 +362,7 @@ impl Lane {
             settings.meter.lanes_connected.add(1);
         }
         if self.found.is_some() {
-            // Nothing is written before whoever writes knows of it.
+            // Nothing is written before the caller knows of it.
             return Err(DatabaseError::refused("found", "the ledger is not where it was"));
         }
         let Some(connection) = &mut self.connection else {
@@ -374,13 +374,13 @@ impl Lane {
         let is_lost = |error: &DatabaseError| matches!(meaning(error), Meaning::Lost | Meaning::Ledger);
         if outcome.as_ref().is_err_and(is_lost) {
             self.limits.note_lost();
-            // The database may have forgotten some of what is known from it.
+            // The database may have forgotten some of what was learned from it.
             self.forget_connection();
         }
         outcome
     }
 
-    /// What was found in the ledger, which nobody knows yet, is dealt with: by whoever has the batch, or here, if the batch can go on; then true.
+    /// Deals with news from the ledger that nobody knows of yet. Returns them as an error if the caller must handle them, and true if the batch can go on.
     fn leave_what_was_found(&mut self) -> Result<bool, Leave> {
         let Some(found) = self.found.take() else { return Ok(false) };
         match found.news {
@@ -392,14 +392,14 @@ impl Lane {
         }
     }
 
-    /// Tells the spool, durably, what was found out about the lane's opening.
+    /// Makes news about the lane's opening durable in the spool.
     pub(super) fn note(&mut self, news: &LaneNews) -> Result<(), Leave> {
         loop {
             match self.settings.spool.note(self.settings.lane, news.clone()) {
                 Err(SpoolError::Full(reason)) => {
                     let waited = self.wait_out(&DatabaseError::refused("SQLITE_FULL", reason));
                     if waited.is_err() {
-                        // Whoever connects next finds the same.
+                        // The next connection finds the same.
                         self.disconnect();
                     }
                     waited?;
@@ -426,7 +426,7 @@ impl Lane {
             self.was_told = Some(reason.clone());
         }
         if self.is_apart() && self.settings.stop.is_asked() {
-            // The next start goes on with it.
+            // The next start goes on with the batch.
             return Err(Leave::Stopped);
         }
         let wait = self.backoff.wait();
@@ -440,8 +440,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Brings the ends of measurements up to date: all of them at the end, and otherwise, when it is time, as many as do not keep
-    /// rows waiting for long; but never are more left than the cache of identities may hold.
+    /// Brings the ends of measurements up to date: all of them at the end; otherwise, when it is time, as many as do not keep
+    /// rows waiting for long. There are never more left than the cache of identities may hold.
     pub(super) fn write_ends_if_due(&mut self, now: bool) -> Result<(), Leave> {
         const LONG: Duration = Duration::from_millis(250);
         let clock = SharedClock::clone(&self.settings.clock);
@@ -472,14 +472,14 @@ impl Lane {
         if self.connection.is_none() || self.messages_forgotten.is_some_and(is_recent) {
             return Ok(());
         }
-        // What is not forgotten now is forgotten the next time.
+        // Ids that are not forgotten now are forgotten the next time.
         let forgotten = self.forget_messages();
         self.messages_forgotten = Some(self.settings.clock.now());
         forgotten.as_ref().err().map_or(Ok(()), ended_by)
     }
 }
 
-/// What a lane's sessions are held to; nobody else's have their name.
+/// Returns the limits of a lane's sessions; no other sessions have their name.
 fn limits(settings: &LaneSettings) -> SessionLimits {
     let name = format!("loadline-{:x}-{:x}-{}", std::process::id(), settings.clock.day_ns(), settings.lane);
     let (stop, pulse) = (Arc::clone(&settings.stop), Arc::clone(&settings.pulse));
@@ -487,7 +487,7 @@ fn limits(settings: &LaneSettings) -> SessionLimits {
     limits.telling(Box::new(move |at_most| pulse.wait_for(at_most)))
 }
 
-/// Whether an error ends the lane: the disk failed.
+/// Returns [`Leave`] if an error ends the lane because the disk failed.
 fn ended_by(error: &DatabaseError) -> Result<(), Leave> {
     match meaning(error) {
         Meaning::Broken => Err(Leave::Failed(format!("the database's disk failed: {error}"))),

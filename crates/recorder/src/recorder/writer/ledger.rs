@@ -1,7 +1,7 @@
-//! How far each lane has come, in the database itself: table `loadline_writer`. Main type: [`Ledger`], one lane's row.
+//! The progress of each lane, in the database itself: table `loadline_writer`. Main type: [`Ledger`], one lane's row.
 //!
-//! Every transaction moves the row from where it was to where it will be, before all else. Two transactions that both believe to be
-//! the next one meet at this row: one waits for the other, and then changes nothing. Whose row it is, `opening` knows.
+//! Every transaction first moves the row from where it was to where it will be. Two transactions that both believe to be
+//! the next one meet at this row: one waits for the other, and then changes nothing. `opening` decides whose row it is.
 
 use super::refusal::is_duplicate;
 use super::registry::ensure;
@@ -11,11 +11,11 @@ use crate::statement::{Expect, Request, Statement, Step};
 
 pub(super) const TABLE: &str = "loadline_writer";
 
-/// Rows that a lane can number: its number stands above these bits in `record_id`.
+/// The bits of `record_id` that number a lane's rows; the lane's number stands above them.
 const ROW_BITS: u32 = 52;
 /// The same for identities.
 const IDENTITY_BITS: u32 = 40;
-/// Lanes that a database can have, of all recorders and times.
+/// The most lanes that a database can have, of all recorders and times.
 const WRITERS_MAX: i64 = 1 << (63 - ROW_BITS);
 
 /// A lane's row.
@@ -23,46 +23,46 @@ const WRITERS_MAX: i64 = 1 << (63 - ROW_BITS);
 pub(super) struct Ledger {
     /// The lane's number in this database.
     pub writer: i64,
-    /// The entry that it has come to: this one and all before it are dealt with.
+    /// The entry that the lane has come to: this one and all before it are dealt with.
     pub sequence: i64,
-    /// Numbers given to rows. Those of refused ones may be left out.
+    /// The number of the last row; numbers of refused rows may be left out.
     pub rows: i64,
-    /// Identities begun.
+    /// The number of identities created.
     pub identities: i64,
-    /// Rows whose measurements' ends are up to date.
+    /// The number of rows whose measurements' ends are up to date.
     pub ended_rows: i64,
-    /// When it was moved or taken last, in nanoseconds since 1970; another one each time.
+    /// When the row was last moved or taken, in nanoseconds since 1970; a different value each time.
     pub edited_ns: i64,
 }
 
-/// The number of the lane that stored a record.
+/// Returns the number of the lane that stored a record.
 pub fn writer_of(record_id: i64) -> i64 {
     record_id >> ROW_BITS
 }
 
 impl Ledger {
-    /// The number of the next record.
+    /// Returns the number of the next record.
     pub(super) fn next_record(&self) -> i64 {
         (self.writer << ROW_BITS) + self.rows + 1
     }
 
-    /// The number of the next identity.
+    /// Returns the number of the next identity.
     pub(super) fn next_identity(&self) -> i64 {
         (self.writer << IDENTITY_BITS) + self.identities + 1
     }
 
-    /// Numbers of the records written whose ends may not be up to date.
+    /// Returns the first and last number of the written records whose ends may not be up to date.
     pub(super) fn unended(&self) -> Option<(i64, i64)> {
         let first = self.writer << ROW_BITS;
         (self.ended_rows < self.rows).then_some((first + self.ended_rows + 1, first + self.rows))
     }
 
-    /// What `edited_ns` is to be at a time: above what it is, whatever the clock says.
+    /// Returns the next value of `edited_ns`: above the present one, whatever the clock says.
     pub(super) fn edit_after(&self, now_ns: i64) -> i64 {
         now_ns.max(self.edited_ns.saturating_add(1))
     }
 
-    /// The statement that moves the row.
+    /// Returns the statement that moves the row.
     pub(super) fn statement() -> Statement {
         ledger_update(TABLE, "=")
     }
@@ -76,10 +76,10 @@ impl Ledger {
         request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::Changed(1) });
     }
 
-    /// Reads a lane's row; makes it if there is none.
+    /// Reads a lane's row, and creates it if there is none.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn read_or_make(
         recorder: &str,
         lane: u32,

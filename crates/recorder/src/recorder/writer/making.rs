@@ -1,7 +1,7 @@
-//! Tables and columns that records need, made one after the other: claimed, made, and then put into the registry. Main type: [`Making`]; the way in is [`Registry::extend`].
+//! Creates the tables and columns that records need, one after the other: claimed, created, then put into the registry. Main type: [`Making`]; the way in is [`Registry::extend`].
 //!
-//! Invariant: the catalogue gets what stands in the registry, and never what was only meant to stand there: where another recorder was quicker,
-//! what it wrote is read.
+//! Invariant: the catalogue gets what stands in the registry, never what was only meant to stand there: if another recorder was quicker,
+//! its line is read.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::layout::recorded::{MORE, hash_hex};
 use crate::record::ColumnKind;
 use crate::statement::Table;
 
-/// Names of tables that are tried before a measurement is held to be impossible.
+/// The number of table names that are tried before a measurement is held to be impossible.
 const NAMES_MAX: usize = 30;
 
 impl Registry {
-    /// Makes what is needed, and gives the catalogue with it. What the database refuses for good is noted there as impossible.
+    /// Creates what is needed, and returns the catalogue with it. What the database refuses for good is noted there as impossible.
     ///
     /// # Errors
-    /// As the database answers; what was made stays, and is found again.
+    /// Returns the database's error; what was created stays, and is found again.
     pub(super) fn extend(
         &self,
         needs: &[Need],
@@ -43,13 +43,13 @@ impl Registry {
     }
 }
 
-/// What it is made with.
+/// The state of creating tables and columns.
 struct Making<'a> {
     registry: &'a Registry,
     dialect: &'a dyn Dialect,
     session: &'a mut dyn Session,
     catalogue: &'a mut Catalogue,
-    /// Whether another recorder has put into the registry what was to be put there.
+    /// Whether another recorder has already put into the registry what was to be put there.
     is_overtaken: bool,
 }
 
@@ -63,7 +63,7 @@ impl Making<'_> {
         }
     }
 
-    /// Makes the tables of a measurement with all columns that are needed, in one go.
+    /// Creates the tables of a measurement, with all needed columns at once.
     fn make_measurement(&mut self, name: &str, all: &[Need]) -> Result<(), DatabaseError> {
         let most = self.registry.measurements_max;
         if self.catalogue.measurements().len() >= most {
@@ -114,7 +114,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// A measurement whose tables have names that nobody else has; none where all that are tried are taken.
+    /// Returns a measurement whose tables have names that nobody else has; `None` if all names that were tried are taken.
     fn claim_tables(&mut self, name: &str) -> Result<Option<Measurement>, DatabaseError> {
         let registered = own_tables(self.catalogue);
         let registered: HashSet<String> = registered.into_iter().map(|table| table.to_lowercase()).collect();
@@ -145,7 +145,7 @@ impl Making<'_> {
         Claims::of(self.session).columns(measurement, wanted, is_there)
     }
 
-    /// Makes a table; where a killed recorder has left it, makes what it lacks. `bare` is the same table without columns of clients,
+    /// Creates a table; if a killed recorder has left it, adds what it lacks. `bare` is the same table without columns of clients,
     /// by which such a table is told from somebody else's.
     fn make_table(&mut self, table: &Table, bare: &Table) -> Result<(), DatabaseError> {
         let Err(error) = ensure(self.dialect, self.session, table) else { return self.make_indexes(table) };
@@ -228,7 +228,7 @@ impl Making<'_> {
         let (quoted, column) = (self.dialect.quote(table), self.dialect.quote(name));
         let alter = format!("ALTER TABLE {quoted} ADD COLUMN {column} {}", self.dialect.column_type(kind));
         match self.session.run_change(&alter) {
-            // What a killed recorder had sent, or another one, may have come first.
+            // Another recorder's column, or one that a killed recorder had sent, may have come first.
             Err(error @ DatabaseError::Refused { .. }) => {
                 has_columns(self.dialect, self.session, table, &[name])?.then_some(()).ok_or(error)
             }
@@ -236,7 +236,7 @@ impl Making<'_> {
         }
     }
 
-    /// Whether it did, and not another recorder.
+    /// Puts a column into the registry; returns whether this recorder did, and not another one.
     fn register_column(
         &mut self,
         measurement: &Measurement,
@@ -249,7 +249,7 @@ impl Making<'_> {
         self.register(measurement, role.name(), &column.name, &column.column, column.kind.name())
     }
 
-    /// Writes a line of the registry; false where another recorder was quicker.
+    /// Writes a line of the registry; returns false if another recorder was quicker.
     fn register(
         &mut self,
         measurement: &Measurement,
@@ -278,15 +278,15 @@ impl Making<'_> {
     }
 }
 
-/// Whether a table will never get a column: it has too many, or rows that are too wide.
+/// Returns whether a table will never get a column: it has too many, or rows that are too wide.
 fn is_for_good(error: &DatabaseError) -> bool {
     let DatabaseError::Refused { code, message } = error else { return false };
     let known = ["1117", "1118", "1166", "54011", "54000"].contains(&code.as_str());
     known || message.contains("too many columns") || (meaning(error) == Meaning::Record && !is_duplicate(error))
 }
 
-/// Whether a table or an index of that name is there. PostgreSQL says of one that another session makes at the same time that a key of its own
-/// catalogue is violated.
+/// Returns whether a table or an index of that name exists. If another session creates one at the same time, PostgreSQL reports a violated key of its own
+/// catalogue.
 fn is_taken(error: &DatabaseError) -> bool {
     let DatabaseError::Refused { code, message } = error else { return false };
     ["1050", "1061", "42P07"].contains(&code.as_str()) || message.contains("already exists") || is_duplicate(error)

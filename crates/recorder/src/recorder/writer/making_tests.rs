@@ -1,4 +1,4 @@
-//! Two recorders that make the same tables and columns: one makes all of it between two statements of the other, at each place in turn.
+//! Tests of two recorders that create the same tables and columns: one creates all of it between two statements of the other, at each place in turn.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::record::Cells;
 use crate::statement::{Program, Request};
 use crate::trial::DatabaseSettings;
 
-/// A database of its own, removed at its end.
+/// A database of its own, removed when it is dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -33,7 +33,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A session in which something happens before its statement of this number.
+/// A session in which something happens before the statement with this number.
 struct Between {
     inner: Box<dyn Session>,
     left: usize,
@@ -97,7 +97,7 @@ fn column(role: Role, name: &str, kind: FieldKind) -> Need {
     Need::Column { measurement: "m".to_owned(), role, name: name.to_owned(), kind }
 }
 
-/// What a recorder of this number needs: a tag and a field like the other's, and one of its own each.
+/// Returns the needs of the recorder with this number: a tag and a field like the other's, and one of its own each.
 fn needs(number: usize) -> Vec<Need> {
     let (tag, field) = (format!("t{number}"), format!("f{number}"));
     vec![
@@ -109,7 +109,7 @@ fn needs(number: usize) -> Vec<Need> {
     ]
 }
 
-/// What a writer does: it makes what is needed until nothing is.
+/// Creates what is needed until nothing is, as a writer does.
 fn make_all(registry: &Registry, number: usize, database: &dyn Database, session: &mut dyn Session) -> Arc<Catalogue> {
     for _ in 0..5 {
         let catalogue = registry.extend(&needs(number), database, session).unwrap();
@@ -126,7 +126,7 @@ fn make_all(registry: &Registry, number: usize, database: &dyn Database, session
     panic!("a writer would make the same again and again");
 }
 
-/// What a catalogue says of the measurement, in any order.
+/// Returns what a catalogue says of the measurement, in any order.
 fn told(catalogue: &Catalogue) -> (String, Vec<(String, String, FieldKind)>) {
     let measurement = &catalogue.measurements()[catalogue.find("m").unwrap()];
     let columns = [Role::Tag, Role::Field].map(|role| measurement.columns(role).as_slice().to_vec()).concat();
@@ -135,7 +135,7 @@ fn told(catalogue: &Catalogue) -> (String, Vec<(String, String, FieldKind)>) {
     (measurement.table.clone(), told)
 }
 
-/// One recorder makes all of it before this statement of the other, where the measurement is new or has tables without their columns; false where
+/// Lets one recorder create all of it before this statement of the other, where the measurement is new or has tables without their columns; returns false if
 /// the other has fewer statements.
 fn interleave(place: usize, is_new: bool) -> bool {
     let at = format!("before statement {place} of a measurement that is {}", if is_new { "new" } else { "known" });
@@ -154,7 +154,7 @@ fn interleave(place: usize, is_new: bool) -> bool {
     let mut session = Between { inner: database.connect().unwrap(), left: place, act: Some(Box::new(act)) };
     let ours = make_all(&own, 0, &*database, &mut session);
     let Some(theirs) = made.lock().unwrap().take() else { return false };
-    // As a recorder reads it that starts now.
+    // As a recorder that starts now reads it.
     let (table, columns) = told(&registry().catalogue(&*database, &mut *fresh).unwrap());
     let names: Vec<_> = columns.iter().map(|(name, column, _)| (name.as_str(), column.as_str())).collect();
     assert_eq!(names, ["f", "f0", "f1", "t", "t0", "t1"].map(|name| (name, name)), "{at}");

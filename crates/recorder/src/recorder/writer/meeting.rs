@@ -1,6 +1,6 @@
-//! Series that several writers meet at the same time. The part of [`Connection`] that looks for them, and what [`Lane`] does where another one was faster.
+//! Series that several writers meet at the same time: the part of [`Connection`] that looks for them, and that of [`Lane`] for when another writer was faster.
 //!
-//! Invariant: no record is held to be to blame for what another writer has inserted.
+//! Invariant: no record is blamed for what another writer has inserted.
 
 use std::collections::HashMap;
 
@@ -12,11 +12,11 @@ use crate::database::DatabaseError;
 use crate::record::{Cell, Cells};
 use crate::statement::{Expect, Step};
 
-/// Identities that are looked for in one round trip.
+/// The number of identities that are looked for in one round trip.
 const FOUND_MAX: usize = 200;
 
 impl Connection {
-    /// The numbers of those identities that the database has, by measurement and hash.
+    /// Returns the numbers of those identities that the database has, by measurement and hash.
     pub(super) fn find_identities<'a>(
         &mut self,
         asked: impl IntoIterator<Item = &'a NewIdentity>,
@@ -46,27 +46,27 @@ impl Connection {
         Ok(known)
     }
 
-    /// Whether any of the identities that were new is there now: somebody else has made it meanwhile.
+    /// Returns whether any of the new identities exists now: another writer has created it meanwhile.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn were_made_meanwhile(&mut self, ready: &Ready) -> Result<bool, DatabaseError> {
         Ok(!self.find_identities(ready.fresh.iter().map(|(identity, _)| identity))?.is_empty())
     }
 }
 
 impl Lane {
-    /// Whether an identity that was to be inserted with what was refused last is in the database now: another writer was faster, and no record is to
-    /// blame. This ends: each time there is one less that is new.
+    /// Returns whether an identity that was to be inserted with the rows refused last is in the database now: another writer was faster, and no record is to
+    /// blame. This ends, because each time there is one new identity less.
     pub(super) fn were_made_meanwhile(&mut self) -> bool {
         let Some((rows, ready)) = self.refused.take() else { return false };
         let found = self.with_connection(|connection, _| connection.were_made_meanwhile(&ready));
         self.refused = Some((rows, ready));
-        // Where the database does not answer the next try finds out.
+        // If the database does not answer, the next try finds out.
         found.unwrap_or(false)
     }
 
-    /// Finds anew what the database has of identities and messages.
+    /// Looks up identities and messages in the database again.
     pub(super) fn find_anew(&mut self, batch: &mut Batch) -> Result<(), Leave> {
         self.identities.clear();
         self.refused = None;

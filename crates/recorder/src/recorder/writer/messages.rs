@@ -1,6 +1,6 @@
-//! Ids of messages that were committed without having been spooled, in the database itself: table `loadline_message`. What is sent
-//! again, to whichever recorder, is found there and not stored again. `received_ns` is the time of an [`IdClock`], whose own line all recorders that
-//! write there have in common.
+//! Ids of messages that were committed without having been spooled, in the database itself: table `loadline_message`. A message that is
+//! sent again, to any recorder, is found there and not stored again. `received_ns` is the time of an [`IdClock`], whose own line is shared by all recorders that
+//! write there.
 //!
 //! [`IdClock`]: crate::recorder::spool::IdClock
 
@@ -13,25 +13,25 @@ use crate::statement::{
 
 pub(super) const TABLE: &str = "loadline_message";
 
-/// Numbers of the statements.
+/// The numbers of the statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MessageStatements {
     find: u16,
     insert: u16,
 }
 
-/// What an offer's message is found by; none where it has no id.
+/// Returns the key of an offer's message; `None` if it has no id.
 pub(super) fn key(offer: &Offer) -> Option<String> {
     (!offer.message_id.is_empty()).then(|| hash_hex(&[&offer.source, &offer.message_id]))
 }
 
-/// A number for an offer's message that is the same whenever it is sent, one of [`MESSAGE_NUMBERS`]; none where it has no id.
+/// Returns a number for an offer's message that is the same whenever it is sent, one of [`MESSAGE_NUMBERS`]; `None` if it has no id.
 pub(in crate::recorder) fn number(offer: &Offer) -> Option<i64> {
     let key = key(offer)?;
     i64::from_str_radix(&key[..15], 16).ok().map(|hash| MESSAGE_NUMBERS.start + hash)
 }
 
-/// The table.
+/// Returns the description of the table.
 pub(super) fn table() -> Table {
     Table {
         name: TABLE.to_owned(),
@@ -51,30 +51,30 @@ fn columns() -> Vec<TableColumn> {
     ]
 }
 
-/// What the clock's line has in place of an id, which is no 32 hexadecimal digits.
+/// The value of the clock's line in place of an id; it is not 32 hexadecimal digits.
 const CLOCK: &str = "clock";
 
-/// Text that reads the clock.
+/// Returns the SQL that reads the clock.
 pub(super) fn clock() -> String {
     format!("SELECT received_ns FROM {TABLE} WHERE id = '{CLOCK}'")
 }
 
-/// Text that reads when the newest id was received.
+/// Returns the SQL that reads when the newest id was received.
 pub(super) fn newest() -> String {
     format!("SELECT received_ns FROM {TABLE} ORDER BY received_ns DESC LIMIT 1")
 }
 
-/// Text that notes a first value.
+/// Returns the SQL that stores the clock's first value.
 pub(super) fn begin_clock(first_ns: i64) -> String {
     format!("INSERT INTO {TABLE} (id, received_ns) VALUES ('{CLOCK}', {first_ns})")
 }
 
-/// Text that moves the clock forward.
+/// Returns the SQL that moves the clock forward.
 pub(super) fn move_clock(to_ns: i64) -> String {
     format!("UPDATE {TABLE} SET received_ns = {to_ns} WHERE id = '{CLOCK}' AND received_ns < {to_ns}")
 }
 
-/// Text that forgets ids received before a time.
+/// Returns the SQL that forgets ids received before a time.
 pub(super) fn forget(before_ns: i64) -> String {
     format!("DELETE FROM {TABLE} WHERE received_ns < {before_ns} AND id <> '{CLOCK}'")
 }
@@ -101,7 +101,7 @@ impl MessageStatements {
         request.steps.push(Step { statement: self.find, rows: 1, first_cell, expect: Expect::Anything });
     }
 
-    /// Appends the step that keeps keys.
+    /// Appends the step that stores keys.
     pub(super) fn append_insert(&self, keys: &[(String, i64)], request: &mut Request) {
         if keys.is_empty() {
             return;

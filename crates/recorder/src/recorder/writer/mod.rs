@@ -1,12 +1,12 @@
-//! The writer: from entries to committed rows, each stored once, in each source's order.
+//! The writer: turns entries into committed rows, each stored once, in each source's order.
 //!
 //! Main type: [`Lane`], one writer with one connection. A lane binds the points of several entries to the columns of their tables
-//! (`bind`), writes them in one transaction together with its row in the `ledger`, and makes tables and columns that are
-//! missing (`making`) under names that nobody else has (`claims`); the `registry` says what is there. A record that the
-//! database refuses is found in one dry run of the batch (`sifting`), and goes to quarantine.
+//! (`bind`), writes them in one transaction together with its row in the `ledger`, and creates missing tables and columns
+//! (`making`) under names that nobody else has (`claims`); the `registry` says which exist. A record that the
+//! database refuses is found in one dry run of the batch (`sifting`) and goes to quarantine.
 //!
 //! Invariant: the ledger says how far a lane has come, in the same transaction as the rows. Whatever happens between a COMMIT and
-//! its answer, the next connection reads there whether it happened.
+//! its answer, the next connection reads there whether the commit happened.
 
 mod apart;
 mod backoff;

@@ -1,27 +1,27 @@
 //! Names of tables and columns, made from what clients call their measurements, tags and fields.
 //!
 //! Main functions: [`table_names`] and [`column_names`]. A name that every database takes stays as it is; any other gets a plain
-//! form with a hash of the original behind it. What is made so may be what another client calls its own, so that there are always more
-//! names; which one is free is known where names are claimed (`intent`).
+//! form with a hash of the original behind it. A name made this way may be another client's own name, so there are always more
+//! names; which one is free is found out where names are claimed (`claims`).
 
 use crate::layout::recorded::{
     COLUMN_CHARACTERS_MAX, TABLE_CHARACTERS_MAX, hash_hex, is_of_others, keeps_column_name, keeps_table_name,
 };
 
-/// The registry's table.
+/// The name of the registry's table.
 pub(super) const REGISTRY: &str = "loadline_column";
 
-/// The name of a measurement's tables, or what they begin with, where nothing else is called so.
+/// Returns the name of a measurement's tables, or its beginning, if no other has that name.
 pub(super) fn table_name(measurement: &str) -> String {
     table_names(measurement).next().unwrap_or_default()
 }
 
-/// Names for the tables of a measurement, the best first, without an end: another one is tried until one is free.
+/// Returns names for the tables of a measurement, the best first, without end: they are tried until one is free.
 pub(super) fn table_names(measurement: &str) -> impl Iterator<Item = String> {
     plain_first(measurement, "m", TABLE_CHARACTERS_MAX, keeps_table_name(measurement))
 }
 
-/// Names for the column of a tag or field, as above.
+/// Returns names for the column of a tag or field in the same way.
 pub(super) fn column_names(role: &str, name: &str) -> impl Iterator<Item = String> {
     plain_first(name, role, COLUMN_CHARACTERS_MAX, keeps_column_name(name))
 }
@@ -31,7 +31,7 @@ fn plain_first(name: &str, role: &str, characters_max: usize, is_good: bool) -> 
     is_good.then(|| name.to_owned()).into_iter().chain(hashes)
 }
 
-/// A plain form of a name with a hash of it: of 8 digits, then of 16, then of 16 others each time.
+/// Returns a plain form of a name with a hash of it: of 8 digits, then of 16, then of 16 others each time.
 fn hashed(name: &str, role: &str, characters_max: usize, number: u32) -> String {
     let (hash, digits) = match number {
         0 => (hash_hex(&[role, name]), 8),

@@ -1,4 +1,4 @@
-//! What tables lack that rows need. Main type: [`Needs`], which bounds it: the names that clients make up have no end.
+//! Tables and columns that rows need and that are missing. Main type: [`Needs`], which bounds their number: clients can make up any number of names.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,19 +6,19 @@ use super::catalogue::{FieldKind, Measurement, Role};
 use crate::recorder::config::NewColumns;
 use crate::recorder::quote::in_quotes;
 
-/// What the tables lack.
+/// A missing table or column.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Need {
     /// The measurement has no tables.
     Measurement(String),
-    /// A column.
+    /// The table has no such column.
     Column { measurement: String, role: Role, name: String, kind: FieldKind },
-    /// The column for what has no column.
+    /// The measurement has no column for values without a column.
     More(String),
 }
 
 impl Need {
-    /// The same, whatever a column is to hold.
+    /// Returns the same need, whatever kind of value the column is to hold.
     fn of_any_kind(&self) -> Need {
         let mut need = self.clone();
         if let Need::Column { kind, .. } = &mut need {
@@ -28,16 +28,16 @@ impl Need {
     }
 }
 
-/// What a configuration permits.
+/// The limits that the configuration sets.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
-    /// What happens to columns that are new.
+    /// What happens to new columns.
     pub new_columns: NewColumns,
     /// The most columns of a table.
     pub columns_max: usize,
 }
 
-/// Needs in the order in which they came, each once. A column is needed for its first value, whatever later ones are.
+/// Needs in the order in which they came, each once. The first value decides a column's kind, whatever later ones are.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
     all: Vec<Need>,
@@ -46,7 +46,7 @@ pub(super) struct Needs {
 }
 
 impl Needs {
-    /// Adds one that is not there yet.
+    /// Adds a need that is not there yet.
     pub(super) fn add(&mut self, need: Need) {
         if !self.known.insert(need.of_any_kind()) {
             return;
@@ -57,7 +57,7 @@ impl Needs {
         self.all.push(need);
     }
 
-    /// Columns of a measurement that are needed.
+    /// Returns the number of needed columns of a measurement.
     pub(super) fn columns_of(&self, measurement: &str) -> usize {
         self.columns.get(measurement).copied().unwrap_or(0)
     }
@@ -71,7 +71,7 @@ impl Needs {
     }
 }
 
-/// What becomes of a value without a column: something must be made (some), it goes to the column of JSON (none), or the record
+/// Decides on a value without a column: something must be created (`Some`), the value goes to the column of JSON (`None`), or the record
 /// is refused.
 pub(super) fn missing(
     measurement: &Measurement,
@@ -84,7 +84,7 @@ pub(super) fn missing(
     let table = &measurement.name;
     let of = || format!("the {} {}", role.name(), in_quotes(name));
     let impossible = measurement.impossible.get(&(role, name.to_owned()));
-    // A table that has refused so many gets no more: the names that clients make up have no end.
+    // A table that has refused this many gets no more: clients can make up any number of names.
     let columns = measurement.tags.len() + measurement.fields.len() + needs.columns_of(table);
     let is_full = columns >= limits.columns_max || measurement.impossible.is_full();
     match limits.new_columns {

@@ -1,7 +1,7 @@
-//! Whether a lane's row of the ledger is this spool's, or that of a copy of it: table `loadline_opening`. Main function: [`standing`], pure.
+//! Decides whether a lane's row of the ledger is this spool's or a copy's: table `loadline_opening`. Main function: [`standing`], pure.
 //!
-//! A row of the ledger says up to which sequence entries are dealt with. That says something about a spool's entries only as far as the spool
-//! and whoever moved the row have the same entries. A spool that was restored from a copy gives new entries sequences that the row has
+//! A row of the ledger says up to which sequence entries are dealt with. That holds for a spool's entries only as far as the spool
+//! and the one that moved the row have the same entries. A spool that was restored from a copy gives new entries sequences that the row has
 //! passed already; so does a copy that works at the same time. Therefore each opening of a spool registers itself before it moves the
 //! row, and those before it that the row's history does not have: with the token of the one before, and the newest entry when it began.
 //!
@@ -22,50 +22,50 @@ use crate::statement::{Expect, Program, Request, SqlForm, Statement, Step, Table
 
 pub(super) const TABLE: &str = "loadline_opening";
 
-/// Openings of a row that are remembered.
+/// The number of openings of a row that are remembered.
 const OPENINGS_MAX: i64 = 1_000;
-/// What stands for the opening before the first one.
+/// The token of the opening before the first one.
 const ROOT: &str = "";
 
 /// An opening that has registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Registered {
-    /// Its place in the row's history, from 1.
+    /// The opening's position in the row's history, from 1.
     pub number: i64,
-    /// Its token.
+    /// The opening's token.
     pub token: String,
     /// The token of the spool's opening before it.
     pub parent: String,
-    /// How far the row had come.
+    /// How far the row had come when it registered.
     pub sequence: i64,
     /// The newest entry of the spool when the opening began.
     pub newest: i64,
 }
 
-/// How a lane's opening stands to its row of the ledger.
+/// The relation of a lane's opening to its row of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It was the last to register: the row tells how far the lane has come.
+    /// The opening was the last to register: the row tells how far the lane has come.
     Own,
-    /// It may register: everything that the row has passed is this spool's.
+    /// The opening may register: everything that the row has passed is this spool's.
     Free,
-    /// It was registered, and another opening came after it, when the row had come up to `through`.
+    /// The opening was registered, and another one came after it.
     Superseded {
-        /// The last entry until then.
+        /// The entry that the row had come to by then.
         through: i64,
     },
-    /// It was registered, and the database has forgotten that.
+    /// The opening was registered, and the database has forgotten that.
     Forgotten,
-    /// The row has passed entries that this spool does not have, or has others for: its branch needs a row of its own.
+    /// The row has passed entries that this spool does not have, or for which it has others: its branch needs a row of its own.
     Parted {
-        /// Up to this one they are the same.
+        /// The last entry that both have in common.
         same_through: i64,
-        /// The name of the branch, which other copies that are on it find too.
+        /// The name of the branch's row, which other copies on the same branch find too.
         recorder: String,
     },
 }
 
-/// How a lane's opening stands to its row, which has come to `sequence`; `history` is what has registered there, the oldest first.
+/// Returns how a lane's opening stands to its row, which has come to `sequence`; `history` lists the openings registered there, the oldest first.
 pub(super) fn standing(sequence: i64, history: &[Registered], own: &LaneOpening) -> Standing {
     let place = history.iter().rposition(|registered| registered.token == own.token());
     match place.map(|place| history.get(place + 1)) {
@@ -80,11 +80,11 @@ pub(super) fn standing(sequence: i64, history: &[Registered], own: &LaneOpening)
     }
 }
 
-/// A spool's openings, beside those that have moved a row.
+/// A spool's openings, compared with those that have moved a row.
 struct Lineage<'a> {
     /// The spool's openings, the present one last.
     openings: &'a [Opening],
-    /// Their places, by token.
+    /// The positions of the spool's openings, by token.
     places: HashMap<&'a str, usize>,
     history: &'a [Registered],
     by_token: HashMap<&'a str, &'a Registered>,
@@ -98,14 +98,14 @@ impl<'a> Lineage<'a> {
         Lineage { openings, places, history, by_token }
     }
 
-    /// The last entry that this spool and the row have in common, and the first of its openings that the row knows nothing of; none where
-    /// the row has passed nothing else.
+    /// Returns the last entry that this spool and the row have in common, and the first of the spool's openings that the row does not know; `None` if
+    /// the row has passed only entries of this spool.
     fn parts_at(&self, sequence: i64) -> Option<(i64, &str)> {
         let is_own = |registered: &Registered| self.places.contains_key(registered.token.as_str());
         // When one of the spool's own openings registered, everything that the row had passed was the spool's.
         let first = match self.history.iter().rposition(is_own) {
             Some(place) => place,
-            // What came before is forgotten, and nothing is known to be the same.
+            // Earlier openings are forgotten, so nothing is known to be the same.
             None if self.history.first().is_some_and(|first| first.number > 1) => {
                 return (sequence > 0).then(|| self.nothing());
             }
@@ -126,14 +126,14 @@ impl<'a> Lineage<'a> {
         self.history.iter().skip(first).zip(behind).find_map(parted)
     }
 
-    /// The last entry that this spool has in common with another opening's, and the first opening of the spool behind it.
+    /// Returns the last entry that this spool has in common with another opening, and the first opening of the spool behind it.
     fn same_as(&self, token: &str) -> (i64, &str) {
         let (mut token, mut branch) = (token, i64::MAX);
         let parting = |place: usize, branch: i64| match self.openings.get(place) {
             Some(opening) => (branch.min(opening.newest), opening.token.as_str()),
             None => self.nothing(),
         };
-        // A history that was tampered with may have circles.
+        // A history that was tampered with may have cycles.
         for _ in 0..=self.history.len() {
             if let Some(place) = self.places.get(token) {
                 return parting(place + 1, branch);
@@ -147,16 +147,16 @@ impl<'a> Lineage<'a> {
         self.nothing()
     }
 
-    /// Where nothing is known to be the same.
+    /// Returns the answer for the case that nothing is known to be the same.
     fn nothing(&self) -> (i64, &str) {
         (0, self.openings.last().map_or(ROOT, |present| &present.token))
     }
 }
 
-/// What has registered at a lane's row, the oldest first; no more than the last one where that is the present opening.
+/// Reads the openings that have registered at a lane's row, the oldest first; only the last one if that is the present opening.
 ///
 /// # Errors
-/// As the database answers.
+/// Returns the error of the database.
 pub(super) fn read_history(
     ledger: &Ledger,
     own: &LaneOpening,
@@ -172,7 +172,7 @@ pub(super) fn read_history(
     if last.iter().any(|last| last.token == own.token()) { Ok(last) } else { read("") }
 }
 
-/// The openings that are to be registered behind a history: the present one, and those before it that the history does not have.
+/// Returns the openings to register behind a history: the present one, and those before it that the history does not have.
 pub(super) fn unregistered(sequence: i64, history: &[Registered], own: &LaneOpening) -> Vec<Registered> {
     let known: HashSet<_> = history.iter().map(|registered| registered.token.as_str()).collect();
     let first =
@@ -180,7 +180,7 @@ pub(super) fn unregistered(sequence: i64, history: &[Registered], own: &LaneOpen
     let last = history.last().map_or(0, |last| last.number);
     let parent = |place: usize| match place.checked_sub(1) {
         Some(before) => own.openings[before].token.clone(),
-        // What was before the first one that is remembered is not known; it is not the beginning.
+        // The openings before the first remembered one are not known; the first remembered one is not the beginning.
         None if own.openings[place].number > 1 => format!("before {}", own.openings[place].number),
         None => ROOT.to_owned(),
     };
@@ -209,10 +209,10 @@ fn registered(row: &[Option<String>]) -> Result<Registered, DatabaseError> {
     read().ok_or_else(|| DatabaseError::Unavailable(format!("table {TABLE} has a row that cannot be read: {row:?}")))
 }
 
-/// Registers an opening behind a history, unless the row has been moved or another has registered since that was read.
+/// Registers an opening behind a history, unless the row has been moved or another opening has registered since the history was read.
 ///
 /// # Errors
-/// As the database answers; [`DatabaseError::Lost`] also where another was quicker, so that all is read again.
+/// Returns the database's error; [`DatabaseError::Lost`] also if another one was faster, so that everything is read again.
 pub(super) fn register(
     ledger: &mut Ledger,
     history: &[Registered],
@@ -266,7 +266,7 @@ fn registering(rows: usize) -> Program {
     Program { statements: vec![sql(take), insert, sql(forget)], rows_max: rows, ..Program::default() }
 }
 
-/// The table.
+/// Returns the description of the table.
 pub(super) fn table() -> Table {
     let column = |name: &str, kind| TableColumn { name: name.to_owned(), kind, nullable: false };
     let number = |name| column(name, ColumnKind::Int64);

@@ -8,7 +8,7 @@ use super::*;
 use crate::random::Stream;
 use crate::recorder::spool::{LaneNews, Offer, Opening, Reader, SpoolFile};
 
-/// Openings by token and newest entry; the present one is the last.
+/// Returns openings by token and newest entry; the present one is the last.
 fn own(openings: &[(&str, i64)], is_checked: bool) -> LaneOpening {
     let opening = |(place, (token, newest)): (usize, &(&str, i64))| Opening {
         number: place as i64 + 1,
@@ -30,7 +30,7 @@ fn history(rows: &[(&str, &str, i64, i64)]) -> Vec<Registered> {
     rows.iter().enumerate().map(registered).collect()
 }
 
-/// Parted behind an entry; the row of the branch that begins with an opening is to be found by others on it.
+/// Returns the standing that has parted behind an entry; others on the branch that begins with this opening are to find its row.
 fn parted(same_through: i64, branch: &str) -> Standing {
     Standing::Parted { same_through, recorder: hash_hex(&["r", branch]) }
 }
@@ -54,7 +54,7 @@ fn a_spool_that_was_restored_or_lost_its_newest_entries_is_behind_its_row() {
     assert_eq!(standing(20, &moved, &of_b), parted(18, "now"));
     assert_eq!(standing(20, &moved, &own(&[("a", 0), ("now", 8)], false)), parted(8, "now"));
     assert_eq!(standing(20, &moved, &own(&[("now", 5)], false)), parted(0, "now"));
-    // What the row has not passed yet is written through it, and nothing twice.
+    // Entries that the row has not passed yet are written through it, and nothing is written twice.
     assert_eq!(standing(7, &moved[..1], &own(&[("a", 0), ("now", 8)], false)), Standing::Free);
     // It was opened before while the database did not answer, and has taken in entries of its own since.
     let twice = own(&[("a", 0), ("b", 14), ("unseen", 18), ("now", 25)], false);
@@ -63,12 +63,12 @@ fn a_spool_that_was_restored_or_lost_its_newest_entries_is_behind_its_row() {
 
 #[test]
 fn a_copy_that_works_at_the_same_time_shares_what_was_there_before_it() {
-    // A copy (b) of what has opened as a; it had entries up to 10 then. What was copied from has 15 by now.
+    // A copy (b) of a spool that opened as a, with entries up to 10 at that time. The original has 15 by now.
     let taken = history(&[("a", "", 0, 0), ("b", "a", 6, 10)]);
     let copied_from = own(&[("a", 0), ("now", 15)], false);
     assert_eq!(standing(10, &taken, &copied_from), Standing::Free);
     assert_eq!(standing(11, &taken, &copied_from), parted(10, "now"));
-    // The other way round: the copy finds that what it was copied from has begun anew (c).
+    // The other way round: the copy finds that the original has begun anew (c).
     let moved = history(&[("a", "", 0, 0), ("b", "a", 6, 10), ("c", "a", 8, 15)]);
     let copy = own(&[("a", 0), ("b", 10), ("now", 20)], false);
     assert_eq!(standing(14, &moved, &copy), parted(10, "b"));
@@ -108,7 +108,7 @@ struct Ledgers {
     written: Vec<u64>,
 }
 
-/// A directory with a spool, and all that it has ever acknowledged.
+/// A directory with a spool, and everything that it has ever acknowledged.
 struct Spool {
     path: PathBuf,
     acknowledged: BTreeSet<u64>,
@@ -119,7 +119,7 @@ struct Running {
     file: SpoolFile,
     reader: Reader,
     opening: LaneOpening,
-    /// Where the row was when it was read or moved last, and how often it had been edited.
+    /// The row's sequence when it was last read or moved, and how often it had been edited.
     connection: Option<(i64, u64)>,
 }
 
@@ -162,7 +162,7 @@ impl Running {
         group.commit().unwrap();
     }
 
-    /// Connects, or writes what comes next; false where nothing is left. `is_killed` says whether it is killed in between.
+    /// Connects, or writes what comes next; returns false if nothing is left. `is_killed` says whether it is killed in between.
     fn work(&mut self, ledgers: &mut Ledgers, random: &mut Stream) -> bool {
         let row = ledgers.rows.entry(self.opening.recorder.clone()).or_default();
         let Some((sequence, edits)) = self.connection else {
@@ -214,7 +214,7 @@ impl Running {
     }
 }
 
-/// What happens to two spools and their snapshots, at random. In the end all that is left of what was acknowledged is written, once.
+/// Does random things to two spools and their snapshots. In the end everything that is left of what was acknowledged is written, once.
 fn simulate(seed: u64, directory: &Path) {
     let mut random = Stream::seeded(seed);
     let (mut ledgers, mut next) = (Ledgers::default(), 0);

@@ -1,10 +1,10 @@
-//! Rows that a unique key forbids are passed over by the database's own insert for that. The third way of [`Connection`] to find bad rows, which tries each good
+//! Finds bad rows with the database's own insert that passes over rows which a unique key forbids: the third way of [`Connection`], which tries each good
 //! row once.
 //!
-//! What was passed over is what is not there behind the insert, by the numbers of its records. It is tried once more, each row by itself, so that it has the reason that
+//! The rows whose record numbers are missing after the insert were passed over. Each is tried once more, by itself, to get the reason that
 //! the database gives for it alone.
 //!
-//! Invariant: a run is told good from bad only where the counts say that nothing else happened; else it is undone.
+//! Invariant: good and bad rows of a run are told apart only if the counts say that nothing else happened; otherwise the run is undone.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -20,10 +20,10 @@ use crate::record::Cell;
 use crate::statement::Statement;
 
 impl Connection {
-    /// In which way the rows are to be tried. Prepares what it takes; not within a transaction.
+    /// Returns the way in which the rows are to be tried, and prepares its statements; must not be called within a transaction.
     ///
     /// # Errors
-    /// Where the connection is lost.
+    /// Returns an error if the connection is lost.
     pub(super) fn way_of(&mut self, ready: &Ready, context: &Context<'_>) -> Result<Way, DatabaseError> {
         if !self.session.has_round_trips() {
             return Ok(Way::Apart);
@@ -50,7 +50,7 @@ impl Connection {
         }
         let measurement = &self.catalogue.measurements()[place];
         let has_second = self.statements.get(place).is_some_and(|statements| statements.second.is_some());
-        // What goes with a row of a second table is passed over there only, and would have to be found, too.
+        // A row of a second table would be passed over there only, and would have to be found, too.
         let found = match has_second {
             true => None,
             false => {
@@ -63,11 +63,11 @@ impl Connection {
         Ok(found)
     }
 
-    /// Tries a run so that the rows which a unique key forbids are passed over, and tries those apart. Whether it is decided by that: another constraint may
-    /// refuse all of it, and something that changes rows of others, or other numbers than it should, has to be undone.
+    /// Tries a run so that rows which a unique key forbids are passed over, and tries those apart. Returns whether that decides the run: another constraint may
+    /// refuse all of it, and if it changes somebody else's rows, or another number than it should, it has to be undone.
     ///
     /// # Errors
-    /// As the database answers, about something else than a row.
+    /// Returns the database's error if it is about something other than a row.
     pub(super) fn attempt_passing_over(
         &mut self,
         pieces: &[Piece],
@@ -78,8 +78,8 @@ impl Connection {
     ) -> Result<bool, DatabaseError> {
         let own = &pieces[run.clone()];
         let counts_all = self.counts_all(own);
-        // A row of somebody else's with the number of a record would be taken for that record behind the insert. No other recorder gives these numbers,
-        // as long as this transaction has the lane's row.
+        // Somebody else's row with a record's number would be taken for that record after the insert. No other recorder gives these numbers,
+        // as long as this transaction holds the lane's row.
         if counts_all && !self.stored_of(own, context)?.is_empty() {
             return Ok(false);
         }
@@ -120,18 +120,18 @@ impl Connection {
         Ok(true)
     }
 
-    /// Whether the rows behind these, of which so many were passed over, are better tried apart. MariaDB updates what it passes over, to what it is: where
-    /// every second row is bad, that takes longer than to try each.
+    /// Returns whether the rows behind these, of which this many were passed over, are better tried apart. MariaDB updates the rows that it passes over to
+    /// their own values: if every second row is bad, that takes longer than trying each.
     pub(super) fn prefers_apart(&self, pieces: &[Piece], bad: usize) -> bool {
         is_dense(bad, pieces.len()) && self.counts_all(pieces)
     }
 
-    /// Whether counts of what was changed do not tell what was passed over.
+    /// Returns whether the count of changed rows does not tell how many were passed over.
     fn counts_all(&self, pieces: &[Piece]) -> bool {
         measurements_of(pieces).any(|place| self.passable.of(place).is_some_and(|passing_over| passing_over.counts_all))
     }
 
-    /// The numbers of the records of some pieces that are there.
+    /// Returns the numbers of those records of some pieces that are stored.
     fn stored_of(&mut self, pieces: &[Piece], context: &Context<'_>) -> Result<HashSet<i64>, DatabaseError> {
         let dialect = context.database.dialect();
         let id = dialect.quote(RECORD_ID);
@@ -152,7 +152,7 @@ impl Connection {
     }
 }
 
-/// The number of the record of a piece, which is the first value of its row.
+/// Returns the number of a piece's record, which is the first value of its row.
 fn record_of(piece: &Piece, context: &Context<'_>) -> i64 {
     let rows = &context.binder.rows[piece.unit.measurement];
     let width = rows.main.len() / (rows.main_rows as usize).max(1);
@@ -162,7 +162,7 @@ fn record_of(piece: &Piece, context: &Context<'_>) -> i64 {
     }
 }
 
-/// Whether the table has a unique key that no insert can pass over: PostgreSQL's that are checked at the commit.
+/// Returns whether the table has a unique key that no insert can pass over: in PostgreSQL, one that is checked at the commit.
 fn is_unfit(error: &DatabaseError) -> bool {
     matches!(error, DatabaseError::Refused { code, .. } if code == "55000")
 }

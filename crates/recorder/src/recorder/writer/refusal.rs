@@ -1,27 +1,27 @@
-//! What a database's refusal means. Main function: [`meaning`].
+//! Classifies errors of a database. Main function: [`meaning`].
 //!
-//! Only what is known to be the fault of a record sends a record to quarantine. Everything else (a full disk, missing rights, a
-//! restart, a code that nobody here knows) is waited out: nothing is lost by waiting.
+//! A record goes to quarantine only if the error is known to be a record's fault. Everything else (a full disk, missing rights, a
+//! restart, a code that is not known here) is waited out: nothing is lost by waiting.
 
 use crate::database::DatabaseError;
 
-/// What to do about an error.
+/// The meaning of an error, which decides what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::recorder) enum Meaning {
     /// A record of the batch is to blame.
     Record,
-    /// Another number of rows changed than must: the ledger knows more.
+    /// Another number of rows changed than expected: the ledger tells why.
     Ledger,
-    /// It may go better later; the connection is still good.
+    /// The statement may succeed later; the connection is still good.
     Wait,
-    /// The disk of a database within this process failed. What it has in memory is not to be trusted: only a new process, which reads
+    /// The disk of a database within this process failed. Its memory is not to be trusted: only a new process, which reads
     /// what is on the disk, may go on.
     Broken,
-    /// The connection is of no more use, and whether the batch was committed is not known.
+    /// The connection is of no more use, and it is not known whether the batch was committed.
     Lost,
 }
 
-/// What an error means.
+/// Returns the meaning of an error.
 pub(in crate::recorder) fn meaning(error: &DatabaseError) -> Meaning {
     match error {
         DatabaseError::Miscounted(_) => Meaning::Ledger,
@@ -32,7 +32,7 @@ pub(in crate::recorder) fn meaning(error: &DatabaseError) -> Meaning {
     }
 }
 
-/// What an error means where refusals with a code are held to be caused by records.
+/// Returns the meaning of an error, where refusals with the suspected code are put down to records.
 pub(super) fn meaning_where(error: &DatabaseError, suspected: Option<&str>) -> Meaning {
     match (meaning(error), error) {
         (Meaning::Wait, DatabaseError::Refused { code, .. }) if suspected == Some(code.as_str()) => Meaning::Record,
@@ -47,10 +47,10 @@ const MYSQL: &[&str] = &[
     "3819", "4025", "4038",
 ];
 
-/// SQLite's.
+/// SQLite's errors that values cause.
 const SQLITE: &[&str] = &["SQLITE_MISMATCH", "SQLITE_TOOBIG", "SQLITE_RANGE"];
 
-/// SQLite's errors of the disk and of what was on it.
+/// SQLite's errors of the disk and its contents.
 const BROKEN: &[&str] = &["SQLITE_IOERR", "SQLITE_CORRUPT", "SQLITE_NOTADB"];
 
 fn is_of_record(code: &str) -> bool {
@@ -60,8 +60,8 @@ fn is_of_record(code: &str) -> bool {
     of_postgres || MYSQL.contains(&code) || SQLITE.contains(&code) || code.starts_with("SQLITE_CONSTRAINT")
 }
 
-/// Refusals that pass in time, or when somebody mends what they name, and never by giving a record up: conflicts, locks, rights, room,
-/// a server that must not be written to, a table or column that somebody took away.
+/// Refusals that pass in time, or when somebody repairs their cause, but never by giving up a record: conflicts, locks, rights, room,
+/// a read-only server, a table or column that somebody removed.
 const PASSES: &[&str] = &[
     "1021",
     "1036",
@@ -119,10 +119,10 @@ const PASSES: &[&str] = &[
     UNUSABLE,
 ];
 
-/// The code of tables that a connection could not prepare statements for.
+/// The code for tables that a connection could not prepare statements for.
 pub(super) const UNUSABLE: &str = "unusable";
 
-/// Whether a refusal may pass without a record being given up.
+/// Returns whether a refusal may pass without a record being given up.
 pub(super) fn may_pass(error: &DatabaseError) -> bool {
     let DatabaseError::Refused { code, .. } = error else { return true };
     // PostgreSQL's classes: connections, conflicts, resources, states, operators, the system, read-only transactions, rights.
@@ -131,7 +131,7 @@ pub(super) fn may_pass(error: &DatabaseError) -> bool {
     of_postgres || PASSES.iter().any(|known| code.starts_with(known))
 }
 
-/// Refusals that are the whole database's trouble, whichever table they came from: no room, read-only, going down, or another session
+/// Refusals that concern the whole database, whichever table they came from: no room, read-only, shutting down, or another session
 /// in the way for a moment.
 const OF_DATABASE: &[&str] = &[
     "1021",
@@ -154,7 +154,7 @@ const OF_DATABASE: &[&str] = &[
     "SQLITE_INTERRUPT",
 ];
 
-/// Whether a refusal says nothing about a measurement.
+/// Returns whether a refusal says nothing about a measurement.
 pub(super) fn is_of_database(error: &DatabaseError) -> bool {
     let DatabaseError::Refused { code, .. } = error else { return true };
     // PostgreSQL's classes: connections, read-only transactions, conflicts, resources, operators, the system.
@@ -163,13 +163,13 @@ pub(super) fn is_of_database(error: &DatabaseError) -> bool {
     of_postgres || OF_DATABASE.iter().any(|known| code.starts_with(known))
 }
 
-/// Whether a record names an identity that is not there any more, as it is when somebody removes old ones.
+/// Returns whether a record names an identity that no longer exists, as when somebody removes old ones.
 pub(in crate::recorder) fn is_dangling(error: &DatabaseError) -> bool {
     let codes = ["1216", "1452", "23503", "SQLITE_CONSTRAINT_FOREIGNKEY"];
     matches!(error, DatabaseError::Refused { code, .. } if codes.contains(&code.as_str()))
 }
 
-/// Whether a unique key was violated, as another recorder that writes the same identity or message makes it.
+/// Returns whether a unique key was violated, as when another recorder writes the same identity or message.
 pub(in crate::recorder) fn is_duplicate(error: &DatabaseError) -> bool {
     let codes = [
         "1062",
@@ -182,7 +182,7 @@ pub(in crate::recorder) fn is_duplicate(error: &DatabaseError) -> bool {
     matches!(error, DatabaseError::Refused { code, .. } if codes.contains(&code.as_str()))
 }
 
-/// Whether somebody else's lock stood in the way for too long, or the statement was ended from outside: what it asked is not answered.
+/// Returns whether another session's lock stood in the way for too long, or the statement was ended from outside, so that its question is not answered.
 pub(super) fn is_of_lock(error: &DatabaseError) -> bool {
     let codes = ["55P03", "57014", "40P01", "40001", "1205", "1213", "1317", "1969", "3024"];
     let is_busy = |code: &str| code.starts_with("SQLITE_BUSY") || code.starts_with("SQLITE_LOCKED");

@@ -1,7 +1,7 @@
-//! Which tables and columns there are, in the database itself: table `loadline_column`. Main type: [`Registry`], shared by all lanes.
+//! The tables and columns that exist, in the database itself: table `loadline_column`. Main type: [`Registry`], shared by all lanes.
 //!
-//! Invariant: a column is in the registry only when it is in its table. What a crash leaves between the two is found again: it was claimed
-//! before it was made (`claims`).
+//! Invariant: a column is in the registry only when it is in its table. If a crash leaves a column out of the registry, it is found again: it was claimed
+//! before it was created (`claims`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use crate::database::{Database, DatabaseError, Dialect, Session};
 use crate::record::ColumnKind;
 use crate::statement::{Table, TableColumn};
 
-/// How measurements that are new are laid out, and the catalogue as it is known.
+/// The layout of new measurements, and the catalogue as it is known.
 pub struct Registry {
     pub(super) shape: Shape,
     pub(super) hot: Vec<String>,
@@ -25,21 +25,21 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry that has not been read yet.
+    /// Returns a registry that has not been read yet.
     pub fn new(shape: Shape, hot: Vec<String>, measurements_max: u32) -> Self {
         Registry { shape, hot, measurements_max: measurements_max as usize, current: Mutex::new(None) }
     }
 
-    /// Whether a writer reads or changes it just now, so that others wait.
+    /// Returns whether a writer is reading or changing the registry, so that others wait.
     #[cfg(any(test, feature = "simulated"))]
     pub(in crate::recorder) fn is_held(&self) -> bool {
         self.current.try_lock().is_err()
     }
 
-    /// The catalogue, read from the database: a database that was away may have forgotten tables.
+    /// Returns the catalogue, read from the database: a database that was away may have forgotten tables.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn catalogue(
         &self,
         database: &dyn Database,
@@ -56,19 +56,19 @@ impl Registry {
         Ok(catalogue)
     }
 
-    /// Reads the catalogue, changes the database and it, and keeps it; gives it as it is then. A change says whether another recorder has changed
-    /// the same: then it is read anew.
+    /// Reads the catalogue, changes it and the database, keeps it, and returns it. A change says whether another recorder has changed
+    /// the same; if so, the catalogue is read again.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn change(
         &self,
         session: &mut dyn Session,
         change: impl FnOnce(&mut dyn Session, &mut Catalogue) -> Result<bool, DatabaseError>,
     ) -> Result<Arc<Catalogue>, DatabaseError> {
-        // One lane at a time: the next one finds what this one made.
+        // One lane at a time: the next one finds what this one created.
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another recorder may have made it.
+        // Another recorder may have created it.
         let mut catalogue = read(session, &self.hot)?;
         if let Some(known) = &*current {
             catalogue = placed_as(known, catalogue);
@@ -82,7 +82,7 @@ impl Registry {
     }
 }
 
-/// A catalogue that was read, with its measurements at the places that they are known at, and with what is known to be impossible.
+/// Returns a catalogue that was read, with its measurements at their known places, and with what is known to be impossible.
 fn placed_as(known: &Catalogue, read: Catalogue) -> Catalogue {
     let mut catalogue = read.in_order_of(known);
     for measurement in known.measurements().iter().filter(|measurement| !measurement.impossible.is_empty()) {
@@ -120,7 +120,7 @@ fn registry_table() -> Table {
     }
 }
 
-/// Whether a table has these columns.
+/// Returns whether a table has these columns.
 pub(super) fn has_columns(
     dialect: &dyn Dialect,
     session: &mut dyn Session,
@@ -128,19 +128,19 @@ pub(super) fn has_columns(
     columns: &[&str],
 ) -> Result<bool, DatabaseError> {
     let table = dialect.quote(table);
-    // No column asks for the table alone. With the table's name in front, a missing column is an error everywhere.
+    // No columns: ask for the table alone. With the table's name in front, a missing column is an error everywhere.
     let columns: Vec<_> = columns.iter().map(|column| format!("{table}.{}", dialect.quote(column))).collect();
     let columns = if columns.is_empty() { "1".to_owned() } else { columns.join(", ") };
     match session.query(&format!("SELECT {columns} FROM {table} WHERE 1 = 0")) {
         Ok(_) => Ok(true),
-        // A table that somebody changes just now is there all the same, and is asked again later.
+        // A table that somebody is changing exists all the same, and is asked again later.
         Err(error) if is_of_lock(&error) => Err(error),
         Err(DatabaseError::Refused { .. }) => Ok(false),
         Err(lost) => Err(lost),
     }
 }
 
-/// Makes a table with its indexes, unless it is there.
+/// Creates a table with its indexes, unless it exists.
 pub(in crate::recorder) fn ensure(
     dialect: &dyn Dialect,
     session: &mut dyn Session,
@@ -198,7 +198,7 @@ fn read(session: &mut dyn Session, hot: &[String]) -> Result<Catalogue, Database
     Ok(catalogue)
 }
 
-/// Where `star-hot` put a column is seen in its tables: what is hot may have been configured in another way before.
+/// Reads from the tables which columns `star-hot` put into them: the configuration of hot columns may have been different before.
 fn mark_hot(catalogue: &mut Catalogue, session: &mut dyn Session) -> Result<(), DatabaseError> {
     let rows = session.query(&format!("SELECT measurement, name FROM {TABLE} WHERE role = 'hot'"))?;
     for place in 0..catalogue.measurements().len() {

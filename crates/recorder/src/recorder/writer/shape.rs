@@ -1,5 +1,5 @@
-//! How a measurement becomes tables and statements. Main types: [`Tables`], what there must be, and [`Statements`], the numbers
-//! of a measurement's statements in a lane's program. What the tables are, `layout::recorded` knows.
+//! The tables and statements of a measurement. Main types: [`Tables`], the tables it must have, and [`Statements`], the numbers
+//! of its statements in a lane's program. `layout::recorded` defines the tables.
 
 use std::collections::HashSet;
 
@@ -14,14 +14,14 @@ use crate::statement::{ColumnRef, Comparison, Condition, Program, Select, SqlFor
 
 /// The tables of a measurement.
 pub(super) struct Tables {
-    /// In the order that they are created in.
+    /// The tables, in the order in which they are created.
     pub tables: Vec<Table>,
 }
 
-/// Numbers of statements in a program.
+/// The numbers of a measurement's statements in a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Statements {
-    /// Finds an identity by its series: its number, and the series.
+    /// Finds an identity by its series: returns its number and the series.
     pub find: Option<u16>,
     /// Inserts an identity.
     pub begin: Option<u16>,
@@ -37,27 +37,27 @@ fn stored(columns: &Columns) -> Vec<StoredColumn<'_>> {
     columns.iter().map(|own| StoredColumn { name: &own.column, kind: own.kind, hot: own.hot }).collect()
 }
 
-/// A measurement, as far as its tables depend on it.
+/// Returns the description of a measurement's tables.
 pub(super) fn described(measurement: &Measurement) -> Described<'_> {
     let Measurement { table, shape, has_more, tags, fields, .. } = measurement;
     Described { table, shape: *shape, has_more: *has_more, tags: stored(tags), fields: stored(fields) }
 }
 
-/// Whether rows of records have a column of what has no column.
+/// Returns whether the rows of records have a column for values without a column.
 pub(super) fn has_more(measurement: &Measurement) -> bool {
     measurement.has_more && measurement.shape.has_field_columns()
 }
 
-/// The tables that a recorder makes for one measurement, by name.
+/// The tables that a recorder creates for one measurement, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredTables {
-    /// The one whose rows are the records, with their time stamps in `time_ns`.
+    /// The table whose rows are the records, with their time stamps in `time_ns`.
     pub records: String,
     /// All of them and the recorder's own, in an order in which the last can always be dropped.
     pub all: Vec<String>,
 }
 
-/// The tables of a measurement of this name that is laid out so.
+/// Returns the tables of a measurement of this name with this layout.
 pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
     let measurement = Measurement {
         name: name.to_owned(),
@@ -73,7 +73,7 @@ pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
     StoredTables { records: described(&measurement).record_table(), all: own.into_iter().chain(tables).collect() }
 }
 
-/// The names of all tables that are written, the recorder's own among them.
+/// Returns the names of all tables that are written, including the recorder's own.
 pub(super) fn own_tables(catalogue: &Catalogue) -> HashSet<String> {
     let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);
     let tables = catalogue.measurements().iter().flat_map(|measurement| Tables::of(measurement).tables);
@@ -81,14 +81,14 @@ pub(super) fn own_tables(catalogue: &Catalogue) -> HashSet<String> {
 }
 
 impl Tables {
-    /// The names of its tables and of their indexes, which share one space in some databases.
+    /// Returns the names of the tables and of their indexes, which share one namespace in some databases.
     pub(super) fn names(&self) -> Vec<String> {
         let indexes =
             |table: &Table| table.indexes.iter().map(|index| index_name(&table.name, index)).collect::<Vec<_>>();
         self.tables.iter().flat_map(|table| [vec![table.name.clone()], indexes(table)].concat()).collect()
     }
 
-    /// The tables that a measurement with these columns has.
+    /// Returns the tables of a measurement with its columns.
     pub(super) fn of(measurement: &Measurement) -> Self {
         Tables { tables: described(measurement).tables() }
     }

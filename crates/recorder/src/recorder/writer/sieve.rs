@@ -1,43 +1,43 @@
-//! In which runs rows are tried so that the bad ones are found with few tries. Main type: [`Sieve`], a state machine without a database.
+//! Chooses the runs in which rows are tried so that bad ones are found in few tries. Main type: [`Sieve`], a state machine without a database.
 //!
-//! A try of many rows in one statement costs each of them much less than a try apart, says only whether all are good, and those of a refused one are
-//! tried again. Rows that are tried apart leave together: one round trip says of each whether it is good. So long runs are halved while
-//! they are refused, and short ones taken apart; where bad rows are many, all are. A database without round trips, which executes a statement for each
-//! row anyhow, tries all apart from the start. Where the database has inserts that pass over what a unique key forbids, long runs are tried by these,
+//! Trying many rows in one statement costs much less for each row than trying it apart, but says only whether all are good; the rows of a refused run are
+//! tried again. Rows that are tried apart are sent together: one round trip says of each whether it is good. So long runs are halved while
+//! they are refused, and short ones taken apart; if bad rows are many, all rows are. A database without round trips, which executes a statement for each
+//! row anyhow, tries all rows apart from the start. If the database has inserts that pass over what a unique key forbids, long runs are tried with these,
 //! until one is refused for another reason.
 //!
-//! Invariant: each row is passed in a run that was taken, or was tried apart, or was passed over.
+//! Invariant: each row was in a run that was taken, or was tried apart, or was passed over.
 
 use std::ops::Range;
 
-/// Rows of the first run.
+/// The number of rows in the first run.
 const FIRST: usize = 32;
-/// Rows of the first run of which bad ones are passed over: it shows whether they are many.
+/// The number of rows in the first run that passes over bad rows: it shows whether they are many.
 const FIRST_PASSED: usize = 128;
 /// The most rows of a run.
 const MOST: usize = 1_024;
-/// A refused run of so many rows is tried apart.
+/// A refused run of at most this many rows is tried apart.
 const SHORT: usize = 8;
 /// The most rows that are tried apart at a time.
 const APART_MOST: usize = 256;
-/// Where one row in so many is bad, all are tried apart.
+/// If at least one row in this many is bad, all are tried apart.
 const DENSE: usize = 16;
 
-/// How rows are tried as long as nothing is known of them.
+/// The way in which rows are tried as long as nothing is known of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
-    /// In runs that are halved where they are refused.
+    /// In runs that are halved when they are refused.
     Halving,
-    /// Each by itself.
+    /// Each row by itself.
     Apart,
-    /// In runs of which bad rows are passed over.
+    /// In runs that pass over bad rows.
     PassingOver,
 }
 
-/// What is to be tried next.
+/// The next try.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Try {
-    /// All rows of the run at once, so that those which a unique key forbids are passed over.
+    /// All rows of the run at once, passing over those that a unique key forbids.
     PassingOver(Range<usize>),
     /// All rows of the run at once.
     Together(Range<usize>),
@@ -45,28 +45,28 @@ pub(super) enum Try {
     Apart(Range<usize>),
 }
 
-/// Goes through rows in runs: longer ones while they are taken, and shorter ones where they are refused.
+/// Goes through rows in runs: longer ones while they are taken, and shorter ones when they are refused.
 #[derive(Debug)]
 pub(super) struct Sieve {
     count: usize,
-    /// Everything before is decided.
+    /// Every row before this place is decided.
     start: usize,
     size: usize,
     is_apart: bool,
     way: Way,
     /// The end of the run from `start` that was refused.
     refused_end: Option<usize>,
-    /// Behind the row that was refused last.
+    /// The place behind the row that was refused last.
     behind_last: usize,
 }
 
-/// Whether so many bad ones of some rows are so many that all are better tried apart.
+/// Returns whether so many of the rows are bad that all are better tried apart.
 pub(super) fn is_dense(bad: usize, rows: usize) -> bool {
     bad * DENSE >= rows
 }
 
 impl Sieve {
-    /// Nothing of so many rows is decided.
+    /// Returns a sieve for this many rows, of which none is decided.
     pub(super) fn new(count: usize, way: Way) -> Self {
         let size = match way {
             Way::Halving => FIRST,
@@ -87,18 +87,18 @@ impl Sieve {
         }
     }
 
-    /// A run in which rows would have been passed over was refused: what follows is halved.
+    /// Notes that a run that should pass over rows was refused: from here on runs are halved.
     pub(super) fn halve(&mut self, run: Range<usize>) {
         self.pass_over_no_more();
         self.look_into(run.end);
     }
 
-    /// What follows is tried in runs that are halved, or apart.
+    /// From here on tries runs that are halved, or rows apart.
     pub(super) fn pass_over_no_more(&mut self) {
         self.way = Way::Halving;
     }
 
-    /// The run was taken as a whole.
+    /// Notes that the run was taken as a whole.
     pub(super) fn take(&mut self, run: Range<usize>) {
         self.start = run.end;
         match self.refused_end {
@@ -110,12 +110,12 @@ impl Sieve {
         }
     }
 
-    /// The run was refused as a whole.
+    /// Notes that the run was refused as a whole.
     pub(super) fn refuse(&mut self, run: Range<usize>) {
         self.look_into(run.end);
     }
 
-    /// Between `start` and this end there is a bad row.
+    /// Notes that there is a bad row between `start` and this end.
     fn look_into(&mut self, end: usize) {
         let length = end - self.start;
         self.refused_end = Some(end);
@@ -123,7 +123,7 @@ impl Sieve {
         self.size = if self.is_apart { length } else { length / 2 };
     }
 
-    /// The rows from `start` up to this place are decided, each by itself; those of them that are bad.
+    /// Notes that the rows from `start` up to this place are decided, each by itself, and which of them are bad.
     pub(super) fn decide(&mut self, end: usize, bad: &[usize]) {
         let tried = end - self.start;
         self.start = end;
@@ -132,7 +132,7 @@ impl Sieve {
             return;
         }
         if end < self.refused_end.unwrap_or(end) && bad.is_empty() {
-            // It is behind them.
+            // The refused run ends behind them.
             return;
         }
         self.refused_end = None;
@@ -151,17 +151,17 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What sifting came to.
+    /// The result of sifting.
     #[derive(Debug, Default)]
     struct Sifted {
         found: Vec<usize>,
-        /// Round trips.
+        /// The number of round trips.
         tries: usize,
         together: usize,
         apart: usize,
     }
 
-    /// Sifts rows of which some are bad; those from a place on for a reason that nothing passes over.
+    /// Sifts rows of which some are bad; those from a place on for a reason that no insert passes over.
     fn sift(bad: &[bool], way: Way, other_from: usize) -> Sifted {
         let (mut sieve, mut sifted) = (Sieve::new(bad.len(), way), Sifted::default());
         while let Some(next) = sieve.next_try() {

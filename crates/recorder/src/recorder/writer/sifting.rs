@@ -1,6 +1,6 @@
-//! Which rows of a batch the database refuses: one dry run of all of them. The half of [`Connection`] for batches that are refused.
+//! Finds the rows of a batch that the database refuses, in one dry run of all rows: the half of [`Connection`] for refused batches.
 //!
-//! Invariant: a dry run is undone, whatever it came to.
+//! Invariant: a dry run is undone, whatever its result.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -13,26 +13,26 @@ use crate::database::{DatabaseError, PassingOver};
 use crate::record::Cells;
 use crate::statement::{Expect, Request, Step};
 
-/// A unit with the places of its rows among those of its measurement.
+/// A unit, with the places of its rows among those of its measurement.
 pub(super) struct Piece {
     pub unit: Unit,
     pub main: usize,
     second: usize,
-    /// Its identity's place among those that are new.
+    /// The place of its identity among the new ones.
     fresh: Option<usize>,
 }
 
-/// What a dry run has come to.
+/// The result of a dry run.
 pub(super) struct Found {
     /// The places of the pieces that were refused, with the reasons.
     pub bad: Vec<(usize, DatabaseError)>,
-    /// Runs that were taken, none longer than [`TAKEN_MOST`] unless it was tried so.
+    /// Runs that were taken, none longer than [`TAKEN_MOST`] unless it was tried that way.
     taken: Vec<Range<usize>>,
-    /// Which of the new identities are stored.
+    /// For each new identity, whether it is stored.
     pub is_stored: Vec<bool>,
 }
 
-/// Pieces that were taken apart are one run up to this length.
+/// Pieces that were taken one by one are joined to runs of at most this length.
 const TAKEN_MOST: usize = 1_024;
 
 impl Found {
@@ -45,11 +45,11 @@ impl Found {
 }
 
 impl Connection {
-    /// Tries rows in the order in which they would be stored, and undoes it: those that the database refuses, with the reasons; none where another
-    /// writer has made an identity meanwhile that was to be inserted, so that its number has to be found first.
+    /// Tries rows in the order in which they would be stored, and undoes it. Returns the rows that the database refuses, with the reasons; `None` if another
+    /// writer has meanwhile created an identity that was to be inserted, so that its number has to be found first.
     ///
     /// # Errors
-    /// As the database answers, about something else than a row.
+    /// Returns the database's error if it is about something other than a row.
     pub(super) fn sift(
         &mut self,
         ready: &Ready,
@@ -66,20 +66,20 @@ impl Connection {
         Ok(if is_doubtful && self.were_made_meanwhile(ready)? { None } else { Some(bad) })
     }
 
-    /// Writes rows and undoes it: whether the database would take them.
+    /// Writes rows and undoes it, to find out whether the database would take them.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn probe(&mut self, ready: &Ready, context: &mut Context<'_>) -> Result<(), DatabaseError> {
         self.request.clear();
         self.append_rows(ready, context);
         self.try_dry()
     }
 
-    /// Writes something that is no record, and undoes it: whether the database takes anything at all.
+    /// Writes something that is no record and undoes it, to find out whether the database takes anything at all.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn probe_without_rows(&mut self) -> Result<(), DatabaseError> {
         self.request.clear();
         let key = format!("probe-{}", self.ledger.writer);
@@ -96,10 +96,10 @@ impl Connection {
         outcome.map(drop)
     }
 
-    /// Tries rows in the dry run that has begun, `head` before them where it has been attempted; those that the database refuses, with the reasons.
+    /// Tries rows in the dry run that has begun, with `head` before them if it has been attempted; returns the rows that the database refuses, with the reasons.
     ///
     /// # Errors
-    /// As the database answers, about something else than a row.
+    /// Returns the database's error if it is about something other than a row.
     pub(super) fn try_rows(
         &mut self,
         (ready, way): (&Ready, Way),
@@ -147,7 +147,7 @@ impl Connection {
         Ok(found.bad.into_iter().map(|(place, error)| (pieces[place].unit.row, error)).collect())
     }
 
-    /// All that was taken is undone, and goes before what follows.
+    /// Begins the dry run again: everything that was taken is undone, and goes before what follows.
     fn begin_again(
         &mut self,
         (pieces, head): (&[Piece], Option<&Request>),
@@ -180,7 +180,7 @@ impl Connection {
         outcome
     }
 
-    /// Tries each of some pieces by itself, as many in one round trip as can be; how many were tried, which are not all where an error undid the dry run.
+    /// Tries each of some pieces by itself, as many in one round trip as possible; returns how many were tried, which are not all if an error undid the dry run.
     pub(super) fn attempt_each(
         &mut self,
         pieces: &[Piece],
@@ -193,7 +193,7 @@ impl Connection {
         while tried < places.len() && self.session.is_dry_run() {
             let (mut requests, mut with) = (Vec::new(), Vec::new());
             for piece in places[tried..].iter().map(|place| &pieces[*place]) {
-                // Whether an identity is stored that another piece of the same round trip brings is not known yet.
+                // It is not known yet whether an identity is stored that another piece of the same round trip brings.
                 if piece.fresh.is_some_and(|fresh| with.contains(&fresh)) {
                     break;
                 }
@@ -217,7 +217,7 @@ impl Connection {
         Ok(tried)
     }
 
-    /// Makes the request that stores some pieces, with the identities that are new and not stored; the places of those.
+    /// Builds the request that stores some pieces, with the new identities that are not stored yet; returns the places of those identities.
     pub(super) fn append_attempt(
         &mut self,
         pieces: &[Piece],
@@ -277,12 +277,12 @@ impl Connection {
     }
 }
 
-/// The measurements of some pieces, by place.
+/// Returns the measurements of some pieces, by place.
 pub(super) fn measurements_of(pieces: &[Piece]) -> impl Iterator<Item = usize> {
     pieces.iter().map(|piece| piece.unit.measurement)
 }
 
-/// The units in the order in which they are stored: measurement by measurement.
+/// Returns the units in the order in which they are stored: measurement by measurement.
 fn arranged(ready: &Ready) -> Vec<Piece> {
     let mut behind: Vec<(usize, usize)> = Vec::new();
     let first_fresh = ready.fresh.first().map_or(0, |(_, number)| *number);

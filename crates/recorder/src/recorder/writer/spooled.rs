@@ -1,7 +1,7 @@
-//! Entries of the spool: read in order, written, and given back once nothing can forget them. The half of [`Lane`] for lanes that are fed
+//! Entries of the spool: read in order, written, and settled once the database cannot forget them. The half of [`Lane`] for lanes that are fed
 //! by the spool.
 //!
-//! Invariant: what the spool has given up is in the database for good, as far as the database's own settings say.
+//! Invariant: an entry that was settled in the spool is in the database for good, as far as the database's own settings say.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::recorder::spool::{Entry, LaneNews, Reader, Refusal, Refused};
 const SHORT: Duration = Duration::from_millis(10);
 
 impl Lane {
-    /// Writes what the spool has until it is told to stop.
+    /// Writes the lane's entries of the spool until the lane is told to stop.
     pub(super) fn run_spooled(&mut self) -> Result<LaneEnd, Leave> {
         let (mut course, reader) = (Course::default(), self.settings.reader.clone());
         loop {
@@ -26,7 +26,7 @@ impl Lane {
         }
     }
 
-    /// Writes what comes next, or waits a little; how the lane has ended, if it has.
+    /// Writes what comes next, or waits a little; returns how the lane has ended, if it has.
     pub(super) fn turn(&mut self, reader: &Reader, course: &mut Course) -> Result<Option<LaneEnd>, Leave> {
         self.settings.pulse.wait_for(IDLE);
         if self.settings.stop.is_over() {
@@ -56,7 +56,7 @@ impl Lane {
                 self.settings.stop.wait(if self.is_of_greedy() { SHORT } else { IDLE });
             }
             Ok(Round::Waited) => drop(self.settings.stop.wait(SHORT)),
-            // The newest may be another lane's: it is waited for another one.
+            // The newest entry may be another lane's, so wait for one behind it.
             Ok(Round::Idle) => {
                 course.seen = self.settings.spool.wait_for_more(course.seen.max(done.unwrap_or(0)), IDLE);
             }
@@ -71,18 +71,18 @@ impl Lane {
         Ok(None)
     }
 
-    /// Whether anything is in the spool for this lane.
+    /// Returns whether the spool holds anything for this lane.
     pub(super) fn has_work(&self, reader: &Reader) -> Result<bool, Leave> {
         Ok(reader.first(self.settings.lane, 0)?.is_some())
     }
 
-    /// Whether this lane has a connection only while something waits for it: that of what waits apart or of greedy sources, and where
-    /// records are written straight from the intake that of what is replayed.
+    /// Returns whether this lane has a connection only while something waits for it: a lane for records that wait apart or for greedy sources and, if
+    /// records are written straight from the intake, the lane of replayed ones.
     fn is_occasional(&self) -> bool {
         self.is_apart() || self.is_of_greedy() || self.settings.database.is_embedded()
     }
 
-    /// Nothing waits here any more: the connection is given up, and measurements that waited apart go with all others again. False where entries
+    /// Closes the connection when nothing waits here any more, and lets measurements that waited apart go with all others again. Returns false if entries
     /// are kept, or have come meanwhile.
     fn rest(&mut self, reader: &Reader) -> Result<bool, Leave> {
         if self.has_work(reader)? {
@@ -98,7 +98,7 @@ impl Lane {
         Ok(true)
     }
 
-    /// Deals with what was found in the ledger when everything up to `done` was committed; how far the lane has come, where that is known.
+    /// Deals with news from the ledger when everything up to `done` was committed; returns how far the lane has come, if that is known.
     fn deal_with(&mut self, reader: &Reader, found: &Found, done: i64) -> Result<Option<i64>, Leave> {
         if found.has_forgotten {
             self.say_what_was_forgotten(reader, found.sequence, done)?;
@@ -138,7 +138,7 @@ impl Lane {
         );
     }
 
-    /// Writes what comes next, if there is anything, and gives back what cannot be forgotten any more.
+    /// Writes what comes next, if there is anything, and settles entries that cannot be forgotten any more.
     fn round(&mut self, reader: &Reader, done: i64) -> Result<Round, Leave> {
         self.settle(reader, done, 0)?;
         let begun = self.settings.clock.now();
@@ -158,7 +158,7 @@ impl Lane {
             self.write_ends_if_due(false)?;
             return Ok(Round::Idle);
         };
-        // An earlier recorder may have come as far as the quarantine with them, and whoever replays that must not store them twice.
+        // An earlier recorder may have put some of them into quarantine, and a replay of those must not store them twice.
         for (entry, row) in reader.quarantined(done + 1, through)? {
             batch.leave_out_record(entry, row);
         }
@@ -186,12 +186,12 @@ impl Lane {
         Ok(Some((Batch::new(self.set_damage_aside(found)?), through)))
     }
 
-    /// Gives back entries whose rows are committed or in quarantine: all up to `through`, of which `rows` were committed just now; those that
-    /// may be forgotten are kept until they cannot be.
+    /// Settles entries whose rows are committed or in quarantine: all up to `through`, of which `rows` rows were committed by the last batch. Entries that
+    /// the database may forget are kept until it cannot.
     fn settle(&mut self, reader: &Reader, through: i64, mut rows: u64) -> Result<(), Leave> {
         let lane = self.settings.lane;
         if std::mem::take(&mut self.is_new_connection) {
-            // How far a log had come says nothing about the one behind a new connection.
+            // How far a log had come says nothing about the log behind a new connection.
             self.kept.clear();
             rows = reader.rows_through(lane, through)?;
             self.settled = if rows == 0 { through } else { self.settled.min(through) };
@@ -230,7 +230,7 @@ impl Lane {
         Ok(())
     }
 
-    /// The ledger has gone back to `sequence`, and everything up to `done` was committed.
+    /// Reports that the ledger has gone back to `sequence`, after everything up to `done` was committed.
     fn say_what_was_forgotten(&mut self, reader: &Reader, sequence: i64, done: i64) -> Result<(), Leave> {
         let lane = self.settings.lane;
         let kept = reader.rows_through(lane, done)?.saturating_sub(reader.rows_through(lane, sequence)?);
@@ -252,7 +252,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Quarantines damaged entries; the others.
+    /// Quarantines damaged entries, and returns the others.
     fn set_damage_aside(&mut self, found: Vec<Result<Entry, (Entry, Refusal)>>) -> Result<Vec<Arc<Entry>>, Leave> {
         let (mut entries, mut refused) = (Vec::with_capacity(found.len()), Vec::new());
         for found in found {
@@ -272,23 +272,23 @@ impl Lane {
     }
 }
 
-/// How far a lane has come that is fed by the spool.
+/// The progress of a lane that is fed by the spool.
 #[derive(Debug, Default)]
 pub(super) struct Course {
-    /// The entry up to which everything is committed or in quarantine; none while that is not known.
+    /// The entry up to which everything is committed or in quarantine; `None` while that is not known.
     done: Option<i64>,
     /// The newest entry that was seen.
     seen: i64,
 }
 
-/// What a round came to.
+/// The result of a round.
 enum Round {
     /// Everything up to this entry is committed or in quarantine.
     Wrote(i64),
     /// Nothing waits.
     Idle,
-    /// Others are to be written first.
+    /// Others must write first.
     Waited,
-    /// Nothing waits, nothing is kept, and nothing more is to come.
+    /// Nothing waits, nothing is kept, and nothing more will come.
     Drained,
 }

@@ -1,4 +1,4 @@
-//! A lane that is run turn by turn by whoever has it. Main type: [`Stepped`].
+//! A lane whose turns are run one by one by its owner. Main type: [`Stepped`].
 
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
@@ -10,7 +10,7 @@ use super::turns::Waiting;
 use crate::recorder::clock::SharedClock;
 use crate::recorder::spool::Reader;
 
-/// Where its entries come from.
+/// The source of the lane's entries.
 enum Fed {
     Spool(Reader, Course),
     Intake(mpsc::Receiver<Direct>, Waiting),
@@ -23,7 +23,7 @@ pub struct Stepped {
 }
 
 impl Stepped {
-    /// A lane that is fed by the spool, and not connected yet.
+    /// Returns a lane that is fed by the spool, and not connected yet.
     pub fn new(settings: LaneSettings) -> Self {
         let reader = settings.reader.clone();
         let mut lane = Lane::new(settings);
@@ -31,13 +31,13 @@ impl Stepped {
         Stepped { lane, fed: Fed::Spool(reader, Course::default()) }
     }
 
-    /// A lane that is fed by the intake, and what it is given offers by.
+    /// Returns a lane that is fed by the intake, and the handle that offers are given to.
     pub fn direct(settings: LaneSettings) -> (Self, DirectHandle) {
         let (receiver, handle) = queue(SharedClock::clone(&settings.clock));
         (Stepped { lane: Lane::new(settings), fed: Fed::Intake(receiver, Waiting::default()) }, handle)
     }
 
-    /// Its next turn; how it has ended, if it has.
+    /// Runs the next turn; returns how the lane has ended, if it has.
     pub fn turn(&mut self) -> Option<LaneEnd> {
         let turned = match &mut self.fed {
             Fed::Spool(reader, course) => self.lane.turn(reader, course),

@@ -1,4 +1,4 @@
-//! One transaction: what a lane's connection holds, and how a batch's rows, its identities and the ledger's row go through it
+//! One transaction: the state of a lane's connection, and how a batch's rows, its identities and the ledger's row go through it
 //! together. Main type: [`Connection`].
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,16 +25,16 @@ use crate::recorder::durability::{self, Terms};
 use crate::recorder::spool::{IdClock, LaneNews, LaneOpening};
 use crate::statement::{Expect, Program, Request, Step};
 
-/// Ends of measurements that are brought up to date in one transaction.
+/// The most ends of measurements that are brought up to date in one transaction.
 const ENDS_MAX: usize = 1_000;
 
-/// What is found about a lane's opening on a new connection.
+/// News about a lane's opening, found on a new connection.
 pub(super) struct News {
-    /// What the spool must know.
+    /// The news for the spool.
     pub news: LaneNews,
     /// How far the lane's own commits had come.
     pub through: i64,
-    /// Whether it tells of a copy of the spool; the database may also have forgotten what was registered.
+    /// Whether the news is about a copy of the spool; otherwise the database may have forgotten what was registered.
     pub is_of_copy: bool,
 }
 
@@ -45,41 +45,41 @@ impl News {
     }
 }
 
-/// A connection with everything prepared.
+/// A connection with all its statements prepared.
 pub(super) struct Connection {
     pub(super) session: Box<dyn Session>,
     pub(super) catalogue: Arc<Catalogue>,
     pub(super) statements: Vec<Statements>,
-    /// Measurements that nothing could be prepared for, by their places, with the database's words.
+    /// Measurements whose statements could not be prepared, by place, with the database's message.
     unusable: BTreeMap<usize, String>,
     pub(super) messages: MessageStatements,
     pub(super) ledger_statement: u16,
     pub(super) passable: Passable,
-    /// What the database keeps of what is committed here.
+    /// What the database promises about commits on this connection.
     pub terms: Terms,
     /// The lane's row, as of the last transaction that is known to be committed.
     pub ledger: Ledger,
-    /// What the spool must know before anything is written.
+    /// News that the spool must know before anything is written.
     pub news: Option<News>,
     pub(super) request: Request,
     pub(super) clock: SharedClock,
 }
 
-/// What lanes share, and what stays when a connection is lost.
+/// The parts that lanes share, and those that outlive a connection.
 pub(super) struct Context<'a> {
     pub database: &'a dyn Database,
-    /// How long is waited for it.
+    /// The limits on how long the session waits for the database.
     pub limits: &'a Arc<SessionLimits>,
     pub registry: &'a Registry,
-    /// What the lane shows to the ledger.
+    /// The opening that the lane shows to the ledger.
     pub opening: &'a LaneOpening,
-    /// Whether its entries come from the spool.
+    /// Whether the lane's entries come from the spool.
     pub is_spooled: bool,
     pub lane: u32,
     pub rows_max: usize,
-    /// How long entries are kept whose commits may be forgotten; none where they must not be.
+    /// How long entries are kept whose commits the database may forget; `None` if it must not forget any.
     pub keep: Option<Duration>,
-    /// The code of a refusal that a record is held to cause.
+    /// The code of a refusal that is put down to a record.
     pub suspected: Option<&'a str>,
     pub clock: &'a SharedClock,
     pub identities: &'a mut Identities,
@@ -94,17 +94,17 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// Rows that cannot be stored, with the reason and the line.
+    /// Removes and returns the rows that cannot be stored, each with its number, the reason and the line.
     pub(super) fn refused(&mut self) -> Vec<(usize, String, Vec<u8>)> {
         std::mem::take(&mut self.bound.refused)
     }
 
-    /// Whether there are so many of those that it has no rows to write yet.
+    /// Returns whether so many rows cannot be stored that none is ready to be written yet.
     pub(super) fn is_cut(&self) -> bool {
         self.bound.is_cut
     }
 
-    /// Rows that are bound.
+    /// Returns the number of bound rows.
     pub(super) fn rows(&self) -> u64 {
         self.bound.rows
     }
@@ -114,7 +114,7 @@ impl Connection {
     /// Connects, and reads how far the lane has come.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn open(context: &mut Context<'_>) -> Result<Self, DatabaseError> {
         let mut session = context.database.connect_writer(context.limits)?;
         let catalogue = context.registry.catalogue(context.database, &mut *session)?;
@@ -160,7 +160,7 @@ impl Connection {
             Standing::Forgotten => {
                 return Ok(Some(News { is_of_copy: false, ..News::of(LaneNews::Superseded, sequence) }));
             }
-            // What goes straight into the database has no entries that could be others than those that the row has passed.
+            // Records that go straight into the database have no entries that could differ from those that the row has passed.
             Standing::Parted { same_through: through, recorder } if context.is_spooled => {
                 return Ok(Some(News::of(LaneNews::Parted { through, recorder }, sequence)));
             }
@@ -172,10 +172,10 @@ impl Connection {
         Ok((!own.is_checked).then(|| News::of(LaneNews::Checked, sequence)))
     }
 
-    /// How far the database's log has come, which is asked where entries are kept.
+    /// Returns how far the database's log has come, which matters where entries are kept.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn log_position(&mut self, context: &Context<'_>) -> Result<Option<LogPosition>, DatabaseError> {
         context.database.log_position(&mut *self.session)
     }
@@ -193,7 +193,7 @@ impl Connection {
             }
         }
         if self.unusable.is_empty() {
-            // What the registry says is not what the tables have, as it seems: a new connection reads both again.
+            // The registry seems to differ from the tables: a new connection reads both again.
             return Err(DatabaseError::Unavailable(format!("statements cannot be prepared: {error}")));
         }
         let unusable = self.unusable.clone();
@@ -215,7 +215,7 @@ impl Connection {
         self.session.prepare(&program)
     }
 
-    /// An error where rows or identities are of a measurement that nothing could be prepared for.
+    /// Returns an error if rows or identities belong to a measurement whose statements could not be prepared.
     fn check_usable(&self, bound: &Bound, binder: &Binder) -> Result<(), DatabaseError> {
         let has_identities = |place: usize| bound.identities.iter().any(|identity| identity.measurement == place);
         let has_rows = |place: usize| binder.rows.get(place).is_some_and(|rows| rows.main_rows > 0);
@@ -225,10 +225,10 @@ impl Connection {
         }
     }
 
-    /// Binds rows; makes what their tables lack, and finds the numbers of their identities.
+    /// Binds rows, creates what their tables lack, and finds the numbers of their identities.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn make_ready(
         &mut self,
         batch: &Batch,
@@ -245,7 +245,7 @@ impl Connection {
             let (catalogue, identities) = (&self.catalogue, &mut *context.identities);
             let bound = context.binder.bind(batch, rows.clone(), catalogue, identities, &numbers_of, first_record);
             if bound.is_cut {
-                // They go to quarantine first, and the rows are bound again without them.
+                // The refused rows go to quarantine first, and the others are bound again without them.
                 return Ok(Ready { bound, fresh });
             }
             self.check_usable(&bound, context.binder)?;
@@ -255,7 +255,7 @@ impl Connection {
                 self.prepare(context)?;
             } else if !bound.identities.is_empty() {
                 let mut asked = bound.identities;
-                // Everybody inserts new ones in the same order, so that no two transactions wait for each other.
+                // All writers insert new identities in the same order, so that no two transactions wait for each other.
                 asked.sort_by(|a, b| (a.measurement, &a.hash).cmp(&(b.measurement, &b.hash)));
                 let known = self.find_identities(&asked)?;
                 for identity in asked {
@@ -278,10 +278,10 @@ impl Connection {
         }
     }
 
-    /// Which of these messages were committed before.
+    /// Returns, for each key, whether its message was committed before.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn find_messages(&mut self, keys: &[String]) -> Result<Vec<bool>, DatabaseError> {
         let mut found = Vec::with_capacity(keys.len());
         for key in keys {
@@ -292,23 +292,23 @@ impl Connection {
         Ok(found)
     }
 
-    /// Forgets ids of messages received before a time.
+    /// Forgets ids of messages that were received before a time.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn forget_messages(&mut self, before_ns: i64) -> Result<(), DatabaseError> {
         self.session.run_change(&messages::forget(before_ns))
     }
 
-    /// Moves the clock that ids grow old by to a time, unless it is beyond it; where it is then. A first value is noted, where there is none.
+    /// Moves the clock by which ids age forward to a time, and returns where it is then. If there is no clock yet, it is created.
     ///
     /// # Errors
-    /// As the database answers.
+    /// Returns the error of the database.
     pub(super) fn move_id_clock(&mut self, to_ns: Option<i64>) -> Result<i64, DatabaseError> {
         if number(&self.session.query(&messages::clock())?).is_none() {
             let newest_ns = number(&self.session.query(&messages::newest())?);
             let begun = self.session.run(&messages::begin_clock(IdClock::first_ns(newest_ns, self.clock.day_ns())));
-            // Another recorder may have been faster: it is read below.
+            // Another recorder may have been faster: its value is read below.
             begun.or_else(|error| if is_duplicate(&error) { Ok(()) } else { Err(error) })?;
         }
         if let Some(to_ns) = to_ns {
@@ -321,8 +321,8 @@ impl Connection {
     /// Writes rows with the ids of their messages, and moves the lane's row to `sequence`.
     ///
     /// # Errors
-    /// As the database answers. After [`DatabaseError::Lost`], and when the ledger was not where it should be, only a new connection
-    /// knows whether it happened.
+    /// Returns the database's error. After [`DatabaseError::Lost`], and when the ledger was not where it should be, only a new connection
+    /// knows whether the commit happened.
     pub(super) fn commit(
         &mut self,
         ready: &Ready,
@@ -339,8 +339,8 @@ impl Connection {
         Ok(took)
     }
 
-    /// Begins a request with what goes before the rows of a transaction: the lane's row is moved, and the ids of messages are stored. Where the lane is
-    /// after it.
+    /// Begins a request with what goes before the rows of a transaction: moving the lane's row, and storing the ids of messages. Returns the lane's row as it
+    /// will be after it.
     pub(super) fn append_head(
         &mut self,
         ready: &Ready,
@@ -399,7 +399,7 @@ impl Connection {
     /// Brings the ends of measurements up to date, some at a time.
     ///
     /// # Errors
-    /// As the database answers; they are written again then.
+    /// Returns the database's error; the ends are then written again later.
     pub(super) fn write_ends(&mut self, ends: &mut Ends) -> Result<(), DatabaseError> {
         let some = ends.some(ENDS_MAX);
         let edited_ns = self.clock.day_ns();
@@ -432,7 +432,7 @@ impl Connection {
                 "SELECT measurement, MAX(time_ns) FROM {table} WHERE {RECORD_ID} BETWEEN {first} AND {last} GROUP BY measurement"
             );
             let rows = match self.session.query(&sql) {
-                // One measurement's trouble is its own.
+                // Trouble with one measurement must not stop the others.
                 Err(DatabaseError::Refused { message, .. }) => {
                     self.unusable.insert(place, message);
                     continue;
@@ -485,7 +485,7 @@ pub(super) fn append_identity(
     }
 }
 
-/// The number that a query has answered, if there is one.
+/// Returns the number that a query has answered, if there is one.
 fn number(rows: &[Vec<Option<String>>]) -> Option<i64> {
     rows.first()?.first()?.as_ref()?.parse().ok()
 }

@@ -1,6 +1,6 @@
-//! From a batch to committed rows and quarantined ones. What [`Lane`] does with what it was given.
+//! From a batch to committed rows and quarantined ones: the part of [`Lane`] that stores what it was given.
 //!
-//! Invariant: a row is in quarantine, durably, before anything is committed that should have had it.
+//! Invariant: a refused row is durable in quarantine before anything is committed that should have contained it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use crate::recorder::log;
 use crate::recorder::quote::{quoted, shortened};
 use crate::recorder::spool::{Entry, IdClock, Refusal, Refused, SpoolError, unspooled_number};
 
-/// Characters of a reason at most; what it quotes is shorter.
+/// The most characters of a reason; a quotation in it is shorter.
 const REASON_MAX: usize = 1_000;
-/// Rows that go to quarantine at a time.
+/// The number of rows that go to quarantine at a time.
 const PORTION_ROWS: usize = 1_000;
 /// How often an entry is tried again that is refused although each of its rows is taken.
 const TRIES_MAX: u32 = 8;
 
-/// How long a model may make a transaction wait for its turn.
+/// The longest time that a model may make a transaction wait.
 const PACED_MAX: Duration = Duration::from_secs(3_600);
 
-/// What a refusal of entries is put down to.
+/// The cause that a refusal of entries is put down to.
 enum Blame {
-    /// Rows, which are in quarantine now.
+    /// Some rows, which are in quarantine now.
     Rows,
-    /// None of the rows of a single entry: it is tried again.
+    /// None of the rows of a single entry: the entry is tried again.
     Nobody,
     /// None of the rows of several entries, as far as is known.
     Unknown,
@@ -40,17 +40,17 @@ enum Blame {
     Database(DatabaseError),
 }
 
-/// What was tried with some entries.
+/// What was already tried with some entries.
 #[derive(Debug, Default)]
 struct Tries {
-    /// Whether identities and messages were found anew.
+    /// Whether identities and messages were looked up again.
     again: bool,
     /// Whether refused rows are to be left out of the next transaction, and whether that was tried.
     leaves_out: bool,
     has_left_out: bool,
-    /// How often they were refused although each row was taken.
+    /// How often the entries were refused although each row was taken.
     count: u32,
-    /// Whether the database has refused them for another reason than a record.
+    /// Whether the database has refused the entries for another reason than a record.
     was_refused: bool,
 }
 
@@ -81,7 +81,7 @@ impl Lane {
                     self.look_again(batch, &mut tries)?;
                     ranges.push(range);
                 }
-                // Another recorder wrote the same identity or message, or somebody removed one; the numbers are found now.
+                // Another recorder wrote the same identity or message, or somebody removed one; now the numbers are found.
                 Some((Meaning::Record, error)) if is_doubtful(&error) => {
                     self.look_again(batch, &mut tries)?;
                     ranges.push(range);
@@ -110,7 +110,7 @@ impl Lane {
         Ok(())
     }
 
-    /// One transaction for some entries, when it is their turn.
+    /// Runs one transaction for some entries, when it is their turn.
     fn try_once(
         &mut self,
         batch: &mut Batch,
@@ -132,7 +132,7 @@ impl Lane {
         Ok(outcome)
     }
 
-    /// No record is to blame: sets apart what the database refuses of one measurement again and again, or waits; the entries that are to be tried then.
+    /// Handles a refusal that is no record's fault: sets apart records of a measurement that the database keeps refusing, or waits. Returns the entries to try next.
     fn stand_back(
         &mut self,
         batch: &mut Batch,
@@ -146,13 +146,13 @@ impl Lane {
             }
             tries.was_refused = true;
             self.note_refusal_apart(error);
-            // What is known of the tables may not be so any more.
+            // What is known of the tables may no longer hold.
             self.forget_connection();
         }
         self.left_behind(batch, range, error)
     }
 
-    /// Waits before the next try; the entries that were not committed with the answer lost.
+    /// Waits before the next try; returns the entries that were not committed by the transaction whose answer was lost.
     fn left_behind(
         &mut self,
         batch: &mut Batch,
@@ -171,7 +171,7 @@ impl Lane {
         Ok(range.start + first..range.end)
     }
 
-    /// One transaction for some entries.
+    /// Runs one transaction for some entries.
     fn try_to_store(&mut self, batch: &mut Batch, entries: Range<usize>) -> Result<Result<(), DatabaseError>, Leave> {
         self.refused = None;
         let rows = batch.rows_of(entries.clone());
@@ -197,7 +197,7 @@ impl Lane {
         Ok(outcome.map(|took| self.note_stored(batch, entries, took, Some(count))))
     }
 
-    /// The ids of the messages of some entries that are stored with their rows, with when they grow old.
+    /// Returns the ids of the messages of some entries, which are stored with their rows, each with the time from which it ages.
     pub(super) fn keys_of(&self, batch: &Batch, entries: Range<usize>) -> Vec<(String, i64)> {
         let received_ns = self.id_clock.as_ref().map_or_else(|| self.settings.clock.day_ns(), IdClock::now_ns);
         (if self.is_spooled() { 0..0 } else { entries })
@@ -206,7 +206,7 @@ impl Lane {
             .collect()
     }
 
-    /// Some entries are committed, which took so long; that is usual for so many rows, where a number is given.
+    /// Notes that some entries were committed, and how long it took. A number of rows is given if that time is usual for it.
     pub(super) fn note_stored(&mut self, batch: &mut Batch, entries: Range<usize>, took: Duration, usual: Option<u64>) {
         self.settings.meter.commit_times.add(took);
         self.settings.meter.commits.add(1);
@@ -221,7 +221,7 @@ impl Lane {
         self.count(batch, entries);
     }
 
-    /// Binds rows. Those that cannot be bound are quarantined before anything is committed that does not have them.
+    /// Binds rows. Those that cannot be bound are quarantined before anything is committed without them.
     pub(super) fn make_ready(
         &mut self,
         batch: &mut Batch,
@@ -246,7 +246,7 @@ impl Lane {
     pub(super) fn quarantine(&mut self, batch: &mut Batch, refused: Vec<RefusedRow>) -> Result<(), Leave> {
         let mut refused = refused.into_iter();
         while refused.len() > 0 {
-            // Who has no room left is found after each portion.
+            // After each portion it is checked which senders have no room left.
             let portion = if self.is_spooled() { refused.len().min(PORTION_ROWS) } else { refused.len() };
             if self.is_spooled() {
                 self.defer(batch, refused.as_slice(), portion)?;
@@ -272,7 +272,7 @@ impl Lane {
                 );
             }
             if !is_spooled {
-                // With an id it is the same record when it is sent again.
+                // With an id, it is the same record when the message is sent again.
                 let sequence =
                     messages::number(&entry.offer).unwrap_or_else(|| unspooled_number(&*self.settings.clock));
                 entry = Arc::new(Entry { sequence, offer: entry.offer.without_body() });
@@ -285,7 +285,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Keeps refused records, and waits for room where the spool's disk is full.
+    /// Keeps refused records, and waits for room if the spool's disk is full.
     pub(super) fn keep(&mut self, refused: &[Refused]) -> Result<(), Leave> {
         loop {
             match self.settings.spool.quarantine(refused.to_vec()) {
@@ -298,17 +298,17 @@ impl Lane {
         }
     }
 
-    /// Finds anew what the database has of identities and messages, and leaves out what it refuses although that is known.
+    /// Looks up identities and messages again, and has rows left out that the database refuses all the same.
     fn look_again(&mut self, batch: &mut Batch, tries: &mut Tries) -> Result<(), Leave> {
         (tries.again, tries.leaves_out) = (true, true);
         self.find_anew(batch)
     }
 
-    /// Finds the rows of some entries that the database refuses, and quarantines them; whether there were any.
+    /// Finds the rows of some entries that the database refuses, and quarantines them; returns what the refusal is put down to.
     ///
     /// All rows are tried in the order in which they would be stored, in one transaction that is undone: each behind the good ones before it,
-    /// as the second of two that must differ is good alone. Where all rows of a single entry are taken, and it is refused all the same, it is tried again,
-    /// because what refused it may have been another recorder's transaction; all of them go to quarantine where that does not help.
+    /// because of two rows that must differ, the second is good when alone. If all rows of a single entry are taken and the entry is refused all the same, it is tried again,
+    /// because another recorder's transaction may have been the cause; if that does not help, all its rows go to quarantine.
     fn find_bad_rows(
         &mut self,
         batch: &mut Batch,
@@ -352,7 +352,7 @@ impl Lane {
         self.quarantine(batch, refused)
     }
 
-    /// The rows of a range that the database refuses, with the reasons; its error, where it could not be asked.
+    /// Returns the rows of a range that the database refuses, with the reasons; its error if it could not be asked.
     fn sift(
         &mut self,
         batch: &mut Batch,
@@ -361,7 +361,7 @@ impl Lane {
         let mut refused = self.refused.take().filter(|(refused, _)| *refused == rows);
         loop {
             let ready = match refused.take() {
-                // The binder has them still.
+                // The binder still holds them.
                 Some((_, ready)) => Ok(ready),
                 None => self.make_ready(batch, rows.clone())?,
             };
@@ -370,13 +370,13 @@ impl Lane {
                 Err(error) => Err(error),
             };
             match outcome {
-                // They were made by another writer meanwhile, which is no record's fault.
+                // Another writer inserted the identities meanwhile, which is no record's fault.
                 Ok(None) => self.identities.clear(),
                 Ok(Some(bad)) => {
                     let quote = |(row, reason): (usize, DatabaseError)| (row, quoted(&reason.to_string()).into_owned());
                     return Ok(Ok(bad.into_iter().map(quote).collect()));
                 }
-                // What is refused is no row.
+                // The refusal was about something other than a row.
                 Err(error) if self.meaning(&error) == Meaning::Record => return Ok(Ok(Vec::new())),
                 Err(error) => return Ok(Err(error)),
             }
@@ -401,7 +401,7 @@ impl Lane {
     }
 }
 
-/// Bad rows of an entry, in their order, with the reasons and their lines, each with its end.
+/// Returns the bad rows of an entry, in their order, with the reasons and their lines, each with its line end.
 fn lines_of(entry: &Entry, first_row: usize, bad: Vec<(usize, String)>) -> Vec<(usize, String, Vec<u8>)> {
     let mut parser = crate::recorder::line::Parser::new(&entry.offer.body, entry.offer.precision);
     let mut point = crate::recorder::line::Point::default();

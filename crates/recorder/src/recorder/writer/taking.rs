@@ -1,7 +1,7 @@
-//! A transaction that leaves out the rows that the database refuses. What [`Lane`] does with a batch of which some are, and the part of
+//! A transaction that leaves out the rows that the database refuses: the part of [`Lane`] for a batch with such rows, and of
 //! [`Connection`] in it.
 //!
-//! Invariant: a refused row is in quarantine, durably, before the others are committed; where it cannot be, nothing of the transaction is.
+//! Invariant: a refused row is durable in quarantine before the others are committed; if it cannot be, nothing of the transaction is committed.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -19,15 +19,15 @@ use crate::recorder::quote::quoted;
 /// Rows that were written and are not committed yet.
 pub(super) struct Taken {
     ready: Ready,
-    /// Numbers in the batch of those that were refused, with the reasons.
+    /// The numbers in the batch of the rows that were refused, with the reasons.
     bad: Vec<(usize, DatabaseError)>,
-    /// Where the lane is behind the commit.
+    /// The lane's row after the commit.
     next: Ledger,
     begun: Instant,
 }
 
 impl Taken {
-    /// Whether a refused row brings an identity that is new, or points to one that is gone: what is known of identities may be wrong, and others may begin
+    /// Returns whether a refused row brings a new identity, or points to one that is gone: what is known of identities may be wrong, and others may begin
     /// with what the refused row said.
     fn has_doubtful_identities(&self) -> bool {
         let is_bad: HashSet<_> = self.bad.iter().map(|(row, _)| *row).collect();
@@ -37,22 +37,22 @@ impl Taken {
     }
 }
 
-/// What came of a transaction.
+/// The result of a transaction.
 pub(super) enum Came {
     /// It is committed.
     Committed,
-    /// It is undone, and what is to be left out is known now.
+    /// It is undone, and it is known now which rows to leave out.
     Undone,
-    /// It is undone: what is known of identities and messages is to be found anew.
+    /// It is undone, and what is known of identities and messages must be looked up again.
     Doubtful,
 }
 
 impl Connection {
-    /// Writes rows, with the ids of their messages and the lane's row moved to `sequence`, in a transaction that stays open: what the database refuses is left
-    /// out of it. [`Connection::commit_taken`] or [`Connection::undo`] ends it.
+    /// Writes rows, with the ids of their messages and the lane's row moved to `sequence`, in a transaction that stays open and leaves out rows that the
+    /// database refuses. [`Connection::commit_taken`] or [`Connection::undo`] ends it.
     ///
     /// # Errors
-    /// As the database answers, about something else than a row. Nothing is open then.
+    /// Returns the database's error if it is about something other than a row. Nothing is open then.
     fn take(
         &mut self,
         ready: Ready,
@@ -78,17 +78,17 @@ impl Connection {
         }
     }
 
-    /// Undoes what was taken.
+    /// Undoes the open transaction.
     fn undo(&mut self) -> Result<(), DatabaseError> {
         self.session.end_dry_run()
     }
 
-    /// Commits what was taken.
+    /// Commits the open transaction.
     ///
     /// # Errors
     /// As for [`Connection::commit`].
     fn commit_taken(&mut self, taken: &Taken, context: &mut Context<'_>) -> Result<Duration, DatabaseError> {
-        // Some errors end a transaction, and what follows is the beginning of another one: in that one the row is where it was.
+        // Some errors end a transaction, and what follows is the beginning of another one, in which the row is where it was.
         let last = Ledger { edited_ns: taken.next.edited_ns.saturating_add(1), ..taken.next };
         self.request.clear();
         taken.next.append(&last, self.ledger_statement, &mut self.request);
@@ -112,7 +112,7 @@ impl Connection {
 }
 
 impl Lane {
-    /// One transaction for some entries, which leaves out the rows that the database refuses, once they are in quarantine.
+    /// Runs one transaction for some entries, which leaves out the rows that the database refuses, once they are in quarantine.
     pub(super) fn store_what_is_taken(
         &mut self,
         batch: &mut Batch,
@@ -121,7 +121,7 @@ impl Lane {
     ) -> Result<Result<Came, DatabaseError>, Leave> {
         let rows = batch.rows_of(entries.clone());
         let ready = match self.refused.take().filter(|(refused, _)| *refused == rows) {
-            // The binder has them still.
+            // The binder still holds them.
             Some((_, ready)) => Ok(ready),
             None => self.make_ready(batch, rows)?,
         };
@@ -147,7 +147,7 @@ impl Lane {
         if is_doubtful {
             self.undo_what_is_open();
             let made = |connection: &mut Connection| connection.were_made_meanwhile(&taken.ready);
-            // Where another writer has made one meanwhile no record is to blame.
+            // If another writer has created an identity meanwhile, no record is to blame.
             if !is_known || self.with_connection(|connection, _| made(connection)).unwrap_or(false) {
                 return Ok(Ok(Came::Doubtful));
             }
@@ -167,14 +167,14 @@ impl Lane {
         }
         Ok(outcome.map(|took| {
             let count = taken.ready.rows() - taken.bad.len() as u64;
-            // How long rows take that are refused says nothing of those that are not.
+            // The time that refused rows take says nothing about the others.
             let usual = taken.bad.is_empty().then_some(count);
             self.note_stored(batch, entries, took, usual);
             Came::Committed
         }))
     }
 
-    /// Undoes the transaction that is open, if one is: what it holds must not be held for long.
+    /// Undoes the transaction that is open, if there is one: its locks must not be held for long.
     pub(super) fn undo_what_is_open(&mut self) {
         if std::mem::take(&mut self.has_open) {
             let undone = self.with_connection(|connection, _| connection.undo());

@@ -1,12 +1,12 @@
 //! Texts as they stand in the registry and in SQL. Main functions: [`literal`], [`encoded`] and [`decoded`].
 
-/// ASCII text as a literal.
+/// Returns ASCII text as an SQL literal.
 pub(super) fn literal(text: &str) -> String {
-    // Backslashes mean something to MySQL; what has one, or is no ASCII, is written in another way.
+    // Backslashes have a meaning in MySQL; text with one, or that is not ASCII, must be written in another way.
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Text for the registry: percent-encoded where a database might read it in its own way.
+/// Returns text for the registry: percent-encoded where a database might interpret it.
 pub(super) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -18,7 +18,7 @@ pub(super) fn encoded(text: &str) -> String {
     out
 }
 
-/// What [`encoded`] made of a text, as it was.
+/// Returns the text that [`encoded`] was given.
 pub(super) fn decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

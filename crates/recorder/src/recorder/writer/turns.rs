@@ -1,8 +1,8 @@
-//! Offers that wait in memory, in the order in which they are written: each source has its turn. Main type: [`Waiting`].
+//! Offers that wait in memory, in the order in which they are written: each source gets its turn. Main type: [`Waiting`].
 //!
-//! Start-time fair queueing (Goyal, Vin and Cheng, 1996): an offer starts when the one before it of its source is finished, in a time in which every
-//! source is served at the same speed, and the one that starts first is next. So a source that sends little waits for one offer of each other
-//! source at most, however many wait, and each source keeps its order.
+//! Start-time fair queueing (Goyal, Vin and Cheng, 1996): an offer starts when the previous offer of its source is finished, in a virtual time in which every
+//! source is served at the same speed; the offer that starts first is next. So a source that sends little waits for at most one offer of each other
+//! source, however many wait, and each source keeps its order.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -12,38 +12,38 @@ use tokio::sync::oneshot;
 
 use crate::recorder::spool::Offer;
 
-/// What became of an offer that was not spooled.
+/// The result of an offer that was not spooled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DirectAnswer {
-    /// Its rows are committed, those in quarantine apart.
+    /// Its rows are committed, except those in quarantine.
     Committed,
     /// It had been committed before.
     Duplicate,
-    /// Nothing of it is stored; it can be sent again.
+    /// None of it is stored; it can be sent again.
     Unavailable(String),
-    /// The disk failed while it was being stored: it may be there or not.
+    /// The disk failed while the offer was being stored: it may be stored or not.
     Unknown(String),
 }
 
 /// An offer that waits for its commit.
 #[derive(Debug)]
 pub struct Direct {
-    /// What is to be stored.
+    /// The points to be stored.
     pub offer: Offer,
-    /// Where the answer goes.
+    /// The channel for the answer.
     pub answer: oneshot::Sender<DirectAnswer>,
-    /// When it is no longer waited for.
+    /// The time until which the sender waits.
     pub until: Instant,
 }
 
 /// Offers that wait.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// By the time at which they start, and the order in which they came.
+    /// The offers by the time at which they start, and the order in which they came.
     offers: BTreeMap<(u64, u64), Direct>,
-    /// When the last offer of each source is finished, in rows; of those that are not served up to the present.
+    /// The virtual time at which each source's last offer is finished, in rows; only sources that are not yet served up to the present.
     finished: HashMap<Arc<str>, u64>,
-    /// When the offer started that was taken last.
+    /// The virtual time at which the offer that was taken last started.
     now: u64,
     came: u64,
 }
@@ -65,7 +65,7 @@ impl Waiting {
         self.offers.insert((start, self.came), direct);
     }
 
-    /// The offers that are next, up to these rows and bytes; at least one where there is any.
+    /// Takes the next offers, up to this many rows and bytes; at least one if there is any.
     pub(super) fn take(&mut self, rows_max: u64, bytes_max: usize) -> Vec<Direct> {
         let (mut taken, mut rows, mut bytes) = (Vec::new(), 0, 0);
         while rows < rows_max && bytes < bytes_max {
@@ -136,8 +136,8 @@ mod tests {
         assert!(served.values().all(|numbers| numbers.iter().copied().eq(0..60)), "{served:?}");
     }
 
-    /// In simulated time: modest sources send so many rows a second together, and each greedy one has a hundred requests of 1,000 rows under way, each
-    /// of which is followed by another one when it is answered. The longest that a modest one's took, in seconds.
+    /// Simulates modest sources that send this many rows a second together, beside greedy ones that each keep a hundred requests of 1,000 rows under way
+    /// by sending another one whenever one is answered. Returns the longest time that a modest source's request took, in seconds.
     fn longest_s(modest: usize, rows_per_s: f64, greedy: usize) -> f64 {
         const DATABASE_ROWS_PER_S: f64 = 50_000.0;
         const END_S: f64 = 20.0;
@@ -150,7 +150,7 @@ mod tests {
             let taken = waiting.take(5_000, usize::MAX);
             let rows: u32 = taken.iter().map(|direct| direct.offer.rows).sum();
             let took_s = 0.002 + f64::from(rows) / DATABASE_ROWS_PER_S;
-            // What comes while the transaction lasts.
+            // Requests that come while the transaction lasts.
             for (source, owed) in owed.iter_mut().enumerate() {
                 *owed += took_s * rows_per_s / modest as f64;
                 while *owed >= 1.0 {

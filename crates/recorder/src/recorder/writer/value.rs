@@ -1,15 +1,15 @@
-//! Field values in the columns that their fields have. Main function: [`append`].
+//! Writes field values into the columns of their fields. Main function: [`append`].
 
 use super::catalogue::FieldKind;
 use crate::record::Cells;
 use crate::recorder::line::Value;
 
-/// Longer texts do not fit into their columns everywhere, and not every server says so.
+/// The most bytes of a text: longer ones do not fit into their columns everywhere, and not every server says so.
 const TEXT_BYTES_MAX: usize = 4 << 20;
-/// Whole numbers up to here are exact in 64 bits with a point.
+/// The largest whole number up to which all are exact as 64-bit floats.
 const EXACT_MAX: u64 = 1 << 53;
 
-/// The kind of column that a value gets when its field is new.
+/// Returns the kind of column that a value gets when its field is new.
 pub(super) fn kind_of(value: &Value<'_>) -> FieldKind {
     match value {
         Value::Float(_) => FieldKind::Float,
@@ -19,7 +19,7 @@ pub(super) fn kind_of(value: &Value<'_>) -> FieldKind {
     }
 }
 
-/// Appends a value as its column holds it; false, and nothing appended, where the column cannot hold exactly this value.
+/// Appends a value as its column holds it; returns false, and appends nothing, if the column cannot hold exactly this value.
 pub(super) fn append(value: &Value<'_>, kind: FieldKind, cells: &mut Cells) -> bool {
     match (*value, kind) {
         (Value::Float(number), FieldKind::Float) => cells.float(number),
@@ -40,7 +40,7 @@ pub(super) fn append(value: &Value<'_>, kind: FieldKind, cells: &mut Cells) -> b
     true
 }
 
-/// A value as JSON.
+/// Returns a value as JSON.
 pub(super) fn to_json(value: &Value<'_>) -> serde_json::Value {
     match *value {
         Value::Float(number) => number.into(),
@@ -51,7 +51,7 @@ pub(super) fn to_json(value: &Value<'_>) -> serde_json::Value {
     }
 }
 
-/// A value as it stands in messages, with its kind.
+/// Returns a value as it stands in messages, with its kind.
 pub(super) fn shown(value: &Value<'_>) -> String {
     if let Value::Text(text) = value
         && text.raw().len() >= TEXT_BYTES_MAX

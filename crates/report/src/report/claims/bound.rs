@@ -1,6 +1,6 @@
-//! Claims of a bound: that a metric itself, and no ratio, lies in a range in every case with some levels.
+//! Judges claims of a bound: that a metric, not a ratio, lies in a range in every case with given levels.
 //!
-//! Main function: [`judge_bound`]. Invariant: one case outside contradicts; all must lie inside to bear the claim out.
+//! Main function: [`judge_bound`]. Invariant: one case outside contradicts the claim; all cases must lie inside to reproduce it.
 
 use super::{Member, against, of_trials, with_levels};
 use crate::finding::{ClaimFinding, ClaimVerdict};
@@ -13,8 +13,8 @@ use crate::study::repeat::stopping;
 use crate::study::{Claim, ClaimedBound, Study};
 use crate::trial::Levels;
 
-/// Each case's mean over its trials, with the interval that the noise of all of the study's cases gives, as in verdicts, against the range. The evidence is the case that is furthest from bearing the
-/// claim out.
+/// Compares the range with each case's mean over its trials and the interval by the noise of all of the study's cases, as in verdicts.
+/// The evidence is the case that is furthest from reproducing the claim.
 pub(super) fn judge_bound(
     study: &Study,
     claim: &Claim,
@@ -69,16 +69,16 @@ fn judge(study: &Study, bound: &ClaimedBound, metric: &Metric, groups: &[CaseTri
     }
     let place =
         if members.len() > 1 { format!(" in the worst of {} cases ({levels})", members.len()) } else { String::new() };
-    // The table has the quantile of all trials together, which no trial's interval is of.
+    // The table shows the quantile of all trials together, to which the interval over trials does not apply.
     let of_trials = if metric.is_quantile() { ", mean of the trials'," } else { "" };
     let mean = mean(&member.values()).unwrap_or(f64::NAN);
     let shown = metric.show_mean(mean, member.interval, member.trials.len());
     (verdict_of(member), format!("{}{of_trials} {shown}{place}", metric.title))
 }
 
-/// What the interval of a case's mean says of a range.
+/// Returns what the interval of a case's mean implies for a range.
 fn verdict(interval: Option<Interval>, range: (f64, Option<f64>)) -> ClaimVerdict {
-    // No metric is below 0, and so is no mean of it, however far an interval of few trials reaches.
+    // No metric is negative, and neither is its mean, however far an interval of few trials reaches.
     let interval = interval.map(|found| Interval { low: found.low.max(0.0), ..found });
     interval.map_or(ClaimVerdict::Undecided, |interval| against(range, interval))
 }
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn an_interval_that_reaches_below_nothing_does_not_leave_an_upper_bound_undecided() {
-        // Answers of 1 to 6 ms, whose interval reaches from -4 to 10 ms.
+        // Answers take 1 to 6 ms; their interval reaches from -4 to 10 ms.
         let answers_s = Some(Interval { low: -0.0045, high: 0.0104 });
         assert_eq!(verdict(answers_s, (0.0, Some(1.0))), ClaimVerdict::Reproduced);
         assert_eq!(verdict(answers_s, (1.0, None)), ClaimVerdict::Contradicted);

@@ -1,4 +1,4 @@
-//! Claims on load lines: the ratio of two lines, from their brackets.
+//! Judges claims on load lines: the ratio of two lines, from their brackets.
 //!
 //! Main function: [`judge_line`]. Invariant: a side without a bracket leaves the claim undecided.
 
@@ -12,14 +12,14 @@ use crate::study::{Claim, ClaimedRatio, Study};
 use crate::trial::{Case, Levels};
 use crate::units::show_ratio;
 
-/// A case as it was written, before a search has chosen rates, with its bracket.
+/// A case as written, before a search has chosen rates, with its bracket.
 struct Bracketed<'a> {
     case: &'a Case,
     bracket: [f64; 2],
 }
 
-/// Judges a claim on the ratio of load lines. The ends of a ratio are those at which one line is as low and the other as high as its
-/// bracket allows; of several matched cases it is the geometric mean of these ends.
+/// Judges a claim on the ratio of load lines. At each end of the ratio, one line is as low and the other as high as its bracket allows; for
+/// several matched cases, the ends are geometric means.
 pub(super) fn judge_line(study: &Study, claim: &Claim, ratio: &ClaimedRatio, lines: &[LoadLine]) -> ClaimFinding {
     let bases = base_cases(study);
     match weigh(&bases, ratio, lines) {
@@ -62,7 +62,7 @@ fn weigh(bases: &[Case], ratio: &ClaimedRatio, lines: &[LoadLine]) -> Result<(f6
     }
 }
 
-/// The cases with these levels, each of which must have a line between a confirmed and a refuted rate.
+/// Returns the cases with these levels, each of which must have a line between a confirmed and a refuted rate.
 fn side<'a>(
     bases: &'a [Case],
     levels: &Levels,

@@ -1,7 +1,7 @@
-//! From samples to comparisons: every pair of alternatives, adjusted together and judged.
+//! Turns samples into comparisons: every pair of alternatives, adjusted together and judged.
 //!
-//! Main function: [`compare`]. Invariant: the same samples, options and seed give the same document, whatever the order in which
-//! machines and cases stand.
+//! Main function: [`compare`]. Invariant: the same samples, options and seed give the same document, whatever the order of machines and
+//! cases.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use crate::statistics::shift::shift;
 use crate::statistics::t_test::{pooled, welch};
 use crate::statistics::{Interval, RatioEstimate, Verdict, family, judge};
 
-/// Every two samples that are alternatives to each other, case by case, in the order in which they stand.
+/// Returns all pairs of samples that are alternatives to each other, case by case, in their order.
 pub fn pairs(samples: &[Sample]) -> Vec<(&Sample, &Sample)> {
     let mut alternatives: Vec<Vec<&Sample>> = Vec::new();
     let mut place_of: HashMap<_, usize> = HashMap::new();
@@ -36,7 +36,7 @@ pub fn pairs(samples: &[Sample]) -> Vec<(&Sample, &Sample)> {
     alternatives.iter().flat_map(|own| places(own.len()).map(move |(a, b)| (own[a], own[b]))).collect()
 }
 
-/// Compares every two samples that are alternatives to each other, case by case, in the order in which they stand.
+/// Compares all pairs of samples that are alternatives to each other, case by case, in their order.
 pub fn compare(samples: &[Sample], options: &Options) -> Comparisons {
     let pairs = pairs(samples);
     let mut comparisons: Vec<Comparison> = pairs.iter().map(|(a, b)| weigh(a, b, options.seed)).collect();
@@ -80,12 +80,12 @@ pub fn compare(samples: &[Sample], options: &Options) -> Comparisons {
     }
 }
 
-/// Orders in which a series is shuffled to see whether it changes on the way.
+/// The number of shuffles with which a series is tested for a change.
 const SHUFFLES: u32 = 199;
-/// p from which on a change is told: stricter than 5 %, because every series is asked.
+/// The p at or below which a change is reported: stricter than 5 %, because every series is tested.
 const CHANGED: f64 = 0.01;
 
-/// Samples whose level changed on the way, and that are compared without pairing: then the change is part of a difference.
+/// Notes samples whose level changed during the run and that are compared without pairing, so that the change is part of a difference.
 fn changes(pairs: &[(&Sample, &Sample)], comparisons: &[Comparison], seed: u64) -> Vec<CompareNote> {
     let mut seen: Vec<*const Sample> = Vec::new();
     let mut notes = Vec::new();
@@ -105,7 +105,7 @@ fn changes(pairs: &[(&Sample, &Sample)], comparisons: &[Comparison], seed: u64) 
     notes
 }
 
-/// All figures of a comparison, not adjusted and not judged yet.
+/// Computes all figures of a comparison, before adjustment and judgement.
 fn weigh(a: &Sample, b: &Sample, seed: u64) -> Comparison {
     let (of, to) = (a.summary(), b.summary());
     let (by_welch, by_pooling) = (welch(of, to), pooled(of, to));
@@ -151,7 +151,7 @@ fn weigh(a: &Sample, b: &Sample, seed: u64) -> Comparison {
     found
 }
 
-/// What only the trials themselves give.
+/// Adds the figures that require the values of trials.
 fn weigh_trials(a: &Sample, b: &Sample, seed: u64, found: &mut Comparison) {
     let (values_a, values_b) = (a.values(), b.values());
     if let Some(estimate) = estimate(a, b) {
@@ -181,7 +181,7 @@ fn weigh_trials(a: &Sample, b: &Sample, seed: u64, found: &mut Comparison) {
     found.p_mann_whitney = mann_whitney(&values_a, &values_b).map(|test| test.p);
 }
 
-/// The ratio with its interval: over rounds where that is possible. None for summaries.
+/// Returns the ratio with its interval, over rounds if possible. `None` for summaries.
 fn estimate(a: &Sample, b: &Sample) -> Option<RatioEstimate> {
     match (&a.figures, &b.figures, a.noise.zip(b.noise)) {
         (Figures::Trials(of), Figures::Trials(to), Some((of_error, to_error))) => {
@@ -192,7 +192,7 @@ fn estimate(a: &Sample, b: &Sample) -> Option<RatioEstimate> {
     }
 }
 
-/// The part of the level that a comparison has for its own p, so that p is below it exactly where the adjusted p is below the level.
+/// Returns the share of the level for the comparison's own p, chosen so that p is below it exactly if the adjusted p is below the level.
 fn share_of_level(found: &Comparison, adjustment: Adjustment, family: usize) -> f64 {
     match (adjustment, found.deciding_p(), found.p_adjusted) {
         (Adjustment::Holm | Adjustment::Bh, Some(p), Some(adjusted)) if p > 0.0 && adjusted < 1.0 => p / adjusted,
@@ -200,7 +200,7 @@ fn share_of_level(found: &Comparison, adjustment: Adjustment, family: usize) -> 
     }
 }
 
-/// The verdict on a: off the interval where there is one; of summaries from the adjusted p, and from two tests against the margin.
+/// Returns the verdict on a: from the interval if there is one; for summaries from the adjusted p, and from two tests against the margin.
 fn judged(a: &Sample, b: &Sample, found: &Comparison, interval: Option<Interval>, options: &Options) -> Verdict {
     let Some(p) = found.p_adjusted else { return Verdict::Undecided };
     let verdict = match interval {
@@ -221,7 +221,7 @@ fn judged(a: &Sample, b: &Sample, found: &Comparison, interval: Option<Interval>
     if a.metric.more_is_better { verdict } else { verdict.reversed() }
 }
 
-/// What two alternatives are compared in, and the two of them in the order of their names.
+/// Returns what two alternatives are compared in, and their names in alphabetical order.
 fn question_of<'a>(
     comparison: &'a Comparison,
     a: &'a str,
@@ -231,7 +231,7 @@ fn question_of<'a>(
     ((machine, case, factor, *metric), a.min(b), a.max(b))
 }
 
-/// The letters of every case on every machine.
+/// Returns the letters of every case on every machine.
 fn all_letters(samples: &[Sample], comparisons: &[Comparison]) -> Vec<Letters> {
     let mut found: Vec<Letters> = Vec::new();
     let mut seen: Vec<&Sample> = Vec::new();

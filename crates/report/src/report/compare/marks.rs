@@ -1,4 +1,4 @@
-//! Whether a second machine agrees: the marks of the KTH study (2018, chapter 8), and the findings that its rule lets pass.
+//! Compares the results of two machines: the marks of the KTH study (2018, chapter 8), and the findings that its rule does not mark.
 //!
 //! Main functions: [`marks`] and [`unconfirmed`]. Invariant: a comparison is either marked or unconfirmed or neither, never both.
 
@@ -8,18 +8,18 @@ use super::outcome::{Comparison, Mark, MarkWord, Unconfirmed};
 use super::sample::Sample;
 use crate::statistics::rounding::is_order_certain;
 
-/// Difference of p from which on two machines contradict each other: 50 points of percent.
+/// The difference of p above which two machines contradict each other: 50 percentage points.
 const CONTRADICTION: f64 = 0.5;
 
 /// A comparison with its samples.
 type Placed<'a> = (&'a Sample, &'a Sample, &'a Comparison);
 
-/// The marks of every comparison that two machines have, in the order of the first machine.
+/// Returns the marks of every comparison that two machines have, in the order of the first machine.
 pub fn marks(comparisons: &[Placed<'_>]) -> Vec<Mark> {
     both_machines(comparisons).into_iter().filter_map(|(first, second)| mark(first, second)).collect()
 }
 
-/// The findings at this level that one machine has, the other has not, and no mark shows.
+/// Returns the findings at this level that only one of two machines has and that no mark shows.
 pub fn unconfirmed(comparisons: &[Placed<'_>], alpha: f64) -> Vec<Unconfirmed> {
     let mut found = Vec::new();
     for (first, second) in both_machines(comparisons) {
@@ -40,9 +40,9 @@ pub fn unconfirmed(comparisons: &[Placed<'_>], alpha: f64) -> Vec<Unconfirmed> {
     found
 }
 
-/// Every two comparisons of the same alternatives in the same case on different machines.
+/// Returns all pairs of comparisons of the same alternatives in the same case on different machines.
 fn both_machines<'a>(comparisons: &[Placed<'a>]) -> Vec<(Placed<'a>, Placed<'a>)> {
-    // Of two hundred alternatives there are twenty thousand comparisons: those of the same two stand together.
+    // Two hundred alternatives have twenty thousand comparisons, so those of the same alternatives are grouped first.
     let mut alike: HashMap<_, Vec<usize>> = HashMap::new();
     let key = |(sample, _, comparison): &Placed<'a>| {
         let ((_, case, factor, metric), a, b) = (sample.question(), comparison.a.as_str(), comparison.b.as_str());
@@ -92,7 +92,7 @@ fn mark(first: Placed<'_>, second: Placed<'_>) -> Option<Mark> {
     })
 }
 
-/// Whether p differ by as much however the printed figures were rounded.
+/// Returns whether the p differ by that much however the printed figures were rounded.
 fn is_contradiction_certain(first: &Comparison, second: &Comparison) -> bool {
     let range = |comparison: &Comparison| {
         comparison.p_welch_rounding.or(comparison.p_welch.map(|p| [p, p])).unwrap_or([0.0, 1.0])

@@ -1,8 +1,8 @@
 //! Comparing alternatives: within a run, between two runs, and from published summaries.
 //!
-//! Main function: [`compare()`], from [`Sample`]s to [`Comparisons`]; [`runs`] and [`summaries`] make the samples, [`text()`] shows
-//! what was found. Invariant: only samples of the same case, machine, factor and metric are compared, and p-values are adjusted
-//! for all comparisons that are shown together.
+//! Main function: [`compare()`], from [`Sample`]s to [`Comparisons`]; [`runs`] and [`summaries`] make the samples, [`text()`] shows the
+//! results. Invariant: only samples of the same case, machine, factor and metric are compared, and p-values are adjusted for all
+//! comparisons that are shown together.
 
 pub mod judge;
 pub mod marks;

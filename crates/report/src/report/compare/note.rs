@@ -1,74 +1,74 @@
-//! What a reader should know about a comparison. Main type: [`CompareNote`].
+//! Notes that qualify comparisons. Main type: [`CompareNote`].
 
 use serde::Serialize;
 
 use super::p_value::show_p;
 use crate::said::said;
 
-/// Something that qualifies comparisons. As JSON it is an object with `kind`, its figures and `says`.
+/// A note that qualifies comparisons. As JSON it is an object with `kind`, its figures and `says`.
 #[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 pub enum CompareNote {
     /// Sizes and repeats of a run were shrunk.
     #[error("rehearsal: figures are not to be quoted")]
     Rehearsal {},
-    /// Invalid trials.
+    /// Some trials are invalid.
     #[error("{run}: {invalid} of {all} trials are invalid and left out")]
     Invalid {
-        /// The run.
+        /// The name of the run.
         run: String,
-        /// Such trials.
+        /// The number of invalid trials.
         invalid: usize,
-        /// All trials.
+        /// The number of all trials.
         all: usize,
     },
-    /// Cases with too few trials.
+    /// Some cases have too few trials.
     #[error("{run}: fewer than two valid trials with {metric}, and so not compared: {}", some_of(cases))]
     TooFewTrials {
-        /// The run.
+        /// The name of the run.
         run: String,
-        /// What is compared, in words.
+        /// The metric, in words.
         metric: &'static str,
-        /// Names of the cases.
+        /// The names of the cases.
         cases: Vec<String>,
     },
-    /// A case whose queries found nothing.
+    /// The queries of a case found nothing.
     #[error("{run}: queries found nothing with {case}; it is not compared")]
     FoundNothing {
-        /// The run.
+        /// The name of the run.
         run: String,
-        /// The case.
+        /// The name of the case.
         case: String,
     },
-    /// A case that was overloaded.
+    /// A case was overloaded.
     #[error("{run}: {case} was overloaded, where response times grow with the length of the trial; it is not compared")]
     Overloaded {
-        /// The run.
+        /// The name of the run.
         run: String,
-        /// The case.
+        /// The name of the case.
         case: String,
     },
-    /// An alternative that answers something else.
+    /// The queries of an alternative have a different answer.
     #[error("{factor} = {level} is not compared with {other} ({case}): {why}")]
     Unlike {
-        /// What distinguishes the alternatives.
+        /// The setting in which the alternatives differ.
         factor: String,
         /// The alternative.
         level: String,
-        /// The one that it is not compared with.
+        /// The alternative with which it is not compared.
         other: String,
-        /// The case.
+        /// The name of the case.
         case: String,
-        /// Why, with the rows that their queries gave.
+        /// The reason, with the rows that their queries returned.
         why: String,
     },
-    /// Cases that one of two runs has alone.
+    /// Some cases exist in only one of two runs.
     #[error("not compared: {}", some_of(cases))]
     OnlyInOne {
         /// The cases, each with its run.
         cases: Vec<String>,
     },
-    /// Settings in which two runs differ besides.
+    /// Two runs differ in further settings.
     #[error("the runs differ in settings too: {}", settings.join("; "))]
     SettingsDiffer {
         /// The settings with both values.
@@ -77,45 +77,45 @@ pub enum CompareNote {
     /// Two runs were measured one after the other.
     #[error("the runs were not interleaved: what changed on the machine between them counts as a difference")]
     NotInterleaved {},
-    /// Comparisons that no test decides.
+    /// No test decides some comparisons.
     #[error("{comparisons} comparisons have no p-value, because neither side varies; they are undecided")]
     NothingVaries {
-        /// Such comparisons.
+        /// The number of such comparisons.
         comparisons: usize,
     },
-    /// A series of trials that are not of one kind.
+    /// The level of a series of trials changed during the run.
     #[error(
         "{case}, {variant} on {machine}: the level changed after {after} of {all} trials (p = {}); its trials are not of one kind, and a \
          difference may be the change",
         show_p(Some(*p))
     )]
     LevelChanged {
-        /// The case.
+        /// The name of the case.
         case: String,
         /// The alternative.
         variant: String,
-        /// Where it was measured.
+        /// The machine or run on which it was measured.
         machine: String,
-        /// Trials before the change.
+        /// The number of trials before the change.
         after: usize,
-        /// All of its trials.
+        /// The number of all of its trials.
         all: usize,
-        /// How often chance alone does so.
+        /// The probability that chance alone produces such a change.
         p: f64,
     },
-    /// Summaries that do not say which way is better.
+    /// The summaries do not say which direction is better.
     #[error(
         "more is taken to be better, as for {metric}; where less is, give --metric response_time_mean or a column metric"
     )]
     MoreIsBetter {
-        /// The metric that is taken.
+        /// The metric that is assumed.
         metric: &'static str,
     },
 }
 
 said!(CompareNote);
 
-/// The first four of a list, and how many more there are.
+/// Formats the first four items of a list, and the number of the others.
 pub(super) fn some_of(texts: &[String]) -> String {
     let shown = texts.iter().take(4).cloned().collect::<Vec<_>>().join("; ");
     if texts.len() > 4 { format!("{shown}; and {} more", texts.len() - 4) } else { shown }

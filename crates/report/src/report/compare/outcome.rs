@@ -1,13 +1,13 @@
-//! What a comparison found: the JSON document of `loadline compare`.
+//! The result of a comparison: the JSON document of `loadline compare`.
 //!
-//! Main type: [`Comparisons`]. Invariant: a figure that the evidence does not give is `null`, never 0.
+//! Main type: [`Comparisons`]. Invariant: a figure that the evidence does not provide is `null`, never 0.
 
 use serde::Serialize;
 
 use super::note::CompareNote;
 use crate::statistics::Verdict;
 
-/// How p-values are adjusted for the number of comparisons.
+/// The method of adjusting p-values for the number of comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Adjustment {
@@ -19,128 +19,128 @@ pub enum Adjustment {
     Bh,
 }
 
-/// How alternatives are judged.
+/// The options by which alternatives are judged.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Options {
-    /// Level below which an adjusted p counts, in (0, 1).
+    /// The level below which an adjusted p counts, in (0, 1).
     pub alpha: f64,
-    /// Relative difference that counts as none, in [0, 1).
+    /// The relative difference that counts as none, in [0, 1).
     pub margin: f64,
-    /// How p-values are adjusted.
+    /// The method of adjusting p-values.
     pub adjustment: Adjustment,
-    /// Seed of the bootstrap of medians.
+    /// The seed of the bootstrap of medians.
     pub seed: u64,
 }
 
-/// Everything that is said about some samples.
+/// The complete result of comparing samples.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparisons {
-    /// Whether no trial of the runs is invalid; true for summaries.
+    /// Whether all trials of the runs are valid; true for summaries.
     pub valid: bool,
-    /// Level of the verdicts.
+    /// The level of the verdicts.
     pub alpha: f64,
-    /// Relative difference that counts as none.
+    /// The relative difference that counts as none.
     pub margin: f64,
-    /// How p-values are adjusted.
+    /// The method of adjusting p-values.
     pub adjustment: Adjustment,
-    /// Number of p-values that were adjusted together.
+    /// The number of p-values that were adjusted together.
     pub family: u64,
     /// Every pair of alternatives in every case.
     pub comparisons: Vec<Comparison>,
-    /// Comparisons about which two machines do not agree, by the rule of Lindfors and Lind Oros (KTH 2018, chapter 8).
+    /// Comparisons in which two machines disagree, by the rule of Lindfors and Lind Oros (KTH 2018, chapter 8).
     pub marks: Vec<Mark>,
     /// Findings of one machine that the other does not confirm, and that the rule does not mark.
     pub unconfirmed: Vec<Unconfirmed>,
-    /// Alternatives that were not told apart, by shared letters.
+    /// Groups of alternatives that could not be distinguished, by shared letters.
     pub letters: Vec<Letters>,
-    /// What a reader should know: what was left out, what differs besides.
+    /// Notes on what was left out, and on further differences.
     pub notes: Vec<CompareNote>,
 }
 
 impl Comparisons {
-    /// Whether it was made of published summaries, whose times are in the source's own unit.
+    /// Returns whether the document is based on published summaries, whose times are in the source's own unit.
     pub fn is_of_summaries(&self) -> bool {
         self.comparisons.iter().all(|comparison| comparison.p_welch_rounding.is_some() || comparison.shift.is_none())
     }
 }
 
-/// Two alternatives, a against b.
+/// A comparison of two alternatives, a against b.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// What else was the same.
+    /// The case: what both alternatives have in common.
     pub case: String,
-    /// Where it was measured.
+    /// The machine, or the run, of the measurement.
     pub machine: String,
-    /// What distinguishes the alternatives; empty for summaries.
+    /// The setting in which the alternatives differ; empty for summaries.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub factor: String,
-    /// What was measured.
+    /// The metric that is compared.
     pub metric: &'static str,
-    /// The kind of operation; empty where that is all of them.
+    /// The kind of operation; empty for all kinds together.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub operation: String,
-    /// First alternative.
+    /// The first alternative.
     pub a: String,
-    /// Second alternative.
+    /// The second alternative.
     pub b: String,
-    /// Mean of a, in the metric's unit.
+    /// The mean of a, in the metric's unit.
     pub mean_a: f64,
-    /// Mean of b.
+    /// The mean of b, in the metric's unit.
     pub mean_b: f64,
-    /// Values of a.
+    /// The number of values of a.
     pub n_a: u64,
-    /// Values of b.
+    /// The number of values of b.
     pub n_b: u64,
-    /// Geometric mean of a over that of b; for summaries mean over mean. Null when one is not above 0.
+    /// The geometric mean of a divided by that of b; for summaries the ratio of means. Null if one is not above 0.
     pub ratio: Option<f64>,
-    /// Its 95 % interval over trials; null for summaries.
+    /// The 95 % interval of the ratio over trials; null for summaries.
     pub ratio_ci95: Option<[f64; 2]>,
-    /// The interval that the verdict is read off and that is shown: as much wider as the number of comparisons asks for; null for summaries.
+    /// The interval that is shown and that decides the verdict, widened for the number of comparisons; null for summaries.
     pub ratio_adjusted: Option<[f64; 2]>,
-    /// How they were made: `log t over rounds` where what the trials of a round share was taken out, else `log t`; null for summaries.
+    /// The method of both intervals: `log t over rounds` if effects shared by the trials of a round were removed, else `log t`; null for summaries.
     pub ratio_method: Option<&'static str>,
-    /// Fieller's 95 % interval of the ratio, which needs no more than summaries.
+    /// Fieller's 95 % interval of the ratio, which is computed from summaries alone.
     pub fieller_ci95: Option<[f64; 2]>,
-    /// Median of a over median of b; null for summaries.
+    /// The median of a divided by the median of b; null for summaries.
     pub median_ratio: Option<f64>,
-    /// Its 95 % bootstrap interval; null below ten trials.
+    /// The 95 % bootstrap interval of the ratio of medians; null below ten trials.
     pub median_ratio_ci95: Option<[f64; 2]>,
-    /// Hodges-Lehmann shift of a against b, in the metric's unit; null for summaries.
+    /// The Hodges-Lehmann shift of a against b, in the metric's unit; null for summaries.
     pub shift: Option<f64>,
-    /// Its 95 % interval.
+    /// The 95 % interval of the shift.
     pub shift_ci95: Option<[f64; 2]>,
-    /// Two-sided p of the Mann-Whitney test; null for summaries.
+    /// The two-sided p of the Mann-Whitney test; null for summaries.
     pub p_mann_whitney: Option<f64>,
-    /// Welch's t: mean of a less mean of b over its standard error; null when neither side varies.
+    /// Welch's t: the mean of a minus the mean of b, divided by its standard error; null if neither side varies.
     pub t: Option<f64>,
-    /// Its degrees of freedom.
+    /// The degrees of freedom of Welch's t.
     pub df: Option<f64>,
-    /// Two-sided p of Welch's test.
+    /// The two-sided p of Welch's test.
     pub p_welch: Option<f64>,
-    /// Two-sided p of the pooled t-test.
+    /// The two-sided p of the pooled t-test.
     pub p_pooled: Option<f64>,
-    /// Smallest and largest p of Welch's test for figures that round to the printed ones; null for trials.
+    /// The smallest and the largest p of Welch's test for figures that round to the printed ones; null for trials.
     pub p_welch_rounding: Option<[f64; 2]>,
-    /// Rounds in which both were measured, when trials are compared round by round; null when they are not.
+    /// The number of rounds in which both were measured, if trials are compared round by round; otherwise null.
     pub paired_rounds: Option<u64>,
-    /// Two-sided p of the ratio being 1, of the same t as its interval; null for summaries and where nothing varies.
+    /// The two-sided p of the ratio being 1, by the same t as its interval; null for summaries, and if nothing varies.
     pub p_ratio: Option<f64>,
-    /// The same p where trials are compared round by round; null when they are not.
+    /// The same p if trials are compared round by round; otherwise null.
     pub p_paired: Option<f64>,
     /// `p_ratio` if there is one, else `p_welch`, adjusted for all comparisons of the document.
     pub p_adjusted: Option<f64>,
-    /// What the evidence says about a: faster means better, also where less is better.
+    /// The verdict on a: faster means better, also for metrics of which less is better.
     #[serde(serialize_with = "as_word")]
     pub verdict: Verdict,
 }
 
 impl Comparison {
-    /// The p that decides: that of the ratio, for summaries Welch's.
+    /// Returns the p that decides: that of the ratio, or Welch's for summaries.
     pub fn deciding_p(&self) -> Option<f64> {
         self.p_ratio.or(self.p_welch)
     }
 
-    /// The interval of the ratio that is shown: the one of the verdict, or Fieller's for summaries.
+    /// Returns the interval of the ratio that is shown: the one of the verdict, or Fieller's for summaries.
     pub fn interval(&self) -> Option<[f64; 2]> {
         self.ratio_adjusted.or(self.ratio_ci95).or(self.fieller_ci95)
     }
@@ -150,15 +150,15 @@ fn as_word<S: serde::Serializer>(verdict: &Verdict, serializer: S) -> Result<S::
     serializer.collect_str(verdict)
 }
 
-/// How two machines do not agree about a comparison.
+/// The kind of disagreement of two machines about a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MarkWord {
-    /// Their p differ by more than 50 points; red in the source.
+    /// The p differ by more than 50 percentage points; red in the source.
     Contradicts,
-    /// The difference has another direction; green.
+    /// The differences have opposite directions; green in the source.
     Direction,
-    /// Both; brown.
+    /// Both disagreements; brown in the source.
     Both,
 }
 
@@ -172,54 +172,54 @@ impl std::fmt::Display for MarkWord {
     }
 }
 
-/// A comparison about which two machines do not agree.
+/// A comparison about which two machines disagree.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mark {
-    /// The case.
+    /// The name of the case.
     pub case: String,
-    /// First alternative.
+    /// The first alternative.
     pub a: String,
-    /// Second alternative.
+    /// The second alternative.
     pub b: String,
-    /// How they do not agree.
+    /// The kind of disagreement.
     pub mark: MarkWord,
-    /// What was measured.
+    /// The metric that is compared.
     pub metric: &'static str,
-    /// The machines.
+    /// The two machines.
     pub machines: [String; 2],
-    /// Their p of Welch's test.
+    /// The p of Welch's test on each machine.
     pub p_welch: [Option<f64>; 2],
-    /// Whether the mark stands however the printed figures were rounded; always true for trials.
+    /// Whether the mark holds however the printed figures were rounded; always true for trials.
     pub certain: bool,
 }
 
-/// A finding of one machine that the other does not confirm: its p is below the level on one machine only, and the rule of
-/// the marks does not show it.
+/// A finding of one machine that the other does not confirm: p is below the level on only one machine, and the rule of the marks does not
+/// mark it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Unconfirmed {
-    /// The case.
+    /// The name of the case.
     pub case: String,
-    /// First alternative.
+    /// The first alternative.
     pub a: String,
-    /// Second alternative.
+    /// The second alternative.
     pub b: String,
-    /// What was measured.
+    /// The metric that is compared.
     pub metric: &'static str,
     /// The machine with the finding, then the other.
     pub machines: [String; 2],
-    /// Their p of Welch's test.
+    /// The p of Welch's test on each machine.
     pub p_welch: [Option<f64>; 2],
 }
 
-/// The alternatives of a case, best first; those that share a letter were not told apart.
+/// The alternatives of a case, best first; those that share a letter could not be distinguished.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Letters {
-    /// The case.
+    /// The name of the case.
     pub case: String,
-    /// Where it was measured.
+    /// The machine, or the run, of the measurement.
     pub machine: String,
-    /// What was measured.
+    /// The metric that is compared.
     pub metric: &'static str,
-    /// (alternative, mean, letters)
+    /// The alternatives, each as (alternative, mean, letters).
     pub groups: Vec<(String, f64, String)>,
 }

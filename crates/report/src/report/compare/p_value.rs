@@ -1,6 +1,6 @@
-//! How a p is written. Main function: [`show_p`].
+//! Formats p-values. Main function: [`show_p`].
 
-/// A probability as the source prints it: `57.82 %`; `< 0.01 %` where it would print as zero, `-` where there is none.
+/// Formats a probability as the source prints it: `57.82 %`; `< 0.01 %` if it would print as zero, `-` if there is none.
 pub fn show_p(p: Option<f64>) -> String {
     match p {
         None => "-".to_owned(),

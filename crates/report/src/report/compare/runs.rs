@@ -1,7 +1,7 @@
-//! Samples from runs: the alternatives of one run, or the same cases of two runs.
+//! Makes samples from runs: the alternatives of one run, or the same cases of two runs.
 //!
-//! Main functions: [`within`] and [`between`]. Invariant: what is left out of a comparison is told in a note; a run in which
-//! nothing can be compared is refused.
+//! Main functions: [`within`] and [`between`]. Invariant: everything left out of a comparison is reported in a note; a run without anything
+//! to compare is rejected.
 
 use std::collections::BTreeSet;
 
@@ -26,21 +26,21 @@ use crate::trial::{Case, Levels};
 /// A run to be compared.
 #[derive(Debug, Clone, Copy)]
 pub struct RunInput<'a> {
-    /// Its directory, for messages.
+    /// The directory of the run, for messages.
     pub path: &'a str,
-    /// Name of the run, for people; different from that of another run it is compared with.
+    /// The name of the run, for people; different from that of another run with which it is compared.
     pub label: &'a str,
-    /// Name of the machine, or of the run where two runs come from one machine.
+    /// The name of the machine, or of the run if two runs come from one machine.
     pub machine: &'a str,
-    /// The study as it turned out.
+    /// The study as measured, with the rates that a search chose.
     pub study: &'a Study,
-    /// The study as it was written.
+    /// The study as written.
     pub written: &'a Study,
-    /// All its trials.
+    /// All trials of the run.
     pub measurements: &'a [Measurement],
 }
 
-/// What is to be compared.
+/// The samples chosen for comparison.
 #[derive(Clone)]
 pub struct Chosen {
     /// The samples.
@@ -49,18 +49,18 @@ pub struct Chosen {
     pub metric: &'static Metric,
     /// The factors whose levels are the alternatives; empty between runs.
     pub factors: Vec<String>,
-    /// What was left out, and what differs besides.
+    /// Notes on what was left out, and on further differences.
     pub notes: Vec<CompareNote>,
-    /// Whether no trial is invalid.
+    /// Whether all trials are valid.
     pub valid: bool,
 }
 
-/// The study as it turned out: a search's arrival rates are levels of a factor.
+/// Returns the study as measured: the arrival rates of a search are levels of a factor.
 pub fn unfolded(study: &Study, measurements: &[Measurement]) -> Study {
     goal::unfold(study, measurements)
 }
 
-/// What a run is compared by unless it is said: the load line where one was looked for, else what its report compares by.
+/// Returns the default metric of a run: the load line if there was a search for one, otherwise the metric of its report.
 pub fn usual_metric(run: &RunInput<'_>) -> &'static Metric {
     match run.written.goal {
         Some(_) => &LOAD_LINE,
@@ -68,10 +68,10 @@ pub fn usual_metric(run: &RunInput<'_>) -> &'static Metric {
     }
 }
 
-/// The alternatives of a run: levels of the factor given, or of every factor that is a choice (of every one, where none is).
+/// Returns the alternatives of a run: the levels of the given factor, or of every factor that is a choice (of every factor, if none is).
 ///
 /// # Errors
-/// A sentence with the run, the factor and the remedy, when there is no such factor or nothing to compare.
+/// A sentence with the run, the factor and the remedy, if there is no such factor or nothing to compare.
 pub fn within(run: &RunInput<'_>, factor: Option<&str>, metric: &'static Metric) -> Result<Chosen, String> {
     check_goal(run, metric)?;
     let mut figures = Values::of(run, metric);
@@ -107,13 +107,13 @@ pub fn within(run: &RunInput<'_>, factor: Option<&str>, metric: &'static Metric)
     Ok(Chosen { samples, metric, factors, notes: figures.notes, valid: figures.valid })
 }
 
-/// That a sample is not compared with the first of its alternatives, and why.
+/// Returns the note that a sample is not compared with the first of its alternatives, with the reason.
 fn not_compared(sample: &Sample, first: &Sample, why: String) -> CompareNote {
     let Sample { factor, variant: level, case, .. } = sample.clone();
     CompareNote::Unlike { factor, level, other: first.variant.clone(), case, why }
 }
 
-/// That another tool measured, and does not tell this metric; empty otherwise.
+/// Returns the remark that another tool measured and does not state this metric; otherwise empty.
 fn untold(run: &RunInput<'_>, metric: &Metric) -> String {
     let tool = run.measurements.iter().find_map(|trial| Some(trial.imported.as_ref()?.tool.as_str()));
     let is_told = |metric: &Metric| run.measurements.iter().any(|trial| metric.of(trial).is_some());
@@ -122,10 +122,10 @@ fn untold(run: &RunInput<'_>, metric: &Metric) -> String {
     format!("; {tool} does not tell {}, but {others}", metric.name)
 }
 
-/// The same cases of two runs: another version, another setting, another time.
+/// Returns the same cases of two runs, which differ in version, setting or time.
 ///
 /// # Errors
-/// A sentence with both runs and the remedy, when they share no case.
+/// A sentence with both runs and the remedy, if they share no case.
 pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> Result<Chosen, String> {
     check_goal(a, metric)?;
     check_goal(b, metric)?;
@@ -158,7 +158,7 @@ pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> R
                     y.sample(&machine, "run", b.label, label, metric),
                 );
                 if let (Some(x), Some(y)) = both {
-                    // Round 3 of one run has nothing to do with round 3 of the other.
+                    // Round 3 of one run is unrelated to round 3 of the other.
                     samples.extend([x.without_rounds(noise_of), y.without_rounds(noise_to)]);
                 }
             }
@@ -182,8 +182,8 @@ pub fn between(a: &RunInput<'_>, b: &RunInput<'_>, metric: &'static Metric) -> R
     Ok(Chosen { samples, metric, factors: Vec::new(), notes, valid: of.valid && to.valid })
 }
 
-/// Load lines are refused: they have brackets and no trials to test. What the run's lines are is said, so that they can be held against
-/// each other.
+/// Rejects load lines, which have brackets and no trials to test. The message contains the run's lines, so that they can be compared by
+/// hand.
 fn check_goal(run: &RunInput<'_>, metric: &Metric) -> Result<(), String> {
     if metric.name != LOAD_LINE.name {
         return Ok(());
@@ -204,12 +204,12 @@ fn check_goal(run: &RunInput<'_>, metric: &Metric) -> Result<(), String> {
     ))
 }
 
-/// The factors that vary, in the study's order.
+/// Returns the factors that vary, in the study's order.
 fn varied_factors(study: &Study) -> Vec<Factor> {
     study.factors.iter().filter(|factor| factor.levels.len() > 1).cloned().collect()
 }
 
-/// The factors to be compared.
+/// Returns the factors to be compared.
 fn choose(run: &RunInput<'_>, varied: &[Factor], factor: Option<&str>) -> Result<Vec<Factor>, String> {
     let names: Vec<&str> = varied.iter().map(|factor| factor.setting.as_str()).collect();
     if names.is_empty() {
@@ -232,7 +232,7 @@ fn choose(run: &RunInput<'_>, varied: &[Factor], factor: Option<&str>) -> Result
     Ok(if judged.is_empty() { varied.to_vec() } else { judged })
 }
 
-/// Settings in which two runs differ besides their factors, as a note.
+/// Returns a note on the settings in which two runs differ in addition to their factors.
 fn differing_settings(a: &RunInput<'_>, b: &RunInput<'_>, factors: &[Factor]) -> Option<CompareNote> {
     let flat = |study: &Study| {
         let mut found = std::collections::BTreeMap::new();
@@ -279,9 +279,9 @@ struct CaseValues {
     case: Case,
     operation: String,
     values: Vec<TrialValue>,
-    /// The error of its mean logarithm by the noise of all cases; none where trials have no rounds.
+    /// The error of its mean logarithm by the noise of all cases; `None` if trials have no rounds.
     noise: Option<CaseError>,
-    /// Rows that a query gave, on average; none where none were counted.
+    /// The mean number of rows per query; `None` if rows were not counted.
     rows: Option<f64>,
 }
 
@@ -307,13 +307,13 @@ impl Values {
         Values { cases, notes, valid: all > 0 && invalid == 0 }
     }
 
-    /// The notes as the reasons of a refusal.
+    /// Joins the notes into the reasons of a rejection.
     fn reasons(&self) -> String {
         self.notes.iter().map(|note| format!("; {note}")).collect()
     }
 }
 
-/// The values of every case; of response times, those of every kind of operation where there are several.
+/// Returns the values of every case; for response times, those of every kind of operation if there are several.
 fn case_values(
     run: &RunInput<'_>,
     groups: &[CaseTrials<'_>],
@@ -378,7 +378,7 @@ fn case_values(
     found
 }
 
-/// Gives each case the error that the noise of all cases of the same kind of operation says.
+/// Sets the error of each case by the noise of all cases of the same kind of operation.
 fn tell_noise(cases: &mut [CaseValues], stopping: Stopping) {
     let operations: BTreeSet<String> = cases.iter().map(|case| case.operation.clone()).collect();
     for operation in operations {
@@ -392,13 +392,13 @@ fn tell_noise(cases: &mut [CaseValues], stopping: Stopping) {
 }
 
 impl CaseValues {
-    /// The level of a setting: of the factor, or what the case has without one.
+    /// Returns the level of a setting: that of the factor, or else the value of the case.
     fn level(&self, setting: &str) -> Value {
         let levels: &Levels = &self.case.levels;
         levels.get(setting).cloned().or_else(|| setting_value(&self.case.settings, setting)).unwrap_or(Value::Null)
     }
 
-    /// Name of the case by these factors: `ycsb-a, clients = 4, read`.
+    /// Returns the name of the case by these factors: `ycsb-a, clients = 4, read`.
     fn label<'f>(&self, factors: impl Iterator<Item = &'f Factor>) -> String {
         let known = factors.map(|factor| (factor, self.level(&factor.setting))).filter(|(_, level)| !level.is_null());
         let levels = known.map(|(factor, level)| short_level(factor, &level));
@@ -407,7 +407,7 @@ impl CaseValues {
         if parts.is_empty() { "the only case".to_owned() } else { parts.join(", ") }
     }
 
-    /// The sample; none with fewer than two values.
+    /// Returns the sample; `None` with fewer than two values.
     fn sample(
         &self,
         machine: &str,

@@ -1,4 +1,4 @@
-//! What is known about one alternative in one case: the values of its trials, or a published summary.
+//! The data on one alternative in one case: the values of its trials, or a published summary.
 //!
 //! Main type: [`Sample`]. Invariant: a sample has at least two values, or a summary of at least two.
 
@@ -11,35 +11,35 @@ use crate::statistics::t_test::Summary;
 /// One alternative in one case on one machine.
 #[derive(Clone)]
 pub struct Sample {
-    /// Where it was measured, for people.
+    /// The machine or run of the measurement, for people.
     pub machine: String,
-    /// What else was the same, for people.
+    /// The case: what the alternatives have in common, for people.
     pub case: String,
     /// The alternative: a level of the factor, or a run.
     pub variant: String,
-    /// What distinguishes the alternatives: a setting, `run`, or empty for summaries.
+    /// The setting in which the alternatives differ, `run`, or empty for summaries.
     pub factor: String,
-    /// What was measured.
+    /// The metric that is compared.
     pub metric: &'static Metric,
-    /// What cases are drawn together: the kind of operation; empty where that is all of them.
+    /// The kind of operation, by which cases are drawn together; empty for all kinds together.
     pub operation: String,
     /// The figures.
     pub figures: Figures,
-    /// What the other cases of its run say of its noise, where it is compared with another run; none where rounds say more.
+    /// The error by the noise of its own run, if it is compared with another run; `None` if rounds give a better one.
     pub noise: Option<CaseError>,
 }
 
 /// Figures of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Figures {
-    /// A value per valid trial, in the order of rounds.
+    /// One value per valid trial, in the order of rounds.
     Trials(Vec<TrialValue>),
-    /// Mean, standard deviation and number of values, as printed.
+    /// The printed mean, standard deviation and number of values.
     Summary(Printed),
 }
 
 impl Sample {
-    /// Mean, standard deviation and number of values.
+    /// Returns the mean, standard deviation and number of values.
     pub fn summary(&self) -> Summary {
         match &self.figures {
             Figures::Trials(_) => {
@@ -49,7 +49,7 @@ impl Sample {
         }
     }
 
-    /// The summary with what rounding leaves open: nothing for values of trials.
+    /// Returns the summary with the uncertainty from rounding, which is zero for values of trials.
     pub fn printed(&self) -> Printed {
         match &self.figures {
             Figures::Trials(_) => Printed::exact(self.summary()),
@@ -57,7 +57,7 @@ impl Sample {
         }
     }
 
-    /// The values of the trials; empty for a summary.
+    /// Returns the values of the trials; empty for a summary.
     pub fn values(&self) -> Vec<f64> {
         match &self.figures {
             Figures::Trials(trials) => trials.iter().map(|trial| trial.value).collect(),
@@ -65,7 +65,7 @@ impl Sample {
         }
     }
 
-    /// The sample with trials that are never paired with others, and with the error that its own run's noise gives.
+    /// Returns the sample with trials that are never paired with others, and with the error by the noise of its own run.
     pub fn without_rounds(mut self, noise: Option<CaseError>) -> Self {
         self.noise = noise;
         if let Figures::Trials(trials) = &mut self.figures {
@@ -74,12 +74,12 @@ impl Sample {
         self
     }
 
-    /// What alternatives have in common: machine, case, factor and metric.
+    /// Returns what alternatives have in common: machine, case, factor and metric.
     pub fn question(&self) -> (&str, &str, &str, &'static str) {
         (&self.machine, &self.case, &self.factor, self.metric.name)
     }
 
-    /// Whether another sample is an alternative to this one: all but the variant is the same.
+    /// Returns whether another sample is an alternative to this one: everything except the variant is the same.
     pub fn is_alternative_to(&self, other: &Sample) -> bool {
         self.question() == other.question()
     }

@@ -1,6 +1,6 @@
-//! Published summaries: a file of means, standard deviations and numbers of values.
+//! Reads published summaries: a file of means, standard deviations and numbers of values.
 //!
-//! Main function: [`read`]. Invariant: a file is refused with all its errors at once; nothing of it is skipped.
+//! Main function: [`read`]. Invariant: a file is rejected with all its errors at once; none of its lines is skipped.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use crate::metric::{METRICS, Metric};
 use crate::statistics::rounding::{Printed, unit_of};
 use crate::statistics::t_test::Summary;
 
-/// Columns that a file has.
+/// The columns that a file must have.
 pub const COLUMNS: &[&str] = &["machine", "case", "variant", "mean", "sd", "n"];
-/// Columns that a file may have: the metric of each row, and the kind of operation, by which figures are drawn together.
+/// The columns that a file may have: the metric of each row, and the kind of operation, by which figures are drawn together.
 pub const OPTIONAL: &[&str] = &["metric", "operation"];
-/// Errors of one file that are shown.
+/// The most errors of one file that are shown.
 const ERRORS_MAX: usize = 20;
 
-/// Everything that is wrong with a file of summaries; each sentence names place, value and remedy.
+/// All errors of a file of summaries; each sentence names place, value and remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct SummariesError(pub Vec<String>);
 
@@ -27,11 +27,11 @@ impl fmt::Display for SummariesError {
     }
 }
 
-/// Reads comma-separated values with a heading; `name` is the file's name in messages. Columns may stand in any order; lines
-/// that begin with `#` are comments. A row without a metric of its own has the metric given.
+/// Reads comma-separated values with a heading; `name` is the file's name in messages. Columns may be in any order; lines that begin with `#`
+/// are comments. `metric` applies to rows without a metric of their own.
 ///
 /// # Errors
-/// All that is wrong, each with line, column, value and remedy; or that no case has two variants.
+/// All errors, each with line, column, value and remedy; or that no case has two variants.
 pub fn read(name: &str, text: &str, metric: &'static Metric) -> Result<Vec<Sample>, SummariesError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text
@@ -78,7 +78,7 @@ pub fn read(name: &str, text: &str, metric: &'static Metric) -> Result<Vec<Sampl
     if errors.is_empty() { Ok(samples) } else { Err(SummariesError(errors)) }
 }
 
-/// The columns in the order of the file.
+/// Returns the columns in the order of the file.
 fn read_heading(line: &str) -> Result<Vec<&'static str>, String> {
     let mut columns = Vec::new();
     for written in cells(line)? {

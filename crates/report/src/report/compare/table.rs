@@ -1,4 +1,4 @@
-//! Tables of p-values as tables 8.1 and 8.2 of the KTH study: a row per case, a column per pair of alternatives, one table per
+//! Arranges p-values in tables like tables 8.1 and 8.2 of the KTH study: a row per case, a column per pair of alternatives, one table per
 //! machine.
 //!
 //! Main type: [`PTable`]. Invariant: every comparison stands in exactly one cell.
@@ -14,35 +14,35 @@ pub struct PTable<'a> {
     pub machine: &'a str,
     /// The factor; empty for summaries.
     pub factor: &'a str,
-    /// The metric of all rows; none where they differ.
+    /// The metric of all rows; `None` if they differ.
     pub metric: Option<&'static str>,
-    /// The alternatives of each column.
+    /// The pair of alternatives of each column.
     pub pairs: Vec<(&'a str, &'a str)>,
     /// The rows.
     pub rows: Vec<Row<'a>>,
 }
 
-/// A case.
+/// The row of a case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<'a> {
     /// The case.
     pub case: &'a str,
     /// The metric.
     pub metric: &'static str,
-    /// The comparison of each pair, with its mark; none where the case lacks an alternative.
+    /// The comparison of each pair, with its mark; `None` if the case lacks an alternative.
     pub cells: Vec<Option<(&'a Comparison, Option<CellMark>)>>,
 }
 
-/// What another machine says about a comparison.
+/// The result of another machine on a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CellMark {
     /// `contradicts`, `direction`, `both` or `unconfirmed`.
     pub word: &'static str,
-    /// Whether it stands however the printed figures were rounded.
+    /// Whether it holds however the printed figures were rounded.
     pub is_certain: bool,
 }
 
-/// All tables, in the order of the comparisons.
+/// Returns all tables, in the order of the comparisons.
 pub fn tables(found: &Comparisons) -> Vec<PTable<'_>> {
     let mut tables: Vec<PTable<'_>> = Vec::new();
     let marks = marks_of(found);
@@ -78,7 +78,7 @@ pub fn tables(found: &Comparisons) -> Vec<PTable<'_>> {
     tables
 }
 
-/// What a mark is of: case, metric, machine, and the two alternatives in the order of their names.
+/// The identity of a marked comparison: case, metric, machine, and the two alternatives in the order of their names.
 type Key<'a> = (&'a str, &'static str, &'a str, &'a str, &'a str);
 
 fn key(comparison: &Comparison) -> Key<'_> {
@@ -86,7 +86,7 @@ fn key(comparison: &Comparison) -> Key<'_> {
     (&comparison.case, comparison.metric, &comparison.machine, a.min(b), a.max(b))
 }
 
-/// The mark of each comparison that has one. Where there are several the first counts, and a mark before what is unconfirmed.
+/// Returns the mark of each comparison that has one. If there are several, the first counts, and a mark precedes `unconfirmed`.
 fn marks_of(found: &Comparisons) -> HashMap<Key<'_>, CellMark> {
     let mut marks = HashMap::new();
     for mark in &found.marks {
@@ -111,7 +111,7 @@ fn marks_of(found: &Comparisons) -> HashMap<Key<'_>, CellMark> {
     marks
 }
 
-/// What the marks mean, those that occur.
+/// Returns the meaning of each mark that occurs.
 pub fn legend(found: &Comparisons) -> Vec<(&'static str, &'static str)> {
     let words = [
         ("contradicts", "the p of the two machines differ by more than 50 points"),

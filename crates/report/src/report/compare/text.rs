@@ -1,6 +1,6 @@
-//! Comparisons as text for a terminal: p-values per pair and machine, then ratios with their verdicts, then what it amounts to.
+//! Writes comparisons as text for a terminal: p-values per pair and machine, then ratios with their verdicts, then totals.
 //!
-//! Main function: [`text`]. Invariant: a verdict never stands without its ratio, interval where there is one, and n.
+//! Main function: [`text`]. Invariant: a verdict is never shown without its ratio, the interval if there is one, and n.
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
@@ -12,10 +12,10 @@ use crate::report::terminal::WIDTH;
 use crate::statistics::Verdict;
 use crate::units::{self, Carried, show_number};
 
-/// Pairs of alternatives that stand side by side, or are told of one by one, at most.
+/// The most pairs of alternatives that are shown side by side, or one by one.
 const PAIRS_MOST: usize = 6;
 
-/// All that was found. It ends with a line break.
+/// Returns the text of all comparisons. It ends with a line break.
 pub fn text(found: &Comparisons) -> String {
     let mut out = String::new();
     if !found.valid {
@@ -48,7 +48,7 @@ pub fn text(found: &Comparisons) -> String {
     out
 }
 
-/// What a metric is, and which direction is better: `throughput (operations per second, more is better)`.
+/// Describes a metric, and which direction is better: `throughput (operations per second, more is better)`.
 pub fn metric_in_words(name: &str) -> String {
     let metric = Metric::named(name).unwrap_or(&LOAD_LINE);
     format!("{name} ({}, {} is better)", metric.title, if metric.more_is_better { "more" } else { "less" })
@@ -118,7 +118,7 @@ fn ratios(found: &Comparisons) -> String {
     ruled(heading, found.comparisons.iter().map(row), texts)
 }
 
-/// `1.24 [1.20, 1.28]`
+/// Formats `1.24 [1.20, 1.28]`.
 pub fn show_ratio(comparison: &Comparison) -> String {
     match (comparison.ratio, comparison.interval()) {
         (None, _) => "-".to_owned(),
@@ -129,7 +129,7 @@ pub fn show_ratio(comparison: &Comparison) -> String {
     }
 }
 
-/// `12 rounds`, or `12 + 11`.
+/// Formats `12 rounds`, or `12 + 11`.
 pub fn show_n(comparison: &Comparison) -> String {
     match comparison.paired_rounds {
         Some(rounds) => format!("{rounds} rounds"),
@@ -137,7 +137,7 @@ pub fn show_n(comparison: &Comparison) -> String {
     }
 }
 
-/// `faster`, or `equal within ±5 %`.
+/// Formats `faster`, or `equal within ±5 %`.
 pub fn show_verdict(verdict: Verdict, margin: f64) -> String {
     match verdict {
         Verdict::Equal => format!("equal within ±{} %", show_number((margin * 1e4).round() / 100.0)),
@@ -145,7 +145,7 @@ pub fn show_verdict(verdict: Verdict, margin: f64) -> String {
     }
 }
 
-/// How often each verdict was given, per pair of alternatives; and what the figures rest on.
+/// Returns sentences with the number of each verdict per pair of alternatives, and the basis of the figures.
 pub fn amounts(found: &Comparisons) -> Vec<String> {
     let mut pairs: Vec<(&str, &str, &str)> = Vec::new();
     for comparison in &found.comparisons {
@@ -183,7 +183,7 @@ pub fn amounts(found: &Comparisons) -> Vec<String> {
     lines
 }
 
-/// How often each verdict was given in a metric, whatever the alternatives.
+/// Returns the number of each verdict in a metric, whatever the alternatives.
 fn overall(found: &Comparisons, metric: &str) -> String {
     let own: Vec<&Comparison> = found.comparisons.iter().filter(|comparison| comparison.metric == metric).collect();
     let is_decided = |one: &&&Comparison| matches!(one.verdict, Verdict::Faster | Verdict::Slower);
@@ -198,7 +198,7 @@ fn overall(found: &Comparisons, metric: &str) -> String {
     )
 }
 
-/// How often each verdict was given on a pair in a metric; the whole evidence where there is one comparison only.
+/// Returns the number of each verdict on a pair in a metric; the whole evidence if there is only one comparison.
 fn amount(found: &Comparisons, metric: &str, a: &str, b: &str) -> String {
     let own: Vec<&Comparison> = found
         .comparisons
@@ -243,7 +243,7 @@ fn letters(found: &Comparisons) -> String {
     ruled(heading, found.letters.iter().map(row), texts)
 }
 
-/// A table whose first columns are text and whose others are figures.
+/// Formats a table whose first columns are text and whose others are figures.
 fn ruled(heading: Vec<String>, rows: impl Iterator<Item = Vec<String>>, texts: usize) -> String {
     let mut table = Table::new();
     let line = LineStyle::none().fill('─').junction('─');

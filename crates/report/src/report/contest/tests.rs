@@ -1,9 +1,9 @@
-//! Contests: which alternative leads, and what is said of it.
+//! Tests of contests: the leading alternative, and the verdicts on it.
 
 use super::*;
 use crate::metric;
 
-/// The verdicts as sentences.
+/// Returns the verdicts as sentences.
 fn contest_sentences(contests: &[Contest], metric: &Metric) -> Vec<String> {
     contest_verdicts(contests, metric).iter().map(ToString::to_string).collect()
 }
@@ -111,7 +111,7 @@ fn a_case_that_had_hardly_begun_is_compared_with_nothing() {
             (Levels::from(levels), mean)
         })
         .collect();
-    // With 64 clients b had hardly begun, so that nobody knows what is its best.
+    // With 64 clients b had hardly begun, so that its best is unknown.
     let scored = |cold: usize| -> Vec<Scored<'_>> {
         let trials =
             |mean: f64| [0.99, 1.0, 1.01].map(|share| TrialValue { place: None, value: mean * share }).to_vec();

@@ -1,7 +1,7 @@
-//! Export: the trials as tables for other programs.
+//! Exports the trials as tables for other programs.
 //!
-//! Main functions: [`table`] and [`jsonl`]. Invariant: one row per trial and kind of operation, invalid trials included and
-//! marked; a figure that was not observed is missing.
+//! Main functions: [`table`] and [`jsonl`]. Invariant: one row per trial and kind of operation, invalid trials included and marked; a figure
+//! that was not observed is missing.
 
 pub mod parquet;
 mod table;
@@ -20,7 +20,7 @@ use crate::units::NS_PER_S;
 
 pub use table::{Field, Kind, Table};
 
-/// Columns behind the levels.
+/// The columns behind the levels.
 const COLUMNS: [(&str, Kind); 14] = [
     ("operation", Kind::Text),
     ("throughput_per_s", Kind::Figure),
@@ -37,9 +37,9 @@ const COLUMNS: [(&str, Kind); 14] = [
     ("valid", Kind::Flag),
     ("invalid_because", Kind::Text),
 ];
-/// A column and how its figure is read.
+/// A column, with the function that reads its figure.
 type Column<T> = (&'static str, fn(&T) -> f64);
-/// Columns for each of the three times.
+/// The columns for each of the three times.
 const TIMES: [Column<Histogram>; 6] = [
     ("mean", |times| times.mean_ns()),
     ("p50", |times| times.quantile_ns(0.5) as f64),
@@ -48,7 +48,7 @@ const TIMES: [Column<Histogram>; 6] = [
     ("p999", |times| times.quantile_ns(0.999) as f64),
     ("max", |times| times.max_ns() as f64),
 ];
-/// Columns of resources.
+/// The columns of resources.
 const RESOURCES: [Column<ResourceSample>; 17] = [
     ("server_cpu", |mean| mean.server_cpu),
     ("client_cpu", |mean| mean.client_cpu),
@@ -69,7 +69,7 @@ const RESOURCES: [Column<ResourceSample>; 17] = [
     ("recorder_memory_bytes", |mean| mean.recorder_memory_bytes),
 ];
 
-/// Columns of records on their way through a recorder; missing where nothing was kept of them.
+/// The columns of records on their way through a recorder; missing if no data on them were kept.
 const RECORDED: [Column<RecordedMeasurement>; 8] = [
     ("stored_per_s", |recorded| recorded.stored_per_s),
     ("buffer_s", |recorded| recorded.buffer_s),
@@ -81,7 +81,7 @@ const RECORDED: [Column<RecordedMeasurement>; 8] = [
     ("spooled_max", |recorded| recorded.spooled_max as f64),
 ];
 
-/// One row per trial and kind of operation, in the order in which the trials are given. Without measurements only the columns.
+/// Returns one row per trial and kind of operation, in the order of the trials. Without measurements it has only the columns.
 pub fn table(measurements: &[Measurement]) -> Table {
     let settings: BTreeMap<&String, Kind> = measurements
         .iter()
@@ -115,7 +115,7 @@ pub fn table(measurements: &[Measurement]) -> Table {
     Table { columns: columns.chain(resources).chain(recorded).collect(), rows }
 }
 
-/// What the levels of a setting are throughout: text where they differ.
+/// Returns the kind that all levels of a setting have; text if they differ.
 fn kind_of_levels(measurements: &[Measurement], setting: &String) -> Kind {
     let levels = || measurements.iter().filter_map(|trial| trial.trial.case.levels.get(setting));
     if levels().all(Value::is_u64) {
@@ -129,7 +129,7 @@ fn kind_of_levels(measurements: &[Measurement], setting: &String) -> Kind {
     }
 }
 
-/// A level as a field of a column of this kind.
+/// Returns a level as a field of a column of this kind.
 fn level_field(level: &Value, kind: Kind) -> Field {
     match kind {
         Kind::Count => Field::or_missing(level.as_u64()),
@@ -139,13 +139,13 @@ fn level_field(level: &Value, kind: Kind) -> Field {
     }
 }
 
-/// One JSON document per line: the stored form of each measurement, histograms included; empty without measurements.
+/// Returns one JSON document per line: the stored form of each measurement, histograms included; empty without measurements.
 pub fn jsonl(measurements: &[Measurement]) -> String {
     let line = |trial| serde_json::to_string(trial).expect("measurements are plain data and always have a JSON form");
     measurements.iter().map(|trial| line(trial) + "\n").collect()
 }
 
-/// A trial's kinds of operation, with those that were parts of others; a trial that has none still gets a line.
+/// Returns a trial's kinds of operation, including parts of others and operations in the background; empty if it has none.
 fn kinds(trial: &Measurement) -> BTreeMap<String, OperationMeasurement> {
     let mut kinds: BTreeMap<String, OperationMeasurement> = BTreeMap::new();
     for (kind, operation) in trial.operations.iter().chain(&trial.parts) {
@@ -207,7 +207,7 @@ fn fields(
     fields
 }
 
-/// The columns of one of an operation's three times: counted, or as another tool states them.
+/// Returns the columns of one of an operation's three times: measured, or as another tool states them.
 fn times(operation: &OperationMeasurement, kind: TimeKind) -> Vec<Field> {
     let counted = match kind {
         TimeKind::ResponseTime => &operation.response_time,

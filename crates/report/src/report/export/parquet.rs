@@ -1,4 +1,4 @@
-//! Parquet: tables and raw times as files that pandas, DuckDB, Spark and others read, with typed columns.
+//! Writes Parquet: tables and raw times as files with typed columns, which pandas, DuckDB, Spark and others read.
 //!
 //! Main type: [`ParquetFile`]. Invariant: memory is bounded by one group of 65,536 rows, however many are written.
 
@@ -14,13 +14,13 @@ use parquet::schema::types::Type;
 
 use super::{Field, Kind, Table};
 
-/// Rows that are kept until they are written together, column by column.
+/// The number of rows that are collected and then written together, column by column.
 const GROUP_ROWS: usize = 65_536;
 
-/// A value on its way into a column. Text is shared, so that repeating it costs no copy.
+/// A value for a column. Text is shared, so that repeating it costs no copy.
 #[derive(Debug, Clone)]
 pub enum Cell {
-    /// Text; made once by [`text`] where it repeats.
+    /// Text; made once by [`text`] if it repeats.
     Text(ByteArray),
     /// A whole number.
     Count(u64),
@@ -32,7 +32,7 @@ pub enum Cell {
     Missing,
 }
 
-/// Text as a cell.
+/// Returns text as a cell.
 pub fn text(text: &str) -> Cell {
     Cell::Text(ByteArray::from(text.as_bytes().to_vec()))
 }
@@ -45,15 +45,15 @@ pub struct ParquetFile<W: Write + Send> {
 }
 
 impl<W: Write + Send> ParquetFile<W> {
-    /// A file with these columns, all of which may be null.
+    /// Creates a file with these columns, all of which may be null.
     ///
     /// # Errors
-    /// When it cannot be written.
+    /// When the file cannot be written.
     pub fn new(out: W, columns: &[(String, Kind)]) -> std::io::Result<Self> {
         let fields: Result<Vec<Arc<Type>>, ParquetError> =
             columns.iter().map(|(name, kind)| field(name, *kind)).collect();
         let schema = fields.and_then(|fields| Type::group_type_builder("loadline").with_fields(fields).build());
-        // The first version of the format is what every reader knows; the same holds for Snappy.
+        // The first version of the format, and Snappy, are understood by every reader.
         let properties = WriterProperties::builder()
             .set_writer_version(WriterVersion::PARQUET_1_0)
             .set_compression(Compression::SNAPPY)
@@ -74,7 +74,7 @@ impl<W: Write + Send> ParquetFile<W> {
         if self.rows == GROUP_ROWS { self.write_group().map_err(broken) } else { Ok(()) }
     }
 
-    /// Writes what is left, and the footer without which the file is none.
+    /// Writes the remaining rows, and the footer without which the file is not valid.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -100,10 +100,10 @@ impl<W: Write + Send> ParquetFile<W> {
     }
 }
 
-/// Writes a table.
+/// Writes a table as a Parquet file.
 ///
 /// # Errors
-/// When it cannot be written.
+/// When the file cannot be written.
 pub fn write_table(table: &Table, out: impl Write + Send) -> std::io::Result<()> {
     let mut file = ParquetFile::new(out, &table.columns)?;
     for row in &table.rows {
@@ -118,10 +118,10 @@ pub fn write_table(table: &Table, out: impl Write + Send) -> std::io::Result<()>
     file.finish()
 }
 
-/// The rows of one column that are not written yet.
+/// The rows of one column that are not yet written.
 struct Column {
     values: Values,
-    /// For each row 1, or 0 for null, which has no value.
+    /// 1 for each row with a value, 0 for null; a null has no value in the list.
     present: Vec<i16>,
 }
 

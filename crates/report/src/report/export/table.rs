@@ -1,19 +1,19 @@
-//! A table on its way to another program: columns with a type, and rows of fields.
+//! Defines a table for export: columns with a type, and rows of fields.
 //!
 //! Main type: [`Table`]. Invariant: every row has a field for each column, of the column's type or [`Field::Missing`].
 
 use std::fmt::Write as _;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Text.
     Text,
-    /// Whole numbers from 0 on.
+    /// Whole numbers from 0.
     Count,
     /// Numbers.
     Figure,
-    /// Yes or no.
+    /// Truth values.
     Flag,
 }
 
@@ -26,14 +26,14 @@ pub enum Field {
     Count(u64),
     /// A number.
     Figure(f64),
-    /// Yes or no.
+    /// A truth value.
     Flag(bool),
-    /// It was not observed, or there is none.
+    /// The value was not observed, or does not exist.
     Missing,
 }
 
 impl Field {
-    /// The field, or [`Field::Missing`].
+    /// Returns the value as a field, or [`Field::Missing`].
     pub fn or_missing<T: Into<Field>>(value: Option<T>) -> Field {
         value.map_or(Field::Missing, Into::into)
     }
@@ -81,18 +81,18 @@ impl std::fmt::Display for Field {
     }
 }
 
-/// Columns and rows.
+/// A table of columns and rows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Table {
-    /// Name and kind of each column.
+    /// The name and the kind of each column.
     pub columns: Vec<(String, Kind)>,
     /// The rows' fields, in the order of the columns.
     pub rows: Vec<Vec<Field>>,
 }
 
 impl Table {
-    /// Comma-separated values after RFC 4180, a heading first. What is missing is an empty field. Text that a spreadsheet would take for a
-    /// formula has an apostrophe in front.
+    /// Returns comma-separated values by RFC 4180, with a heading. Missing values are empty fields. Text that a spreadsheet would take for a
+    /// formula is preceded by an apostrophe.
     pub fn csv(&self) -> String {
         let mut out = String::new();
         push_line(&mut out, self.columns.iter().map(|(name, _)| harmless(name.clone())));
@@ -107,7 +107,7 @@ impl Table {
     }
 }
 
-/// Text that no spreadsheet executes. Names of cases and messages of servers may begin as formulas do; numbers stay as they are.
+/// Returns text that no spreadsheet executes. Names of cases and messages of servers may begin as formulas do; numbers stay as they are.
 fn harmless(text: String) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
     if is_formula { format!("'{text}") } else { text }

@@ -1,8 +1,8 @@
-//! Response time against arrival rate: measured points with their intervals, fitted curves, and the load line, as in figures 6
-//! to 8 of Kihl et al. (2011).
+//! Draws response time against arrival rate: measured points with their intervals, fitted curves, and the load line, as in figures 6 to 8
+//! of Kihl et al. (2011).
 //!
-//! Item: [`SECTION`]. Invariant: a curve is drawn only for a model that the points do not reject, and what is left
-//! out of a plot is said beside it.
+//! Item: [`SECTION`]. Invariant: a curve is drawn only for a model that the points do not reject, and everything left out of a plot is
+//! mentioned beside it.
 
 use maud::{Markup, html};
 
@@ -20,13 +20,13 @@ use crate::report::points::curves;
 use crate::statistics::summary::{Interval, t_interval};
 use crate::units::{Carried, NS_PER_S, show_number, show_seconds};
 
-/// Arrival rates at which a curve is calculated.
+/// The number of arrival rates at which a curve is calculated.
 const STEPS: usize = 80;
-/// Size of a plot that stands alone, and beside others.
+/// Sizes of a plot that stands alone, and of one beside others.
 const WIDE: (f64, f64) = (1000.0, 420.0);
 const HALF: (f64, f64) = (520.0, 340.0);
 
-/// The section, where the arrival rate was varied.
+/// The section, shown if the arrival rate was varied.
 pub const SECTION: Section = Section {
     id: "arrival-rate",
     title: |_| "Arrival rate",
@@ -63,7 +63,7 @@ fn section(findings: &Findings, groups: &[CaseTrials<'_>]) -> Markup {
     }
 }
 
-/// What is drawn: the mean, and quantiles.
+/// Returns the figures that are drawn: the mean, and quantiles.
 fn targets(goal: Option<f64>) -> Vec<Target> {
     let mut quantiles = vec![0.5, 0.9, 0.99];
     quantiles.extend(goal.filter(|goal| quantiles.iter().all(|known: &f64| (known - goal).abs() > 1e-9)));
@@ -86,7 +86,7 @@ fn legend(goal: Option<f64>) -> Markup {
     }
 }
 
-/// The value of a case with its interval over trials.
+/// Returns the value of a case with its interval over trials.
 fn value(case: &Loaded<'_, '_>, target: Target) -> (f64, Option<[f64; 2]>) {
     let each = case.trials.iter().map(|trial| trial.response_times());
     let figure = |all: crate::histogram::Histogram| match target {
@@ -98,7 +98,7 @@ fn value(case: &Loaded<'_, '_>, target: Target) -> (f64, Option<[f64; 2]>) {
         Target::Mean => values.iter().sum::<f64>() / values.len().max(1) as f64,
         Target::Quantile(quantile) => case.quantile_s(quantile),
     };
-    // A time is above zero; an interval of few trials may reach below, which a logarithmic scale cannot show.
+    // A time is positive; an interval of few trials may reach below zero, which a logarithmic scale cannot show.
     let interval = t_interval(&values, 0.95).map(|Interval { low, high }| [low.max(0.2 * all), high.min(5.0 * all)]);
     (all, interval)
 }
@@ -174,7 +174,7 @@ fn measured_line(cases: &[&Loaded<'_, '_>], target: Target, style: usize) -> Lin
     Line { label: String::new(), style, points, band: Vec::new(), stroke: Stroke::Unjoined }
 }
 
-/// The curve of a fitted model up to a rate, and no higher than a time.
+/// Returns the curve of a fitted model up to a rate, and no higher than a time.
 fn curve(queue: &dyn Queue, target: Target, style: usize, rate_max: f64, time_max_s: f64) -> Line {
     let at = |step: usize| {
         let x = rate_max * step as f64 / STEPS as f64;

@@ -1,7 +1,7 @@
-//! Backlog over time: how far an overloaded database falls behind within a trial.
+//! Draws the backlog over time: how far an overloaded database falls behind within a trial.
 //!
-//! Item: [`SECTION`]. Invariant: the backlog is what was scheduled minus what was completed and failed, counted from
-//! the start of the measured phase and never below zero.
+//! Item: [`SECTION`]. Invariant: the backlog is the number of scheduled operations minus completed and failed ones, counted from the start
+//! of the measured phase, and never negative.
 
 use maud::{Markup, html};
 use serde_json::Value;
@@ -19,10 +19,10 @@ use crate::trial::Levels;
 use crate::units::show_number;
 
 const SMALL: (f64, f64) = (340.0, 230.0);
-/// Places in time at which the trials of a case are brought together.
+/// The most points in time at which the trials of a case are combined.
 const STEPS: usize = 50;
 
-/// Cases with a backlog: overloaded ones, and those that were behind at some time by more than a tenth of a second's arrivals.
+/// Returns cases with a backlog: overloaded ones, and those whose backlog exceeded a tenth of a second's arrivals by more than 10 operations.
 fn behind<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<(Loaded<'g, 'a>, Vec<Step>)> {
     let cases = series(groups).into_iter().flat_map(|series| series.cases);
     let with_steps = cases.map(|case| {
@@ -37,7 +37,7 @@ fn behind<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<(Loaded<'g, 'a>, Vec<Step
         .collect()
 }
 
-/// The section, where a database did not keep up.
+/// The section, shown if a database did not keep up.
 pub const SECTION: Section = Section {
     id: "backlog",
     title: |_| "Backlog",
@@ -72,7 +72,7 @@ fn section(groups: &[CaseTrials<'_>]) -> Markup {
     }
 }
 
-/// The backlog at one time, over all trials of a case.
+/// The backlog at one point in time, over all trials of a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Step {
     at_s: f64,
@@ -81,7 +81,7 @@ struct Step {
     high: f64,
 }
 
-/// The backlog of a trial after each interval.
+/// Returns the backlog of a trial after each interval.
 fn backlog(trial: &Measurement) -> Vec<(f64, f64)> {
     let mut waiting = 0.0;
     let after = |interval: &crate::measurement::IntervalMeasurement| {
@@ -109,7 +109,7 @@ fn steps(trials: &[&Measurement]) -> Vec<Step> {
     (1..=count).filter_map(step).collect()
 }
 
-/// What tells a case from the others in little room: numbers with the name of their setting, words alone.
+/// Formats the levels of a case in short: numbers with the name of their setting, words without.
 fn short_title(levels: &Levels) -> String {
     let short = |(setting, level): (&String, &Value)| match level {
         Value::String(text) => text.clone(),

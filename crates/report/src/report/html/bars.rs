@@ -1,4 +1,4 @@
-//! Horizontal bars as inline SVG: for studies without a ramp, where there is nothing to draw along.
+//! Draws horizontal bars as inline SVG, for studies without a ramp for an axis.
 //!
 //! Main type: [`Bars`]. Invariant: bars start at zero.
 
@@ -11,38 +11,38 @@ use super::scale::Scale;
 /// One bar.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// Name at the left.
+    /// The name at the left.
     pub label: String,
-    /// Which colour.
+    /// The number of the colour.
     pub style: usize,
-    /// Length; none leaves the row empty, for a case without a valid trial.
+    /// The length; `None` leaves the row empty, for a case without a valid trial.
     pub value: Option<f64>,
-    /// Ends of the interval around it.
+    /// The ends of the interval around the value.
     pub interval: Option<[f64; 2]>,
     /// The value with its unit, written at the bar's end.
     pub text: String,
 }
 
-/// Bars below one another.
+/// A drawing of bars, one below another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bars {
-    /// What is shown, above the bars.
+    /// The title, above the bars.
     pub title: String,
-    /// What is shown, for those who do not see it.
+    /// A description of the drawing, for readers who cannot see it.
     pub description: String,
-    /// Width of the drawing in pixels; the height follows from the number of bars.
+    /// The width of the drawing in pixels; the height follows from the number of bars.
     pub width: f64,
-    /// Along the bars.
+    /// The scale along the bars.
     pub scale: Scale,
-    /// The bars, top to bottom.
+    /// The bars, from top to bottom.
     pub bars: Vec<Bar>,
 }
 
-/// Height of one bar with the space to the next.
+/// The height of one bar with the space below it.
 const ROW: f64 = 30.0;
 
 impl Bars {
-    /// The bars as SVG.
+    /// Returns the bars as SVG.
     pub fn draw(&self) -> Markup {
         in_both_forms(self.width, |width| self.draw_as_wide_as(width))
     }
@@ -51,7 +51,7 @@ impl Bars {
         let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64 * 6.8;
         let names = 12.0 + longest(&mut self.bars.iter().map(|bar| name_length(&bar.label)));
         let right = 14.0 + longest(&mut self.bars.iter().map(|bar| bar.text.chars().count()));
-        // Where names leave too little room beside them, bars stand below.
+        // If names leave too little room beside them, bars are drawn below them.
         let is_below = names + right > 0.7 * width;
         let (left, row) = if is_below { (2.0, ROW + 16.0) } else { (names, ROW) };
         let (top, bottom) = (28.0, 28.0 + row * self.bars.len() as f64);

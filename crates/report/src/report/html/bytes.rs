@@ -1,6 +1,6 @@
-//! What records take on the disk, in all panels.
+//! Draws the disk space of records, in all panels.
 //!
-//! Item: [`SECTION`]. Invariant: nothing is drawn where no database tells, and a case whose database does not has no bar.
+//! Item: [`SECTION`]. Invariant: nothing is drawn if no database reports sizes, and a case whose database does not has no bar.
 
 use maud::{Markup, html};
 
@@ -10,7 +10,7 @@ use super::section::{Page, Section};
 use super::unit::Unit;
 use crate::finding::CaseFinding;
 
-/// The pictures, where something is known.
+/// The section, shown if a size is known.
 pub const SECTION: Section = Section {
     id: "bytes",
     title: |_| "Bytes",

@@ -1,7 +1,7 @@
-//! Comparisons as a page of their own, and as sections of a run's report.
+//! Shows comparisons as a page of their own, and as sections of a run's report.
 //!
-//! Main items: [`compare_page`], [`of_run`], [`RATIOS`] and [`P_VALUES`]. Invariant: every figure has a table with its numbers, and a mark
-//! is a word as well as a colour.
+//! Main items: [`compare_page`], [`of_run`], [`RATIOS`] and [`P_VALUES`]. Invariant: every figure has a table with its numbers, and a mark is
+//! a word as well as a colour.
 
 use maud::{Markup, html};
 
@@ -28,7 +28,7 @@ use crate::statistics::verdict::SIGNIFICANCE;
 use crate::study::Study;
 use crate::units::{Carried, show_number, show_ratio as show_ratio_of};
 
-/// Means of each kind of operation, where there are several kinds.
+/// The means of each kind of operation, if there are several kinds.
 pub const OPERATIONS: Section = Section {
     id: "operations",
     title: |_| "Operations",
@@ -36,7 +36,7 @@ pub const OPERATIONS: Section = Section {
     draw: |page| page.operations.clone().unwrap_or_default(),
 };
 
-/// Ratios of alternatives, where any are compared.
+/// The ratios of alternatives, if any are compared.
 pub const RATIOS: Section = Section {
     id: "ratios",
     title: |_| "Ratios",
@@ -44,7 +44,7 @@ pub const RATIOS: Section = Section {
     draw: |page| page.compared.as_ref().map_or_else(Markup::default, ratios),
 };
 
-/// p-values of the same alternatives.
+/// The p-values of the same alternatives.
 pub const P_VALUES: Section = Section {
     id: "p-values",
     title: |_| "p-values",
@@ -52,20 +52,20 @@ pub const P_VALUES: Section = Section {
     ..RATIOS
 };
 
-/// Forest plots of more ratios than this are behind a fold.
+/// The most ratios in a forest plot that is not folded.
 const FOREST_OPEN_MOST: usize = 120;
 
-/// More comparisons than this would make a run's report several times as long.
+/// The most comparisons in a run's report; more would make it several times as long.
 const REPORT_MOST: usize = 150;
 
-/// The comparisons of a run's alternatives; none where there are more than a report has room for, where nothing was varied, or a search chose what to measure.
+/// Compares a run's alternatives; `None` if there are more than a report has room for, if nothing was varied, or if a search chose what to measure.
 pub fn of_run(study: &Study, machine: &str, measurements: &[Measurement]) -> Option<Comparisons> {
     if study.goal.is_some() {
         return None;
     }
     let run = RunInput { path: "", label: "", machine, study, written: study, measurements };
     let chosen = within(&run, None, runs::usual_metric(&run)).ok()?;
-    // Counted before anything is compared: hundreds of levels make tens of thousands of pairs.
+    // Pairs are counted before anything is compared: hundreds of levels make tens of thousands of pairs.
     if pairs(&chosen.samples).len() > REPORT_MOST {
         return None;
     }
@@ -74,14 +74,14 @@ pub fn of_run(study: &Study, machine: &str, measurements: &[Measurement]) -> Opt
     Some(compare(&chosen.samples, &options))
 }
 
-/// Names of cases longer than this need the whole width beside their bars.
+/// The longest name of a case beside its bars; longer ones need the whole width.
 const CASE_LONGEST: usize = 34;
 
-/// More means than this are in tables only.
+/// The most means that are drawn.
 const MEANS_MOST: usize = 150;
 
-/// The mean response time of each kind of operation by the first factor that alternatives differ in, as figure 8.1 of the KTH study
-/// (2018) has it; none where all operations are of one kind, or where there are too many means to draw.
+/// Returns the mean response time of each kind of operation by the first factor in which alternatives differ, as in figure 8.1 of the KTH
+/// study (2018); `None` if all operations are of one kind, or if there are too many means to draw.
 pub fn operations_of_run(study: &Study, machine: &str, measurements: &[Measurement]) -> Option<Markup> {
     let run = RunInput { path: "", label: "", machine, study, written: study, measurements };
     let metric = Metric::named("response_time_mean")?;
@@ -99,7 +99,7 @@ pub fn operations_of_run(study: &Study, machine: &str, measurements: &[Measureme
     })
 }
 
-/// The page of `loadline compare`.
+/// Returns the page of `loadline compare`.
 pub fn compare_page(title: &str, samples: &[Sample], found: &Comparisons) -> String {
     let header = html! {
         p.over { "loadline compare" }
@@ -128,7 +128,7 @@ pub fn compare_page(title: &str, samples: &[Sample], found: &Comparisons) -> Str
     whole(&format!("{} - loadline compare", title), &header, &main, &footer)
 }
 
-/// Whether any two alternatives were told apart, or found equal.
+/// Returns whether any two alternatives were distinguished, or found equal.
 fn is_decided(found: &Comparisons) -> bool {
     found.comparisons.iter().any(|one| one.verdict != Verdict::Undecided)
 }
@@ -184,7 +184,7 @@ fn place_of(table: &PTable<'_>) -> String {
     format!("{metric}{by}, {}", table.machine)
 }
 
-/// The metrics of a table, in its order.
+/// Returns the metrics of a table, in its order.
 fn metrics(table: &PTable<'_>) -> Vec<&'static str> {
     let mut metrics: Vec<&'static str> = Vec::new();
     for row in &table.rows {
@@ -195,7 +195,7 @@ fn metrics(table: &PTable<'_>) -> Vec<&'static str> {
     metrics
 }
 
-/// The ratios of one metric: for a time what is better lies left of 1, for a rate right.
+/// Draws the ratios of one metric: better is left of 1 for a time, and right of 1 for a rate.
 fn forest(table: &PTable<'_>, metric: &'static str, found: &Comparisons) -> Markup {
     let row = |(case, comparison): (&str, &Comparison)| ForestRow {
         label: format!("{case}: {} / {}", comparison.a, comparison.b),
@@ -278,7 +278,7 @@ fn p_table(table: &PTable<'_>, found: &Comparisons) -> Markup {
     }
 }
 
-/// The means of all alternatives, a panel for each kind of operation on each machine; the table leaves out what was not compared.
+/// Draws the means of all alternatives, a panel for each kind of operation on each machine; the table leaves out what was not compared.
 fn means(samples: &[Sample], found: Option<&Comparisons>) -> Markup {
     let mut variants: Vec<&str> = Vec::new();
     let mut panels: Vec<&Sample> = Vec::new();
@@ -293,7 +293,7 @@ fn means(samples: &[Sample], found: Option<&Comparisons>) -> Markup {
             panels.push(sample);
         }
     }
-    // The machines' panels of one operation stand side by side.
+    // The panels of different machines for one operation stand side by side.
     panels.sort_by_key(|panel| {
         panels_first(samples, |other| other.operation == panel.operation && other.metric.name == panel.metric.name)
     });
@@ -322,7 +322,7 @@ fn interval_of(sample: &Sample) -> [f64; 2] {
     [of.mean - half, of.mean + half]
 }
 
-/// A mean in the metric's unit; published ones are in the source's own.
+/// Formats a mean in the metric's unit; published means are in the source's own unit.
 fn show_mean(sample: &Sample, value: f64) -> String {
     match sample.figures {
         Figures::Summary(_) => show_number(value),

@@ -1,4 +1,4 @@
-//! What a writer wrote to the disk beside the load. Item: [`SECTION`].
+//! Shows what a writer beside the load wrote to the disk. Item: [`SECTION`].
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use super::section::Section;
 use super::unit::Unit;
 use crate::finding::CaseFinding;
 
-/// The section; a run without such a writer has none.
+/// The section, shown if there was such a writer.
 pub const SECTION: Section = Section {
     id: "disk",
     title: |_| "Written to the disk",
@@ -20,7 +20,7 @@ pub const SECTION: Section = Section {
 fn section(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
     let of = |case: &CaseFinding| {
         let Some(estimate) = &case.disk_written_bytes_per_s else {
-            // Without a writer nothing is written beside the load, which is no failure.
+            // Without a writer nothing is written beside the load, which is not a failure.
             return (case.valid_trials > 0).then_some((0.0, None));
         };
         Some((estimate.mean?, estimate.ci95.map(|[low, high]| [low.max(0.0), high])))

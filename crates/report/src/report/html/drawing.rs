@@ -1,33 +1,32 @@
-//! What all drawings have in common: whiskers, names with little room, and a second, narrow form for small screens.
+//! Elements shared by all drawings: whiskers, names with little room, and a second, narrow form for small screens.
 //!
-//! Invariant: a whisker whose end lies beyond the scale ends in an arrow, never in a cap; a name that was shortened has its whole text as
-//! a title.
+//! Invariant: a whisker whose end lies beyond the scale ends in an arrow, never in a cap; a shortened name has its whole text as a title.
 
 use maud::{Markup, html};
 
 use super::scale::Scale;
 use crate::report::factors::in_short;
 
-/// A coordinate with one decimal; whole ones without.
+/// Formats a coordinate with one decimal; whole ones without.
 pub fn px(value: f64) -> String {
     let rounded = (value * 10.0).round() / 10.0;
     if rounded == rounded.trunc() { format!("{rounded:.0}") } else { format!("{rounded:.1}") }
 }
 
-/// The end of an interval that was cut off at 0, so that it is drawn as going on.
+/// The value for the end of an interval that was cut off at 0; it is drawn as continuing.
 pub const CUT_OFF: f64 = f64::NEG_INFINITY;
-/// Drawings from this width on have a narrow form too.
+/// The least width of a drawing that has a narrow form too.
 pub const BROAD: f64 = 500.0;
-/// Width of the narrow form: about what a phone's card has room for.
+/// The width of the narrow form: about the room on a phone.
 pub const NARROW: f64 = 330.0;
-/// Longest name in a drawing, in characters.
+/// The longest name in a drawing, in characters.
 const NAME_LONGEST: usize = 44;
 
-/// What whiskers are, for the lines above figures.
+/// The explanation of whiskers in the lines above figures.
 pub const WHISKERS: &str =
     "whiskers are 95 % intervals of the mean, and one that ends in an arrow goes on beyond the figure";
 
-/// A drawing in the form for wide screens and, where it is broad, in that for narrow ones; styles show one of them.
+/// Draws the form for wide screens and, if the drawing is broad, the narrow one; styles show one of them.
 pub fn in_both_forms(width: f64, draw: impl Fn(f64) -> Markup) -> Markup {
     html! {
         @if width < BROAD { (draw(width)) } @else {
@@ -37,16 +36,16 @@ pub fn in_both_forms(width: f64, draw: impl Fn(f64) -> Markup) -> Markup {
     }
 }
 
-/// Which way a whisker goes.
+/// The direction of a whisker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// Up and down, at a place along the x axis.
+    /// Vertical, at a place along the x axis.
     Upright,
-    /// Left to right, at a height.
+    /// Horizontal, at a height.
     Level,
 }
 
-/// The path of a whisker at a place across it, with the coordinates of its ends, low and high; `half` is half of a cap.
+/// Returns the path of a whisker. `at` is its place across its direction, `ends` are the coordinates of its low and high end, and `half` is half of a cap.
 pub fn whisker(way: Way, at: f64, ends: [f64; 2], interval: [f64; 2], scale: &Scale, half: f64) -> String {
     let point = |along: f64, across: f64| match way {
         Way::Upright => format!("{} {}", px(at + across), px(along)),
@@ -54,7 +53,7 @@ pub fn whisker(way: Way, at: f64, ends: [f64; 2], interval: [f64; 2], scale: &Sc
     };
     let mut path = format!("M{}L{}", point(ends[0], 0.0), point(ends[1], 0.0));
     for (place, end) in ends.iter().enumerate() {
-        // Towards the other end, where an arrow has its barbs.
+        // The barbs of an arrow point towards the other end.
         let back = 1.4 * half * (ends[1 - place] - end).signum();
         let barb = if scale.holds(interval[place]) { 0.0 } else { back };
         let first = point(end + barb, -half);
@@ -64,18 +63,18 @@ pub fn whisker(way: Way, at: f64, ends: [f64; 2], interval: [f64; 2], scale: &Sc
     path
 }
 
-/// A name as text of a drawing: shortened in its middle, with the whole of it as a title.
+/// Returns a name as text of a drawing: shortened in its middle, with the whole name as a title.
 pub fn name(text: &str) -> Markup {
     name_within(text, NAME_LONGEST)
 }
 
-/// The same with so many characters at most.
+/// Returns a name as text of a drawing with at most `most` characters.
 pub fn name_within(text: &str, most: usize) -> Markup {
     let short = in_short(text, most);
     html! { (short) @if short != text { title { (text) } } }
 }
 
-/// Characters that a name takes in a drawing.
+/// Returns the number of characters that a name takes in a drawing.
 pub fn name_length(text: &str) -> usize {
     text.chars().count().min(NAME_LONGEST)
 }

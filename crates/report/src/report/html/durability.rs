@@ -1,4 +1,4 @@
-//! The page of a durability test: what survived, how sure that is, and each kind of failure with its counts.
+//! Writes the page of a durability test: what survived, with which certainty, and the counts of each kind of failure.
 //!
 //! Main function: [`durability_page`]. Invariant: every drawing has a table with its numbers.
 
@@ -15,13 +15,13 @@ use crate::store::RunFile;
 use crate::trial::FaultKind;
 use crate::units::{show_number, show_seconds};
 
-/// Width of the drawings.
+/// The width of the drawings.
 const WIDTH: f64 = 760.0;
-/// Colours of what kept everything, and of what did not.
+/// The colours of cases that kept everything, and of cases that did not.
 const KEPT: usize = 2;
 const LOST: usize = 1;
 
-/// The page of a test whose run is at a path.
+/// Returns the page of a test whose run is at the path `run`.
 pub fn durability_page(test: &DurabilityTest, run: &str, file: &RunFile) -> String {
     let study = &file.study;
     let findings = Findings { run: run.to_owned(), ..Findings::default() };
@@ -47,14 +47,14 @@ pub fn durability_page(test: &DurabilityTest, run: &str, file: &RunFile) -> Stri
     whole(&format!("{} - loadline durability", study.name), &header, &main, &footer)
 }
 
-/// Names of the cases, by what the failures showed of them.
+/// The names of the cases, by the result of the failures.
 #[derive(Default)]
 struct Shown {
-    /// Nothing was lost, and there was something to be lost by each kind of failure.
+    /// Cases without a loss, in which every kind of failure had something to lose.
     kept: Vec<String>,
-    /// Nothing was lost, and some kind of failure found nothing that could have been.
+    /// Cases without a loss, in which some kind of failure had nothing to lose.
     open: Vec<String>,
-    /// Something was lost.
+    /// Cases with a loss.
     harmed: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ impl Shown {
         shown
     }
 
-    /// The answer in a sentence.
+    /// Returns the answer in a sentence.
     fn answer(&self) -> String {
         let Shown { kept, open, harmed } = self;
         match (kept.len(), open.len(), harmed.len()) {
@@ -103,13 +103,13 @@ fn verdict(test: &DurabilityTest, study: &str) -> Markup {
     }
 }
 
-/// A text with a capital letter in front.
+/// Capitalises the first letter of a text.
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// A bar for each case and kind of failure.
+/// Draws a bar for each case and kind of failure.
 fn bars(
     test: &DurabilityTest,
     (title, description): (&str, &str),
@@ -173,7 +173,7 @@ fn oldest(test: &DurabilityTest) -> Markup {
     }
 }
 
-/// What each kind of failure did, in numbers.
+/// Returns a table with the counts of each kind of failure.
 fn counts(test: &DurabilityTest) -> Markup {
     let count = |number: u64| show_number(number as f64);
     html! {
@@ -216,7 +216,7 @@ fn wrong_of(case: &DurabilityCase) -> String {
     if parts.is_empty() { "nothing".to_owned() } else { parts.join("; ") }
 }
 
-/// The first failures that did harm, one by one.
+/// Lists the first failures that did harm.
 fn one_by_one(test: &DurabilityTest) -> Markup {
     html! {
         @if test.cases.iter().any(|case| !case.found.is_empty()) {
@@ -242,7 +242,7 @@ fn one_by_one(test: &DurabilityTest) -> Markup {
 mod tests {
     use super::*;
 
-    /// A case of a setting with four power cuts, of which so many found something unsynced, and so many did harm.
+    /// Returns a case with four power cuts, of which the given numbers found something unsynced and did harm.
     fn case(level: &str, cuts_unsynced: u64, cuts_with_loss: u64) -> DurabilityCase {
         let levels = [("database.config.synchronous".to_owned(), level.into())].into_iter().collect();
         DurabilityCase { levels, cuts: 4, cuts_unsynced, cuts_with_loss, ..DurabilityCase::default() }
@@ -260,7 +260,7 @@ mod tests {
             "Nothing that was acknowledged was lost with synchronous = full."
         );
         assert_eq!(answer(&[case("normal", 4, 0), full]), "Nothing that was acknowledged was lost.");
-        // No cut of this one found anything unsynced.
+        // No cut of this case found anything unsynced.
         let idle = case("full", 0, 0);
         let nothing_to_lose =
             "Nothing that was acknowledged was lost, but some kinds of failure found nothing that could have been.";

@@ -1,6 +1,6 @@
-//! The machine, the servers with the cases that they served, the settings, and how to repeat the run.
+//! Shows the machine, the servers with the cases that they served, the settings, and how to repeat the run.
 //!
-//! Main items: [`SECTION`] and [`environment`]. Invariant: a fact that differs between servers stands beside the cases that it holds for.
+//! Main items: [`SECTION`] and [`environment`]. Invariant: a fact that differs between servers is shown beside the cases to which it applies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub const SECTION: Section = Section {
     draw: |page| environment(page.findings, page.study, page.environment, page.measurements),
 };
 
-/// As [`SECTION`], for a page of another kind.
+/// Returns the content of [`SECTION`] for a page of another kind.
 pub fn environment(
     findings: &Findings,
     study: &Study,
@@ -71,7 +71,7 @@ pub fn environment(
     }
 }
 
-/// The facts of a database: what all its servers told alike, then what they told differently with the cases that it holds for.
+/// Returns the facts of a database: first those common to all its servers, then the others with the cases to which they apply.
 fn server(name: &str, facts: &BTreeMap<String, String>, servers: &[ServerFacts], study: &Study) -> Markup {
     let servers: Vec<&ServerFacts> = servers.iter().filter(|server| server.database == name).collect();
     let is_alike = |fact: &str| servers.windows(2).all(|pair| pair[0].facts.get(fact) == pair[1].facts.get(fact));
@@ -92,7 +92,7 @@ fn server(name: &str, facts: &BTreeMap<String, String>, servers: &[ServerFacts],
     }
 }
 
-/// The levels that all cases of a server have in common and others have not.
+/// Returns the levels that all cases of a server share and that not all other cases have.
 fn cases_of(server: &ServerFacts, study: &Study) -> String {
     let (inside, outside): (Vec<_>, Vec<_>) = study.cases.iter().partition(|case| server.cases.contains(&case.id));
     let Some(first) = inside.first() else { return "other rates".to_owned() };
@@ -106,7 +106,7 @@ fn cases_of(server: &ServerFacts, study: &Study) -> String {
     if shared.is_empty() { format!("{} cases", inside.len()) } else { shared.join(", ") }
 }
 
-/// Commands that repeat a run: as it was begun, and from what it stored, which needs no study file.
+/// Returns the commands that repeat a run: as it was started, and from its stored data, which needs no study file.
 fn repeating(environment: &Environment, run: &str) -> String {
     let begun = environment.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
     let begun = if begun.is_empty() {
@@ -117,7 +117,7 @@ fn repeating(environment: &Environment, run: &str) -> String {
     format!("{begun}loadline run {}\nloadline report {}", quoted(&format!("{run}/run.toml")), quoted(run))
 }
 
-/// A word as a shell takes it unchanged.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -127,7 +127,7 @@ fn quoted(word: &str) -> String {
     }
 }
 
-/// Settings as dotted names; those that are empty are left out.
+/// Writes settings under dotted names; empty ones are left out.
 fn flatten(value: &serde_json::Value, name: &str, out: &mut BTreeMap<String, String>) {
     match value {
         serde_json::Value::Object(fields) => {

@@ -1,6 +1,6 @@
-//! The table of events that happened to the server. Item: [`SECTION`].
+//! Shows the table of events that happened to the server. Item: [`SECTION`].
 //!
-//! Invariant: nothing is shown where nothing happened.
+//! Invariant: nothing is shown if no event happened.
 
 use maud::{Markup, html};
 

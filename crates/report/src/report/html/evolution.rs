@@ -1,6 +1,6 @@
-//! The tables of schema changes during a load. Item: [`SECTION`].
+//! Shows the tables of schema changes during a load. Item: [`SECTION`].
 //!
-//! Invariant: nothing is shown where no schema was changed.
+//! Invariant: nothing is shown if no schema was changed.
 
 use maud::{Markup, html};
 

@@ -1,7 +1,7 @@
-//! The figures that are drawn from findings: throughput, response times, resources.
+//! Draws the figures of findings: throughput, response times, resources.
 //!
-//! Main type: [`Quantity`], what one plot shows. Invariant: the table under a figure holds every number that it
-//! draws, and panels of the same quantity share their scale unless one would be a flat line.
+//! Main type: [`Quantity`], the subject of one plot. Invariant: the table under a figure has every number that it draws, and panels of the
+//! same quantity share their scale unless one would be a flat line.
 
 use std::collections::HashMap;
 
@@ -20,36 +20,36 @@ use crate::report::factors::{LEVEL_LONGEST, in_short, short_setting, show_level}
 use crate::trial::Levels;
 use crate::units::Carried;
 
-/// A value with the ends of its interval, if it has one.
+/// A value with the ends of its interval, if there is one.
 pub type Value = (f64, Option<[f64; 2]>);
 
-/// How a case's value is read.
+/// A function that reads the value of a case.
 pub type Reading<'a> = Box<dyn Fn(&CaseFinding) -> Option<Value> + 'a>;
 
-/// What a plot shows of each case.
+/// The quantity that a plot shows for each case.
 pub struct Quantity<'a> {
-    /// Name.
+    /// The name of the quantity.
     pub title: String,
-    /// Unit.
+    /// The unit of the values.
     pub unit: Unit,
-    /// The case's value; none draws nothing.
+    /// The function that reads a case's value; for `None` nothing is drawn.
     pub of: Reading<'a>,
 }
 
-/// Sizes of drawings.
+/// The sizes of drawings.
 const WIDE: (f64, f64) = (1000.0, 400.0);
 const SMALL: (f64, f64) = (340.0, 230.0);
-/// Longest name of a series that is written into a small panel, in characters.
+/// The longest name of a series that is written into a small panel, in characters.
 const LABEL_LONGEST: usize = 12;
-/// Longest name of an alternative beside its bar in a small panel.
+/// The longest name of an alternative beside its bar in a small panel, in characters.
 const BAR_NAME_LONGEST: usize = 22;
-/// Longest name in a legend, in characters.
+/// The longest name in a legend, in characters.
 const LEGEND_LONGEST: usize = 60;
-/// Panels whose largest values differ by more than this factor get a scale each, so that none is a flat line.
+/// The ratio of the panels' largest values above which each panel has its own scale, so that none is a flat line.
 const OWN_SCALE_FROM: f64 = 4.0;
 
 impl Quantity<'_> {
-    /// Largest value or end of an interval among these cases; 0 without any.
+    /// Returns the largest value or end of an interval among these cases; 0 without cases.
     fn largest<'c>(&self, cases: impl Iterator<Item = &'c Placed<'c>>) -> f64 {
         cases
             .filter_map(|placed| (self.of)(placed.case))
@@ -57,7 +57,7 @@ impl Quantity<'_> {
             .fold(0.0, f64::max)
     }
 
-    /// One panel of the frame.
+    /// Draws one panel of the frame.
     fn draw(&self, frame: &Frame<'_>, panel: usize, title: &str, scale: Scale, size: (f64, f64)) -> Markup {
         let series = || (0..frame.series.len()).map(|series| (series, frame.line(series, panel)));
         let axis = match &frame.axis {
@@ -106,7 +106,7 @@ impl Quantity<'_> {
                 interval: value.and_then(|(_, interval)| interval),
                 text: value.map_or(String::new(), |(y, ends)| {
                     let known = ends.map(|[low, high]| [low.max(0.0), high]);
-                    // A bar without an interval is no estimate: a resource, a quantile of all operations.
+                    // A bar without an interval is not an estimate: a resource, or a quantile of all operations.
                     if known.is_some() { Carried::by(known).show(y, |y| self.bare(y)) } else { self.bare(y) }
                 }),
             }
@@ -121,7 +121,7 @@ impl Quantity<'_> {
         bars.draw()
     }
 
-    /// A value with its interval, for tips.
+    /// Formats a value with its interval, for tips.
     fn show(&self, (y, interval): Value) -> String {
         let carried = Carried::by(interval.map(|[low, high]| [low.max(0.0), high]));
         let mean = carried.show(y, |y| self.unit.show(y));
@@ -143,7 +143,7 @@ impl Quantity<'_> {
     }
 }
 
-/// What is drawn as throughput: records where a transaction holds several, operations otherwise.
+/// Returns the quantity drawn as throughput: records if a transaction has several, operations otherwise.
 pub fn throughput_quantity(cases: &[CaseFinding]) -> Quantity<'static> {
     let batched = cases.iter().any(CaseFinding::is_batched);
     let (title, unit) = if batched { ("Records", "records/s") } else { ("Throughput", "operations/s") };
@@ -155,12 +155,12 @@ pub fn throughput_quantity(cases: &[CaseFinding]) -> Quantity<'static> {
     Quantity { title: title.to_owned(), unit: Unit::Rate(unit), of: Box::new(of) }
 }
 
-/// Throughput in all panels.
+/// Draws throughput in all panels.
 pub fn throughput(frame: &Frame<'_>, cases: &[CaseFinding]) -> Markup {
     panels(frame, &throughput_quantity(cases))
 }
 
-/// A quantity in all panels: one plot where there is one panel, else small ones.
+/// Draws a quantity in all panels: one plot if there is one panel, otherwise small ones.
 pub fn panels(frame: &Frame<'_>, quantity: &Quantity<'_>) -> Markup {
     let largest: Vec<f64> = (0..frame.panels.len())
         .map(|panel| quantity.largest(frame.cases.iter().filter(|placed| placed.panel == panel)))
@@ -180,7 +180,7 @@ pub fn panels(frame: &Frame<'_>, quantity: &Quantity<'_>) -> Markup {
     }
 }
 
-/// Median, p90 and p99 of the response times, with one scale. `times` has the merged histogram of each case, by its id.
+/// Draws median, p90 and p99 of the response times on one scale. `times` returns the merged histogram of a case.
 pub fn response_times(frame: &Frame<'_>, times: &dyn Fn(&CaseFinding) -> Histogram) -> Markup {
     let figures: HashMap<&str, TimeFinding> =
         frame.cases.iter().map(|placed| (placed.case.id.as_str(), time_finding(&times(placed.case)))).collect();
@@ -212,10 +212,10 @@ pub fn response_times(frame: &Frame<'_>, times: &dyn Fn(&CaseFinding) -> Histogr
     }
 }
 
-/// A figure of what was used: name, unit, value.
+/// A figure of resource use: name, unit, value.
 type Resource = (&'static str, Unit, fn(&ResourceFinding) -> f64);
 
-/// The resources that are drawn, in the order of figures 5.4 to 5.7 of Ruottinen (2015), then what the paper has not.
+/// The resources that are drawn, first those of figures 5.4 to 5.7 of Ruottinen (2015) in their order, then those that are not in it.
 pub const RESOURCES: [Resource; 12] = [
     ("CPU in the kernel", Unit::Share, |used| used.system),
     ("CPU waiting for disks", Unit::Share, |used| used.iowait),
@@ -231,7 +231,7 @@ pub const RESOURCES: [Resource; 12] = [
     ("Context switches", Unit::Rate("switches/s"), |used| used.context_switches_per_s),
 ];
 
-/// All resources, each with a scale of its own.
+/// Draws all resources, each with its own scale.
 pub fn resources(frame: &Frame<'_>) -> Markup {
     let panel = frame.best_panel;
     let quantities = RESOURCES.map(|(title, unit, figure)| Quantity {
@@ -253,18 +253,18 @@ pub fn resources(frame: &Frame<'_>) -> Markup {
     }
 }
 
-/// The name at a line's end; empty in small panels when names are so long that they would leave no room for the line.
+/// Returns the name at a line's end; empty in small panels if names are so long that they would leave no room for the line.
 pub fn direct_label(series: &[String], place: usize, size: (f64, f64)) -> String {
     let longest = series.iter().map(|name| name.chars().count()).max().unwrap_or(0);
     if size.0 < WIDE.0 && longest > LABEL_LONGEST { String::new() } else { series[place].clone() }
 }
 
-/// Whether bars in small panels have numbers instead of names, because these would leave no room.
+/// Returns whether bars in small panels have numbers instead of names, because names would leave no room.
 fn has_long_names(series: &[String]) -> bool {
     series.iter().any(|name| name.chars().count() > BAR_NAME_LONGEST)
 }
 
-/// Marker and name of each series; nothing when there is one, or when bars carry their names.
+/// Returns the marker and name of each series; nothing if there is only one, or if bars have their names beside them.
 pub fn legend(frame: &Frame<'_>) -> Markup {
     let series = &frame.series;
     html! {
@@ -296,13 +296,13 @@ pub fn legend(frame: &Frame<'_>) -> Markup {
     }
 }
 
-/// A level in a table: shortened in its middle where it is long, with the whole of it as a title.
+/// Returns a level in a table: shortened in its middle if it is long, with the whole level as a title.
 pub fn level_cell(level: &str) -> Markup {
     let short = in_short(level, LEVEL_LONGEST);
     html! { @if short == level { th scope="row" { (level) } } @else { th scope="row" title=(level) { (short) } } }
 }
 
-/// A table behind a fold: levels first, then these columns.
+/// Returns a folded table: levels first, then these columns.
 pub fn folded_table(
     summary: &str,
     cases: &[CaseFinding],

@@ -1,7 +1,6 @@
-//! A forest plot as inline SVG: ratios of alternatives with their intervals, one below the other, around the line of no
-//! difference.
+//! Draws a forest plot as inline SVG: ratios of alternatives with their intervals, one below another, around the line of no difference.
 //!
-//! Main type: [`Forest`]. Invariant: the scale is logarithmic with 1 in its middle, so that twice and half look alike.
+//! Main type: [`Forest`]. Invariant: the scale is logarithmic with 1 in its middle, so that twice and half are equally far from it.
 
 use maud::{Markup, html};
 
@@ -10,44 +9,44 @@ use super::plot::{marker, px, style_class};
 use super::scale::Scale;
 use crate::statistics::Verdict;
 
-/// One ratio.
+/// The row of one ratio.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ForestRow {
-    /// What is compared, at the left.
+    /// The compared alternatives, written at the left.
     pub label: String,
-    /// The ratio; none leaves the row without a mark.
+    /// The ratio; `None` leaves the row without a mark.
     pub ratio: Option<f64>,
-    /// Ends of its interval.
+    /// The ends of its interval.
     pub interval: Option<[f64; 2]>,
-    /// Decides colour and shape.
+    /// The verdict, which decides colour and shape.
     pub verdict: Verdict,
-    /// Written at the right.
+    /// The text at the right.
     pub text: String,
 }
 
-/// Ratios below one another.
+/// A plot of ratios, one below another.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forest {
-    /// What is shown, above the rows.
+    /// The title, above the rows.
     pub title: String,
-    /// Relative difference that counts as none: a zone around 1.
+    /// The relative difference that counts as none: a zone around 1.
     pub margin: f64,
-    /// The ratios, top to bottom.
+    /// The ratios, from top to bottom.
     pub rows: Vec<ForestRow>,
 }
 
 const WIDTH: f64 = 1000.0;
-/// Height of one row.
+/// The height of one row.
 const ROW: f64 = 22.0;
-/// Height of a line of text above a row.
+/// The height of a line of text above a row.
 const LINE: f64 = 16.0;
-/// Pixels that a character takes, about.
+/// The approximate width of a character in pixels.
 const CHARACTER: f64 = 6.8;
-/// Room for ratios, at least.
+/// The least width for ratios.
 const ROOM_LEAST: f64 = 260.0;
 
 impl Forest {
-    /// The plot as SVG.
+    /// Returns the plot as SVG.
     pub fn draw(&self) -> Markup {
         in_both_forms(WIDTH, |width| self.draw_as_wide_as(width))
     }
@@ -59,7 +58,7 @@ impl Forest {
         let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0) as f64;
         let right = 16.0 + CHARACTER * longest(&mut self.rows.iter().map(|row| row.text.chars().count()));
         let left = 14.0 + CHARACTER * longest(&mut self.rows.iter().map(|row| name_length(&row.label)));
-        // On a narrow screen what is compared and the figures stand above their marks, each on a line of its own.
+        // On a narrow screen, the alternatives and the figures are above their marks, each on its own line.
         let (left, right, above) = if is_narrow { (8.0, 8.0, 2.0 * LINE) } else { (left, right, 0.0) };
         let width = least.max(left + right + if is_narrow { 0.0 } else { ROOM_LEAST });
         let row_height = ROW + above;

@@ -1,4 +1,4 @@
-//! Which case is drawn where: the ramp along the x axis, alternatives as series, everything else as small multiples.
+//! Decides where each case is drawn: the ramp along the x axis, alternatives as series, everything else as small multiples.
 //!
 //! Main type: [`Frame`]. Invariant: every case of the findings has exactly one place.
 
@@ -7,19 +7,19 @@ use crate::report::factors::{Factors, QUERY, short_level, show_level};
 use crate::study::{Factor, Study};
 use crate::trial::Levels;
 
-/// More series than this in one plot cannot be told apart.
+/// The most series in one plot that can be distinguished.
 const SERIES_MOST: usize = 8;
 
-/// The places that cases are drawn at.
+/// The places at which cases are drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame<'a> {
-    /// Names of the series; a single empty name when there are no alternatives.
+    /// The names of the series; a single empty name if there are no alternatives.
     pub series: Vec<String>,
-    /// Names of the panels; a single empty name when one plot shows all.
+    /// The names of the panels; a single empty name if one plot shows all cases.
     pub panels: Vec<String>,
-    /// The ramp along the x axis; none when bars are drawn.
+    /// The ramp along the x axis; `None` if bars are drawn.
     pub axis: Option<Factor>,
-    /// The panel that holds the case with the highest throughput: where one panel must stand for all.
+    /// The panel with the case of the highest throughput, for figures in which one panel must represent all.
     pub best_panel: usize,
     /// Every case with its place.
     pub cases: Vec<Placed<'a>>,
@@ -30,11 +30,11 @@ pub struct Frame<'a> {
 pub struct Placed<'a> {
     /// The case.
     pub case: &'a CaseFinding,
-    /// Which series.
+    /// The index of the series.
     pub series: usize,
-    /// Which panel.
+    /// The index of the panel.
     pub panel: usize,
-    /// Where along the axis; 0 without one.
+    /// The value along the axis; 0 without an axis.
     pub x: f64,
 }
 
@@ -44,7 +44,7 @@ impl<'a> Frame<'a> {
         let mut factors = Factors::of(study);
         let axis = factors.axis().cloned();
         let mut panel_factors: Vec<Factor> = factors.other_ramps().cloned().collect();
-        // Queries are asked side by side; nobody chooses among them.
+        // Queries are shown side by side; they are not alternatives.
         let is_query = |factor: &Factor| factor.setting == QUERY;
         panel_factors.splice(0..0, factors.choices.extract_if(.., |factor| is_query(factor)));
         let combinations: usize = factors.choices.iter().map(|factor| factor.levels.len()).product();
@@ -68,7 +68,7 @@ impl<'a> Frame<'a> {
         Frame { series, panels, axis, best_panel, cases }
     }
 
-    /// The cases of a series in a panel, left to right.
+    /// Returns the cases of a series in a panel, from left to right.
     pub fn line(&self, series: usize, panel: usize) -> Vec<&Placed<'a>> {
         let mut line: Vec<&Placed<'a>> =
             self.cases.iter().filter(|placed| placed.series == series && placed.panel == panel).collect();
@@ -76,7 +76,7 @@ impl<'a> Frame<'a> {
         line
     }
 
-    /// All places along the axis, left to right.
+    /// Returns all values along the axis, from left to right.
     pub fn levels(&self) -> Vec<f64> {
         let mut levels: Vec<f64> = self.cases.iter().map(|placed| placed.x).collect();
         levels.sort_by(f64::total_cmp);
@@ -84,7 +84,7 @@ impl<'a> Frame<'a> {
         levels
     }
 
-    /// Says which panel stands for all, with a leading space; empty when there is only one.
+    /// Names the panel that represents all, with a leading space; empty if there is only one.
     pub fn best_panel_remark(&self) -> String {
         match self.panels.len() {
             0 | 1 => String::new(),

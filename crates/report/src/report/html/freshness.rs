@@ -1,8 +1,7 @@
-//! Freshness as figures: histograms of each group of readers, as slides 24 and 25 of the source show them, and quantiles against
-//! throughput.
+//! Draws freshness: histograms of each group of readers, as on slides 24 and 25 of the source, and quantiles against throughput.
 //!
-//! Item: [`SECTION`]. Invariant: the bars of a histogram stand on a logarithmic axis of time and are all as wide; each group
-//! is drawn from its own merged counts.
+//! Item: [`SECTION`]. Invariant: the bars of a histogram stand on a logarithmic axis of time and have equal width; each group is drawn from
+//! its own merged counts.
 
 use maud::{Markup, html};
 
@@ -20,14 +19,14 @@ use crate::units::{NS_PER_S, show_number, show_seconds};
 
 const SMALL: (f64, f64) = (340.0, 230.0);
 const WIDE: (f64, f64) = (1000.0, 360.0);
-/// Bars of a histogram to each power of ten.
+/// The number of bars of a histogram per power of ten.
 const BARS_PER_DECADE: f64 = 8.0;
 /// A figure of freshness, with its name.
 type Quantile = (&'static str, fn(&SightingFinding) -> Option<f64>);
 const QUANTILES: [Quantile; 3] =
     [("p50", |group| group.times.p50), ("p90", |group| group.times.p90), ("p99", |group| group.times.p99)];
 
-/// The section; a run in which nobody looked for events has none.
+/// The section, shown if events had readers.
 pub const SECTION: Section = Section {
     id: "freshness",
     title: |_| "Freshness",
@@ -60,7 +59,7 @@ fn section(findings: &Findings, cases: &[CaseTrials<'_>]) -> Markup {
     }
 }
 
-/// CPUs of each part, where parts are told apart.
+/// Draws the CPUs of each part, if parts are measured separately.
 fn components(findings: &Findings) -> Markup {
     let mut names: Vec<&String> = findings.cases.iter().flat_map(|case| case.cpus.keys()).collect();
     names.sort_unstable();
@@ -79,7 +78,7 @@ fn components(findings: &Findings) -> Markup {
     }
 }
 
-/// The histograms of a case's groups, one over the other.
+/// Draws the histograms of a case's groups, one over another.
 fn histogram(case: &CaseTrials<'_>) -> Markup {
     let valid: Vec<&Measurement> = case.valid().collect();
     let merged = groups(&valid);
@@ -92,7 +91,7 @@ fn histogram(case: &CaseTrials<'_>) -> Markup {
     outlines(short_levels(&case.case.levels), lines, true)
 }
 
-/// Histograms of every reader, as the slides have them, a frame for each group of each case.
+/// Draws the histograms of every reader, as on the slides, with a frame for each group of each case.
 fn each_reader(cases: &[CaseTrials<'_>]) -> Markup {
     let mut frames = Vec::new();
     for case in cases {
@@ -116,7 +115,7 @@ fn each_reader(cases: &[CaseTrials<'_>]) -> Markup {
     }
 }
 
-/// Histograms over each other.
+/// Draws histograms over each other.
 fn outlines(title: String, named: Vec<(String, &Histogram)>, is_filled: bool) -> Markup {
     let steps: Vec<Vec<(f64, f64)>> = named.iter().map(|(_, all)| shares(all)).collect();
     let ends = steps.iter().flatten().flat_map(|(at_s, _)| [*at_s, at_s * step()]).collect::<Vec<f64>>();
@@ -139,12 +138,12 @@ fn outlines(title: String, named: Vec<(String, &Histogram)>, is_filled: bool) ->
     }
 }
 
-/// How much wider each bar begins than the one before.
+/// Returns the ratio of the beginning of a bar to that of the one before.
 fn step() -> f64 {
     10_f64.powf(1.0 / BARS_PER_DECADE)
 }
 
-/// Where bars begin, in seconds, and the share of sightings in each; from the first one filled to the last.
+/// Returns the beginnings of bars in seconds, with the share of sightings in each, from the first filled bar to the last.
 fn shares(all: &Histogram) -> Vec<(f64, f64)> {
     let bar_of = |time_ns: u64| (BARS_PER_DECADE * (time_ns.max(1) as f64).log10()).floor() as i64;
     let (first, last) = (bar_of(all.min_ns()), bar_of(all.max_ns()));
@@ -157,7 +156,7 @@ fn shares(all: &Histogram) -> Vec<(f64, f64)> {
     counts.iter().enumerate().map(|(place, count)| (begin(place), *count as f64 / all.count() as f64)).collect()
 }
 
-/// The outline of a histogram.
+/// Returns the outline of a histogram.
 fn outline(name: &str, all: &Histogram, steps: &[(f64, f64)], style: usize, is_filled: bool) -> Line {
     let mut points = Vec::new();
     let mut band = Vec::new();
@@ -181,8 +180,7 @@ fn outline(name: &str, all: &Histogram, steps: &[(f64, f64)], style: usize, is_f
     Line { label: name.to_owned(), style, points, band, stroke: Stroke::Solid }
 }
 
-/// Quantiles against the bytes of events written per second, a line for each quantile of each group; where there are several
-/// throughputs.
+/// Draws quantiles against the bytes of events written per second, a line for each quantile of each group, if there are several throughputs.
 fn against_throughput(findings: &Findings) -> Markup {
     let throughput = |case: &CaseFinding| case.event_bytes_per_s.and_then(|bytes| bytes.mean);
     let most = findings.cases.iter().filter_map(throughput).fold(0.0, f64::max);
@@ -223,12 +221,12 @@ fn against_throughput(findings: &Findings) -> Markup {
     }
 }
 
-/// The mean in millions of bytes; 0 where there is none.
+/// Returns the mean in millions of bytes; 0 if there is none.
 fn megabytes(bytes: &Estimate) -> f64 {
     bytes.mean.unwrap_or(0.0) / 1e6
 }
 
-/// Cases that differ in nothing but their throughput, in its order, with all their groups' figures: the worst group's.
+/// Returns cases that differ only in their throughput, in its order, with the figures of their worst group.
 fn series_of(findings: &Findings) -> Vec<(String, Vec<(Estimate, SightingFinding)>)> {
     let mut found: Vec<(String, Vec<(Estimate, SightingFinding)>)> = Vec::new();
     for case in &findings.cases {

@@ -1,6 +1,6 @@
-//! Means with their intervals as inline SVG, the alternatives of each case side by side: figure 8.1 of the KTH study (2018).
+//! Draws means with their intervals as inline SVG, the alternatives of each case side by side, as in figure 8.1 of the KTH study (2018).
 //!
-//! Main type: [`Means`]. Invariant: bars start at zero, and every bar says its value.
+//! Main type: [`Means`]. Invariant: bars start at zero, and every bar shows its value.
 
 use maud::{Markup, html};
 
@@ -11,13 +11,13 @@ use super::scale::Scale;
 /// The bar of one alternative.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeanBar {
-    /// Which colour.
+    /// The number of the colour.
     pub style: usize,
-    /// Name of the alternative, for the tip.
+    /// The name of the alternative, for the tip.
     pub name: String,
-    /// Length.
+    /// The length of the bar.
     pub mean: f64,
-    /// Ends of the interval around it.
+    /// The ends of the interval around the mean.
     pub interval: Option<[f64; 2]>,
     /// The value, written at the bar's end.
     pub text: String,
@@ -26,23 +26,23 @@ pub struct MeanBar {
 /// Bars grouped by case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Means {
-    /// What is shown, above the bars.
+    /// The title, above the bars.
     pub title: String,
-    /// Along the bars.
+    /// The scale along the bars.
     pub scale: Scale,
-    /// Name of each case with its bars, top to bottom.
+    /// The name of each case with its bars, from top to bottom.
     pub cases: Vec<(String, Vec<MeanBar>)>,
 }
 
 const WIDTH: f64 = 520.0;
-/// Height of one bar, and of the room between cases.
+/// The height of one bar, and the space between cases.
 const BAR: f64 = 15.0;
 const GAP: f64 = 9.0;
-/// Pixels that a character takes, about.
+/// The approximate width of a character in pixels.
 const CHARACTER: f64 = 6.8;
 
 impl Means {
-    /// The bars as SVG.
+    /// Returns the bars as SVG.
     pub fn draw(&self) -> Markup {
         in_both_forms(WIDTH, |width| self.draw_as_wide_as(width))
     }
@@ -51,7 +51,7 @@ impl Means {
         let bars = || self.cases.iter().flat_map(|(_, bars)| bars);
         let names = 12.0 + CHARACTER * self.cases.iter().map(|(case, _)| name_length(case)).max().unwrap_or(0) as f64;
         let right = 14.0 + CHARACTER * bars().map(|bar| bar.text.chars().count()).max().unwrap_or(0) as f64;
-        // Where names leave too little room beside them, bars stand below.
+        // If names leave too little room beside them, bars are drawn below them.
         let is_below = names + right > 0.6 * width;
         let (left, title) = if is_below { (2.0, 18.0) } else { (names, 0.0) };
         let room = (width - left - right).max(40.0);

@@ -1,4 +1,4 @@
-//! The report as one HTML page that needs nothing else: no network, no fonts, and no script to be read.
+//! Writes the report as one self-contained HTML page: no network, no fonts, and no script needed to read it.
 //!
 //! Main function: [`html()`]. Invariant: every text of the study, the database or the machine is escaped, and every plot has a
 //! table with its numbers.
@@ -56,12 +56,12 @@ use sections::{contents, sections};
 pub use comparing::compare_page;
 pub use durability::durability_page;
 
-/// The whole page.
+/// Returns the whole page.
 pub fn html(findings: &Findings, study: &Study, environment: &Environment, measurements: &[Measurement]) -> String {
     let groups = group(study, measurements);
     let compared = comparing::of_run(study, &environment.machine, measurements);
     let operations = comparing::operations_of_run(study, &environment.machine, measurements);
-    // What other tools call a response time is said where their times are.
+    // Times that other tools call response times are described with those times.
     let operations = operations.filter(|_| findings.imported_from.is_none());
     let page = Page::new(findings, study, environment, (measurements, &groups), (compared, operations));
     let header = maud::html! {
@@ -82,7 +82,7 @@ pub fn html(findings: &Findings, study: &Study, environment: &Environment, measu
     whole(&format!("{} - loadline report", study.name), &header, &main, &footer)
 }
 
-/// What makes the run's figures doubtful, before anything else.
+/// Returns the reasons to doubt the run's figures, which come before everything else.
 fn invalid(findings: &Findings) -> Markup {
     let (all, valid) =
         findings.cases.iter().fold((0, 0), |(a, v), case| (a + case.trials, v + case.valid_trials + case.repeated));
@@ -113,11 +113,11 @@ fn invalid(findings: &Findings) -> Markup {
     }
 }
 
-/// Verdicts shown besides the first; the others are behind a fold.
+/// The number of verdicts shown after the first; the others are folded.
 const VERDICTS_SHOWN: usize = 7;
 
 fn verdict(findings: &Findings) -> Markup {
-    // That it is a rehearsal stands above already.
+    // The heading already says that it is a rehearsal.
     let is_new = |verdict: &&Verdict| !(findings.rehearsal && verdict.found == Found::Rehearsal {});
     let verdicts: Vec<&Verdict> = findings.verdicts.iter().filter(is_new).collect();
     let is_new = |note: &&Note| !(findings.rehearsal && **note == Note::Rehearsal {});

@@ -1,6 +1,6 @@
-//! Each kind of operation of each case with its own times, and the statements behind their numbers.
+//! Shows each kind of operation of each case with its own times, and the statements behind their numbers.
 //!
-//! Item: [`SECTION`]. Invariant: a quantile that fewer than ten operations lie beyond is marked.
+//! Item: [`SECTION`]. Invariant: a quantile with fewer than ten operations beyond it is marked.
 
 use maud::{Markup, html};
 
@@ -10,14 +10,14 @@ use crate::report::factors::show_levels;
 use crate::report::statements;
 use crate::units::{show_number, show_seconds};
 
-/// Characters of a statement at most.
+/// The most characters of a statement.
 const STATEMENT_MOST: usize = 400;
-/// Operations that lie beyond a quantile, below which it is marked.
+/// The number of operations beyond a quantile below which it is marked.
 const BEYOND_LEAST: f64 = 10.0;
-/// Stands behind a quantile of too few operations.
+/// The mark behind a quantile of too few operations.
 pub const FEW: &str = " †";
 
-/// The section, where a case has several kinds of operation, or one is a statement of the study's own.
+/// The section, shown if a case has several kinds of operation, or one is a statement of the study's own.
 pub const SECTION: Section = Section { id: "kinds", title: |_| "Kinds of operation", is_shown, draw: section };
 
 fn is_shown(page: &Page<'_>) -> bool {
@@ -78,14 +78,14 @@ fn times(case: &CaseFinding, operation: &OperationFinding) -> Vec<String> {
     ]
 }
 
-/// A quantile of so many operations, marked where fewer than ten lie beyond it.
+/// Formats a quantile of `count` operations, marked if fewer than ten lie beyond it.
 pub fn show_quantile(time: Option<f64>, quantile: f64, count: u64) -> String {
     let Some(time) = time else { return "-".to_owned() };
     let mark = if (count as f64) * (1.0 - quantile) < BEYOND_LEAST - 1e-9 { FEW } else { "" };
     format!("{}{mark}", show_seconds(time))
 }
 
-/// What the mark means.
+/// Returns the explanation of the mark.
 pub fn few_remark() -> &'static str {
     " A quantile marked † has fewer than ten operations beyond it: it is one of the slowest, and may be another next time."
 }

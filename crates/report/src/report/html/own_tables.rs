@@ -1,4 +1,4 @@
-//! The tables of a study's own, as the report shows them: their SQL, and what they were filled with.
+//! Shows the study's own tables: their SQL, and the data with which they were filled.
 //!
 //! Item: [`SECTION`].
 
@@ -10,10 +10,10 @@ use crate::study::Study;
 use crate::trial::TableSettings;
 use crate::units::show_number;
 
-/// Characters of an SQL text at most.
+/// The most characters of an SQL text.
 const SQL_MOST: usize = 2_000;
 
-/// The section, where a case has tables of its own.
+/// The section, shown if a case has tables of its own.
 pub const SECTION: Section = Section {
     id: "tables",
     title: |_| "Tables",
@@ -37,7 +37,7 @@ fn section(study: &Study) -> Markup {
     }
 }
 
-/// Each set of tables once, by the design that has it, else by its database.
+/// Returns each set of tables once, by the design that has it, or else by its database.
 fn sets(study: &Study) -> Vec<(String, &[TableSettings])> {
     let mut sets: Vec<(String, &[TableSettings])> = Vec::new();
     for settings in study.cases.iter().map(|case| &case.settings) {

@@ -1,12 +1,12 @@
-//! What all pages have in common: that they need nothing else, and may do nothing but show themselves. Main function: [`whole`].
+//! The frame of all pages: they are self-contained, and may only show themselves. Main function: [`whole`].
 //!
-//! Invariant: whatever a study, a database or a machine brought with it, a page loads nothing and executes only its own script.
+//! Invariant: whatever a study, a database or a machine contributed, a page loads nothing and executes only its own script.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::policy::{policy, script};
 
-/// A page with its title, which the browser shows.
+/// Returns a page with its title, which the browser shows.
 pub(super) fn whole(title: &str, header: &Markup, main: &Markup, footer: &Markup) -> String {
     let page = html! {
         (DOCTYPE)

@@ -1,7 +1,6 @@
-//! A plot of lines as inline SVG.
+//! Draws a plot of lines as inline SVG.
 //!
-//! Main type: [`Plot`]. Invariant: a plot says what it shows in a title and a description, and its series differ in marker
-//! shape as well as in colour.
+//! Main type: [`Plot`]. Invariant: a plot has a title and a description, and its series differ in marker shape as well as in colour.
 
 use maud::{Markup, html};
 
@@ -9,77 +8,77 @@ pub use super::drawing::px;
 use super::drawing::{Way, in_both_forms, name, name_length, whisker};
 use super::scale::Scale;
 
-/// A place in a plot.
+/// A point in a plot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Along the x axis.
+    /// The value along the x axis.
     pub x: f64,
-    /// Along the y axis.
+    /// The value along the y axis.
     pub y: f64,
-    /// Ends of the interval around it.
+    /// The ends of the interval around the y value.
     pub interval: Option<[f64; 2]>,
-    /// What is shown when the pointer rests on it; empty for a bend of the line without a marker.
+    /// The text shown when the pointer rests on the point; empty for a bend of the line without a marker.
     pub tip: String,
 }
 
-/// How the places of a series are joined.
+/// The way in which the points of a series are joined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stroke {
-    /// By a line.
+    /// Joined by a line.
     #[default]
     Solid,
-    /// By a dashed line: calculated, not measured.
+    /// Joined by a dashed line, for calculated values.
     Dashed,
-    /// Not at all.
+    /// Not joined.
     Unjoined,
 }
 
 /// A straight line across the plot.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Mark {
-    /// At a value of x, with a band around it and a label at its top.
+    /// A vertical line at a value of x, with a band around it and a label at its top.
     Upright(f64, Option<[f64; 2]>, String),
-    /// At a value of y, with a label at its left end.
+    /// A horizontal line at a value of y, with a label at its left end.
     Level(f64, String),
 }
 
-/// A series.
+/// A series of points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// Name, written at the line's end.
+    /// The name, written at the line's end.
     pub label: String,
-    /// Which colour and marker.
+    /// The number of the colour and marker.
     pub style: usize,
-    /// Places, left to right.
+    /// The points, from left to right.
     pub points: Vec<Point>,
     /// A shaded band behind the line: (x, low, high).
     pub band: Vec<(f64, f64, f64)>,
-    /// How the places are joined.
+    /// The way in which the points are joined.
     pub stroke: Stroke,
 }
 
-/// Lines in a frame of axes.
+/// A plot of lines in a frame of axes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plot {
-    /// What is shown, above the plot.
+    /// The title, above the plot.
     pub title: String,
-    /// What is shown, for those who do not see it.
+    /// A description of the plot, for readers who cannot see it.
     pub description: String,
-    /// Size of the drawing, in pixels when shown at its natural size.
+    /// The size of the drawing, in pixels at its natural size.
     pub size: (f64, f64),
-    /// Below.
+    /// The scale of the x axis, below.
     pub x: Scale,
-    /// Name of the x axis.
+    /// The name of the x axis.
     pub x_title: String,
-    /// At the left.
+    /// The scale of the y axis, at the left.
     pub y: Scale,
     /// The series.
     pub lines: Vec<Line>,
-    /// Straight lines behind the series.
+    /// The straight lines behind the series.
     pub marks: Vec<Mark>,
 }
 
-/// The names of lines, each with its colour and marker.
+/// Returns the names of lines, each with its colour and marker.
 pub fn keys<'l>(lines: impl Iterator<Item = &'l Line>) -> Markup {
     html! {
         ul.legend { @for line in lines { li {
@@ -94,7 +93,7 @@ pub fn keys<'l>(lines: impl Iterator<Item = &'l Line>) -> Markup {
     }
 }
 
-/// Room around the axes.
+/// The margins around the axes.
 struct Room {
     left: f64,
     right: f64,
@@ -102,19 +101,19 @@ struct Room {
     bottom: f64,
 }
 
-/// Pixels that a character takes, about; system fonts differ.
+/// The approximate width of a character in pixels; system fonts differ.
 const CHARACTER: f64 = 6.6;
-/// The same for the bold names of lines.
+/// The approximate width of a character in the bold names of lines.
 const CHARACTER_BOLD: f64 = 7.4;
-/// Height of the narrow form.
+/// The height of the narrow form.
 const NARROW_HEIGHT: f64 = 250.0;
-/// Least distance between the labels of two lines.
+/// The least distance between the labels of two lines.
 const LABEL_GAP: f64 = 14.0;
-/// How far neighbouring series are moved apart where they have intervals, so that these do not cover one another.
+/// The distance by which neighbouring series with intervals are moved apart, so that these do not cover one another.
 const DODGE: f64 = 2.5;
 
 impl Plot {
-    /// The plot as SVG; a broad one in a second, narrow form too, whose names stand below it.
+    /// Returns the plot as SVG; a broad plot has a second, narrow form too, with its names below it.
     pub fn draw(&self) -> Markup {
         in_both_forms(self.size.0, |width| if width < self.size.0 { self.draw_narrow(width) } else { self.draw_svg() })
     }
@@ -185,8 +184,8 @@ impl Plot {
         }
     }
 
-    /// Whether the label of each upright mark has room: two texts on one spot, or a line through a text, cannot be read. The last mark
-    /// is the first to have its label.
+    /// Returns whether the label of each vertical mark has room: overlapping texts, or a line through a text, cannot be read. The last mark
+    /// takes precedence.
     fn marks_with_room(&self, across: &dyn Fn(f64) -> f64) -> Vec<bool> {
         let uprights = self.marks.iter().map(|mark| match mark {
             Mark::Upright(x, _, label) => Some((across(*x), CHARACTER * label.chars().count() as f64)),
@@ -274,7 +273,7 @@ impl Plot {
         }
     }
 
-    /// The lines' names at their right ends, moved apart where they would overlap.
+    /// Returns the lines' names at their right ends, moved apart where they would overlap.
     fn labels(&self, right: f64, down: &dyn Fn(f64) -> f64) -> Markup {
         let mut places: Vec<(f64, &Line)> = self
             .lines
@@ -300,15 +299,15 @@ impl Plot {
     }
 }
 
-/// Number of colours; with more series they repeat, with other markers.
+/// The number of colours; further series repeat them with other markers.
 const COLOURS: usize = 8;
 
-/// The class that gives a series its colour.
+/// Returns the class that gives a series its colour.
 pub fn style_class(style: usize) -> String {
     format!("c{}", style % COLOURS)
 }
 
-/// The outline of a series' marker around a place.
+/// Returns the outline of a series' marker around a point.
 pub fn marker(style: usize, x: f64, y: f64) -> String {
     let (x_text, y_text) = (px(x), px(y));
     match style % 7 {

@@ -1,6 +1,6 @@
-//! What a browser may do with a report: nothing but show it. Main function: [`policy`].
+//! Restricts what a browser may do with a report: only show it. Main function: [`policy`].
 //!
-//! Invariant: whatever a study, a database or a machine brought with it, a page loads nothing and executes only its own script.
+//! Invariant: whatever a study, a database or a machine contributed, a page loads nothing and executes only its own script.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use ring::digest::{SHA256, digest};
 /// The script of every page, which shows values under the pointer.
 const SCRIPT: &str = include_str!("script.js");
 
-/// The policy for the head of a page. Drawings have styles of their own, which a hash could not permit; they can fetch nothing.
+/// Returns the policy for the head of a page. Drawings have inline styles, which a hash could not permit; styles can fetch nothing.
 pub(super) fn policy() -> Markup {
     let script = STANDARD.encode(digest(&SHA256, SCRIPT.as_bytes()));
     let policy = format!(
@@ -19,7 +19,7 @@ pub(super) fn policy() -> Markup {
     html! { meta http-equiv="Content-Security-Policy" content=(policy); }
 }
 
-/// The script that the policy permits.
+/// Returns the script that the policy permits.
 pub(super) fn script() -> Markup {
     html! { script { (PreEscaped(SCRIPT)) } }
 }

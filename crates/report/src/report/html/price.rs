@@ -1,6 +1,6 @@
-//! What durability costs: throughput at each level, beside what tries have shown of it.
+//! Shows the price of durability: throughput at each level, with the results of failure tests.
 //!
-//! Item: [`SECTION`]. Invariant: nothing is drawn where all cases survive the same, and what was not tried is called so.
+//! Item: [`SECTION`]. Invariant: nothing is drawn if all cases survive the same failures, and levels without a test are marked as such.
 
 use maud::{Markup, html};
 
@@ -15,13 +15,13 @@ use crate::report::durability::word;
 use crate::report::factors::{show_level, show_levels_short};
 use crate::units::show_seconds;
 
-/// More bars than this are no picture.
+/// The most bars in a drawing.
 const CASES_MOST: usize = 40;
 
-/// Width of the drawing.
+/// The width of the drawing.
 const WIDTH: f64 = 760.0;
 
-/// Levels with their colours and what they survive.
+/// The levels with their colours and the failures that they survive.
 const LEVELS: [(&str, usize, &str); 4] = [
     ("power-cut", 2, "survives a power cut"),
     ("crash", 4, "survives a killed server, and no power cut"),
@@ -33,7 +33,7 @@ fn colour(case: &CaseFinding) -> usize {
     LEVELS.iter().find(|(level, ..)| *level == case.durability.level).map_or(7, |(_, colour, _)| *colour)
 }
 
-/// The picture with its table, where cases survive different things.
+/// The drawing with its table, shown if cases survive different failures.
 pub const SECTION: Section =
     Section { id: "price", title: |_| "Durability", is_shown: |page| is_shown(page.cases()), draw: section };
 
@@ -110,7 +110,7 @@ fn table(page: &Page<'_>) -> Markup {
     }
 }
 
-/// What tries have shown of a case.
+/// Formats the results of failure tests of a case.
 fn shown(case: &CaseFinding) -> String {
     match &case.durability.proved {
         Some(proved) => format!("{proved} did harm"),

@@ -1,6 +1,6 @@
-//! Queries: the time that executing one takes per client, small multiples of it, and the databases' plans.
+//! Shows queries: the execution time per client, in small multiples, and the databases' plans.
 //!
-//! Items: [`EXECUTION_TIME`], [`PLANS`]. Invariant: a plan is shown as the database told it.
+//! Items: [`EXECUTION_TIME`], [`PLANS`]. Invariant: a plan is shown as the database reported it.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::report::instruments::plans::{Plans, plans_of};
 use crate::statistics::summary::{mean, t_interval};
 use crate::units::{Carried, show_number, show_seconds};
 
-/// Execution time per client in all panels, with response times beside it in the table, where the study asks queries.
+/// The execution time per client in all panels, with response times beside it in the table, shown if the study has queries.
 pub const EXECUTION_TIME: Section = Section {
     id: "execution-time",
     title: |_| "Execution time",
@@ -27,7 +27,7 @@ pub const EXECUTION_TIME: Section = Section {
     draw: execution_time,
 };
 
-/// The plans, query by query, and between which layouts they differ, where they were kept.
+/// The plans by query, and the layouts between which they differ, shown if plans were kept.
 pub const PLANS: Section = Section {
     id: "plans",
     title: |_| "Plans",

@@ -1,6 +1,6 @@
-//! Records on their way through a recorder: figure 5.30 of Ruottinen 2015 and a table. Items: [`OF_UPLOADS`], [`OF_RECORDS`].
+//! Shows records on their way through a recorder: figure 5.30 of Ruottinen 2015 and a table. Items: [`OF_UPLOADS`], [`OF_RECORDS`].
 //!
-//! Invariant: nothing is shown where no study asked for it.
+//! Invariant: nothing is shown if no study asked for it.
 
 use maud::{Markup, html};
 
@@ -16,12 +16,12 @@ use crate::report::instruments::recorded::{HEADINGS, rows};
 use crate::report::instruments::uploads;
 use crate::units::Carried;
 
-/// Size of each of the two plots.
+/// The size of each of the two plots.
 const SIZE: (f64, f64) = (1000.0, 320.0);
-/// More lines than this cannot be told apart; then each panel is a plot of its own.
+/// The most lines in a plot; with more, each panel is a plot of its own.
 const LINES_MOST: usize = 8;
 
-/// The section where uploads are what is asked for, in front of all others.
+/// The section if the study is about uploads, in front of all others.
 pub const OF_UPLOADS: Section = Section {
     id: "recorded",
     title: |_| "Through the recorder",
@@ -29,7 +29,7 @@ pub const OF_UPLOADS: Section = Section {
     draw: |page| section(&page.frame, page.findings),
 };
 
-/// The section where records are.
+/// The section if the study is about records.
 pub const OF_RECORDS: Section = Section { is_shown: |page| has_recorded(page) && !has_uploads(page), ..OF_UPLOADS };
 
 fn has_recorded(page: &Page<'_>) -> bool {
@@ -40,7 +40,7 @@ fn has_uploads(page: &Page<'_>) -> bool {
     page.cases().iter().any(|case| case.uploads.is_some())
 }
 
-/// What was stored per second while all sources were active, how long the rest took afterwards, and whether all arrived.
+/// Draws what was stored per second while all sources were active, how long the rest took afterwards, and whether everything arrived.
 fn section(frame: &Frame<'_>, findings: &Findings) -> Markup {
     let stored = Quantity {
         title: "Stored in the database".to_owned(),
@@ -84,7 +84,7 @@ fn section(frame: &Frame<'_>, findings: &Findings) -> Markup {
     }
 }
 
-/// What was taken in of blocks, and what came over the network meanwhile; nothing where none were uploaded.
+/// Draws the intake of blocks, and what came over the network meanwhile; nothing if none were uploaded.
 fn blocks(frame: &Frame<'_>, findings: &Findings) -> Markup {
     if findings.cases.iter().all(|case| case.uploads.is_none()) {
         return html! {};
@@ -132,7 +132,7 @@ fn table(headings: &[&str], rows: Vec<Vec<String>>) -> Markup {
     }
 }
 
-/// A quantity in one plot with a line for each series of each panel, and with what was sent where clients send at a rate of their own.
+/// Draws a quantity in one plot with a line for each series of each panel, and the rate sent if clients send at a rate of their own.
 fn figure(frame: &Frame<'_>, quantity: &Quantity<'_>, sent: Option<Line>) -> Markup {
     let lines = frame.series.len() * frame.panels.len();
     let Some(axis) = frame.axis.as_ref().filter(|_| lines <= LINES_MOST) else { return panels(frame, quantity) };
@@ -176,7 +176,7 @@ fn line(frame: &Frame<'_>, quantity: &Quantity<'_>, axis: &str, (series, panel):
     Line { points: points.collect(), label, style, band: Vec::new(), stroke: Stroke::Solid }
 }
 
-/// `recorder.writers = 3` as `writers 3`.
+/// Formats `recorder.writers = 3` as `writers 3`.
 fn setting_in_short(name: &str) -> String {
     match name.split_once(" = ") {
         Some((setting, level)) if !level.contains(" = ") => format!("{} {level}", short_setting(setting)),
@@ -184,11 +184,11 @@ fn setting_in_short(name: &str) -> String {
     }
 }
 
-/// What the clients sent per second, where that does not depend on the answers.
+/// Returns the rate at which the clients sent, if it does not depend on the answers.
 fn sent_line(frame: &Frame<'_>, label: &str, sent_per_s: impl Fn(&Placed<'_>) -> Option<f64>) -> Option<Line> {
     let mut points: Vec<Point> = Vec::new();
     for placed in &frame.cases {
-        // A case without a valid trial tells nothing; the others do.
+        // A case without a valid trial has no rate.
         let Some(y) = sent_per_s(placed) else { continue };
         if points.iter().all(|known| known.x != placed.x) {
             points.push(Point { x: placed.x, y, interval: None, tip: String::new() });

@@ -1,4 +1,4 @@
-//! What machine and processes did during the trials. Item: [`SECTION`].
+//! Shows the activity of machine and processes during the trials. Item: [`SECTION`].
 
 use maud::{Markup, html};
 
@@ -7,7 +7,7 @@ use super::{figures, unit};
 use crate::report::case_trials::CaseTrials;
 use crate::units::show_number;
 
-/// The section; a run that watched nothing has none.
+/// The section, shown if the run watched resources.
 pub const SECTION: Section = Section {
     id: "resources",
     title: |_| "Resources",
@@ -40,7 +40,7 @@ fn table(page: &Page<'_>) -> Markup {
     })
 }
 
-/// What watching the machine took itself, as a sentence; empty where nothing was watched.
+/// Returns the cost of watching the machine, as a sentence; empty if nothing was watched.
 fn cost_of_monitoring(groups: &[CaseTrials<'_>]) -> String {
     let watched = groups
         .iter()

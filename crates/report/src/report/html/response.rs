@@ -1,4 +1,4 @@
-//! Response times of all cases, their distribution, and throughput within trials. Items: [`SECTION`], [`DISTRIBUTION`], [`COURSE`].
+//! Shows response times of all cases, their distribution, and throughput within trials. Items: [`SECTION`], [`DISTRIBUTION`], [`COURSE`].
 
 use maud::{Markup, html};
 
@@ -8,10 +8,10 @@ use crate::finding::TimeFinding;
 use crate::imported::TimeKind;
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
-/// Quantiles of the times, which every run with a case has.
+/// The quantiles of the times, shown for every run with a case.
 pub const SECTION: Section = Section { id: "response-time", title, is_shown: |page| page.has_cases(), draw: section };
 
-/// Their distribution, where they were counted.
+/// The distribution of the times, shown if they were measured.
 pub const DISTRIBUTION: Section = Section {
     id: "distribution",
     title: |_| "Distribution",
@@ -19,7 +19,7 @@ pub const DISTRIBUTION: Section = Section {
     draw: distribution,
 };
 
-/// Throughput over time, where a trial was long enough to tell.
+/// Throughput over time, shown if a trial was long enough.
 pub const COURSE: Section = Section {
     id: "course",
     title: |_| "Over time",
@@ -27,7 +27,7 @@ pub const COURSE: Section = Section {
     draw: course,
 };
 
-/// What the times are called.
+/// Returns the name of the times.
 fn title(page: &Page<'_>) -> &'static str {
     match page.time {
         TimeKind::ResidenceTime => "Residence time",
@@ -35,7 +35,7 @@ fn title(page: &Page<'_>) -> &'static str {
     }
 }
 
-/// Where they begin.
+/// Returns the description of the times' beginning and end.
 fn begins(page: &Page<'_>) -> &'static str {
     match page.time {
         TimeKind::ResidenceTime => "From sending an operation to its answer",

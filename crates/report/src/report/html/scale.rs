@@ -1,32 +1,32 @@
-//! Scales and ticks: from values to places along an axis, with round numbers at the ticks.
+//! Defines scales and ticks: the mapping of values to places along an axis, with round numbers at the ticks.
 //!
 //! Main type: [`Scale`]. Invariant: every tick lies within the scale, and a linear scale of rates and times starts at zero.
 
 use super::unit::Unit;
 
-/// A mark along an axis.
+/// A tick on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tick {
-    /// Value at the mark.
+    /// The value at the tick.
     pub value: f64,
-    /// Text beside it; empty for a line without text.
+    /// The text beside it; empty for a line without text.
     pub label: String,
 }
 
-/// From values to places between 0 and 1.
+/// A mapping of values to places between 0 and 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scale {
     low: f64,
     high: f64,
     logarithmic: bool,
-    /// Marks, lowest first.
+    /// The ticks, lowest first.
     pub ticks: Vec<Tick>,
-    /// The unit of the labels, for the axis title; empty where labels carry their own.
+    /// The unit of the labels, for the axis title; empty if labels have their own.
     pub unit: String,
 }
 
 impl Scale {
-    /// A scale from zero to a round number above the largest value.
+    /// Creates a scale from zero to a round number above the largest value.
     pub fn from_zero(largest: f64, unit: Unit) -> Scale {
         let (divisor, name) = unit.of_axis(largest);
         let top = if largest > 0.0 && largest.is_finite() { largest / divisor } else { 1.0 };
@@ -48,7 +48,7 @@ impl Scale {
         Scale { low: 0.0, high: count as f64 * step * divisor, logarithmic: false, ticks, unit: name }
     }
 
-    /// A scale from zero to exactly the largest value: for time, which ends where the trial does.
+    /// Creates a scale from zero to exactly the largest value: for time, which ends where the trial does.
     pub fn to_end(largest: f64, unit: Unit) -> Scale {
         let mut scale = Scale::from_zero(largest, unit);
         if largest > 0.0 && largest.is_finite() {
@@ -58,8 +58,8 @@ impl Scale {
         scale
     }
 
-    /// A logarithmic scale of times in seconds that encloses all values; ticks at powers of ten, with lines at 2 and 5
-    /// between where there is room. Values that are not above 0 are left out of account.
+    /// Creates a logarithmic scale of times in seconds that encloses all values; ticks at powers of ten, with lines at 2 and 5 between if there
+    /// is room. Values that are not above 0 are ignored.
     pub fn of_times(values: impl Iterator<Item = f64> + Clone) -> Scale {
         let positive = values.filter(|value| *value > 0.0 && value.is_finite());
         let smallest = positive.clone().fold(f64::INFINITY, f64::min);
@@ -83,7 +83,7 @@ impl Scale {
         Scale { low, high, logarithmic: true, ticks, unit: String::new() }
     }
 
-    /// A logarithmic scale of ratios that encloses 1 and all values; values that are not above 0 are left out of account.
+    /// Creates a logarithmic scale of ratios that encloses 1 and all values; values that are not above 0 are ignored.
     pub fn of_ratios(values: impl Iterator<Item = f64>) -> Scale {
         let known = [1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0, 1e3, 1e4, 1e6];
         let farthest = values
@@ -104,7 +104,7 @@ impl Scale {
         Scale { low: 1.0 / end, high: end, logarithmic: true, ticks, unit: String::new() }
     }
 
-    /// A scale for the levels of a factor, ticks at the levels: logarithmic when they span more than a factor of eight.
+    /// Creates a scale for the levels of a factor, with ticks at the levels: logarithmic if they span more than a factor of eight.
     pub fn of_levels(levels: &[f64]) -> Scale {
         let smallest = levels.iter().copied().fold(f64::INFINITY, f64::min);
         let largest = levels.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -124,8 +124,8 @@ impl Scale {
         scale
     }
 
-    /// Shares of operations that were faster, spread so that each further nine takes the same room; up to `nines` of
-    /// them, at least one.
+    /// Creates a scale of shares of operations that were faster, on which each further nine takes the same room, up to `nines` of them, at least
+    /// one.
     pub fn of_percentiles(nines: f64) -> Scale {
         let known =
             [(0.0, "0 %"), (0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
@@ -138,8 +138,8 @@ impl Scale {
         Scale { low: 0.0, high, logarithmic: false, ticks, unit: String::new() }
     }
 
-    /// Whether each tick's label has room beside the ones before it, when the scale is `length` pixels long and a character
-    /// takes `character` pixels.
+    /// Returns whether each tick's label has room beside the ones before it, if the scale is `length` pixels long and a character takes
+    /// `character` pixels.
     pub fn labels_with_room(&self, length: f64, character: f64) -> Vec<bool> {
         let mut free = f64::NEG_INFINITY;
         let room = |tick: &Tick| {
@@ -153,13 +153,13 @@ impl Scale {
         self.ticks.iter().map(room).collect()
     }
 
-    /// Whether a value lies within the scale, so that its place is its own.
+    /// Returns whether a value lies within the scale, so that its place is exact.
     pub fn holds(&self, value: f64) -> bool {
         let slack = (self.high - self.low) * 1e-9;
         value >= self.low - slack && value <= self.high + slack
     }
 
-    /// The place of a value: 0 at the low end, 1 at the high end; values outside are moved to the nearer end.
+    /// Returns the place of a value: 0 at the low end, 1 at the high end; values outside are moved to the nearer end.
     pub fn place(&self, value: f64) -> f64 {
         let share = if self.logarithmic {
             (value.max(self.low) / self.low).ln() / (self.high / self.low).ln()
@@ -170,7 +170,7 @@ impl Scale {
     }
 }
 
-/// How many nines a share has: 0.9 has one, 0.99 two.
+/// Returns the number of nines of a share: 0.9 has one, 0.99 two.
 pub fn nines_of(share: f64) -> f64 {
     -(1.0 - share).log10()
 }
@@ -179,7 +179,7 @@ fn show_level(level: f64) -> String {
     if level.fract() == 0.0 && level.abs() < 1000.0 { format!("{level:.0}") } else { crate::units::show_number(level) }
 }
 
-/// The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least `step`.
+/// Returns the smallest of 1, 2, 2.5 and 5 times a power of ten that is at least `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10_f64.powf(step.log10().floor());
     let found = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().find(|factor| factor * power >= step * (1.0 - 1e-9));

@@ -1,6 +1,6 @@
-//! The page of a scoring: the verdict, the points, and how the ranking depends on the weight of writing.
+//! Writes the page of a scoring: the verdict, the points, and how the ranking depends on the weight of writing.
 //!
-//! Main function: [`page`]. Invariant: as in the report, the page needs nothing else and every plot has a table with its numbers.
+//! Main function: [`page`]. Invariant: as in the report, the page is self-contained and every plot has a table with its numbers.
 
 use maud::{Markup, html};
 
@@ -11,13 +11,13 @@ use super::unit::Unit;
 use crate::report::score::{AlternativeFinding, ScoreFinding, from_best, remarks, show_span};
 use crate::units::show_number;
 
-/// Weights that are written under the axis.
+/// The weights that are written under the axis.
 const WEIGHTS: [f64; 7] = [0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 10.0];
 
-/// Top of the plot: ten points, and room for the names of marks.
+/// The top of the plot: ten points, and room for the names of marks.
 const HIGHEST: f64 = 11.5;
 
-/// The whole page; `source` says where the evidence comes from.
+/// Returns the whole page; `source` is the origin of the evidence.
 pub fn page(finding: &ScoreFinding, source: &str) -> String {
     let verdict = &finding.verdict;
     let header = html! {
@@ -92,7 +92,7 @@ fn points(finding: &ScoreFinding) -> Markup {
     }
 }
 
-/// Lines from reading alone to writing alone; where between is the weight's share of all weight.
+/// Draws lines from reading alone to writing alone; the x axis is the share of writing in the total weight.
 fn plot(finding: &ScoreFinding) -> Markup {
     let share = |weight: f64| weight / (1.0 + weight);
     let chosen = share(finding.write_weight);
@@ -116,7 +116,7 @@ fn plot(finding: &ScoreFinding) -> Markup {
     y.ticks = (0..=5).map(|step| f64::from(step) * 2.0).map(|value| Tick { value, label: value.to_string() }).collect();
     let mut weights: Vec<f64> = finding.break_even.iter().map(|change| change.write_weight).collect();
     weights.sort_by(f64::total_cmp);
-    // Where two would stand on one spot one is left out; the table below has all.
+    // If two marks would overlap, one is left out; the table below has all.
     let changes = weights.into_iter().map(|weight| Mark::Upright(share(weight), None, format!("{weight:.2}")));
     let own = Mark::Upright(chosen, None, format!("weight {}", show_number(finding.write_weight)));
     Plot {

@@ -1,4 +1,4 @@
-//! The sections of the page. Main items: [`SECTIONS`], a line for each, and [`contents`].
+//! Lists the sections of the page. Main items: [`SECTIONS`], an entry for each, and [`contents`].
 
 use maud::{Markup, html};
 
@@ -38,17 +38,17 @@ pub const SECTIONS: &[Section] = &[
     environment::SECTION,
 ];
 
-/// The sections that a page has.
+/// Returns the sections that a page has.
 fn shown(page: &Page<'_>) -> impl Iterator<Item = &'static Section> {
     SECTIONS.iter().filter(move |section| (section.is_shown)(page))
 }
 
-/// Links to the sections that there are.
+/// Returns links to the sections of a page.
 pub fn contents(page: &Page<'_>) -> Markup {
     html! { nav { @for section in shown(page) { a href={ "#" (section.id) } { ((section.title)(page)) } } } }
 }
 
-/// All sections that there are.
+/// Draws all sections of a page.
 pub fn sections(page: &Page<'_>) -> Markup {
     html! { @for section in shown(page) { ((section.draw)(page)) } }
 }
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn no_two_sections_that_a_page_can_have_at_once_have_one_anchor() {
         let ids: Vec<&str> = SECTIONS.iter().map(|section| section.id).collect();
-        // What came through a recorder stands first where uploads are what is asked for, and later otherwise.
+        // Records through a recorder come first if the study is about uploads, and later otherwise.
         let twice = ids.iter().filter(|id| **id == "recorded").count();
         assert_eq!((twice, ids.iter().collect::<BTreeSet<_>>().len()), (2, ids.len() - 1));
     }

@@ -1,4 +1,4 @@
-//! Times that another tool states without a histogram, as a table.
+//! Shows times that another tool states without a histogram, as a table.
 //!
 //! Main function: [`table`]. Invariant: quantiles of several trials are shown as the range that they span, and never averaged.
 
@@ -11,17 +11,17 @@ use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::show_levels;
 use crate::units::show_seconds;
 
-/// A row: one kind of operation of one case.
+/// The row of one kind of operation of one case.
 struct Row<'a> {
     case: String,
     kind: &'a str,
     trials: Vec<&'a StatedTimes>,
 }
 
-/// The table; nothing where nothing is stated.
+/// Returns the table; empty if no times are stated.
 pub fn table(groups: &[CaseTrials<'_>], time: TimeKind, begins: &str) -> Markup {
     let rows = rows(groups, time);
-    // Quantiles in millionths, so that equal ones are one column.
+    // Quantiles are in millionths, so that equal ones are one column.
     let quantiles: BTreeSet<u64> = rows
         .iter()
         .flat_map(|row| &row.trials)
@@ -80,7 +80,7 @@ fn rows<'a>(groups: &'a [CaseTrials<'_>], time: TimeKind) -> Vec<Row<'a>> {
     rows
 }
 
-/// `1.20 ms`, or `1.20 ms to 1.50 ms`.
+/// Formats `1.20 ms`, or `1.20 ms to 1.50 ms`.
 fn range(values: impl Iterator<Item = f64> + Clone) -> String {
     match (values.clone().reduce(f64::min), values.reduce(f64::max)) {
         (Some(low), Some(high)) if show_seconds(low) == show_seconds(high) => show_seconds(low),

@@ -1,6 +1,6 @@
-//! The parts of the page that are text: claims and trials.
+//! Writes the parts of the page that are text: claims and trials.
 //!
-//! Invariant: every trial is listed, in the order of execution, whatever became of it.
+//! Invariant: every trial is listed, in the order of execution, whether or not it is valid.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_level;
 use crate::units::{show_number, show_seconds};
 
-/// The source's claims with their verdicts, where there are any.
+/// The source's claims with their verdicts, shown if there are any.
 pub const CLAIMS: Section = Section {
     id: "claims",
     title: |_| "Claims",
@@ -24,7 +24,7 @@ pub const CLAIMS: Section = Section {
     draw: |page| claims(&page.findings.claims, &page.study.source),
 };
 
-/// Every trial in the order of execution.
+/// Every trial, in the order of execution.
 pub const TRIALS: Section = Section {
     id: "trials",
     title: |_| "Trials",
@@ -68,7 +68,7 @@ fn claims(claims: &[ClaimFinding], source: &str) -> Markup {
     }
 }
 
-/// When a trial began; the file of an imported one.
+/// Returns the start of a trial; the file of an imported one.
 fn started(trial: &Measurement) -> &str {
     let file = trial.imported.as_ref().and_then(|from| from.files.first());
     file.map_or(&trial.started, |file| file.rsplit('/').next().unwrap_or(file))

@@ -1,4 +1,4 @@
-//! Throughput of all cases. Item: [`SECTION`].
+//! Shows the throughput of all cases. Item: [`SECTION`].
 
 use maud::{Markup, html};
 
@@ -9,7 +9,7 @@ use crate::report::durability;
 use crate::report::terminal::show_settled;
 use crate::units::show_number;
 
-/// The section, which every run with a case has.
+/// The section, shown for every run with a case.
 pub const SECTION: Section =
     Section { id: "throughput", title: |_| "Throughput", is_shown: |page| page.has_cases(), draw: section };
 

@@ -1,4 +1,4 @@
-//! What went on within a trial, one figure below the other on one axis of time: throughput, response times, CPU, disk, and what the database told of itself.
+//! Shows the course of a trial in figures with one axis of time: throughput, response times, CPU, disk, and what the database reported.
 //!
 //! Item: [`SECTION`]. Invariant: a case is shown by one of its own trials, never by a mean of several.
 
@@ -13,17 +13,17 @@ use crate::measurement::{Measurement, Moment, Timeline, ToldUnit};
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
 
-/// Cases that are shown, at most: those with the most trials.
+/// The most cases that are shown: those with the most trials.
 const CASES_MOST: usize = 3;
-/// Size of a plot.
+/// The size of a plot.
 const SIZE: (f64, f64) = (1000.0, 190.0);
-/// A mark in the first plot has a name where there are at most so many.
+/// The most marks in the first plot for which names are drawn.
 const NAMED_MARKS_MOST: usize = 6;
 
-/// A trial, and its timeline.
+/// A trial with its timeline.
 type Shown<'m> = (&'m Measurement, &'m Timeline);
 
-/// The trials that are shown, in the order of their cases.
+/// Returns the trials that are shown, in the order of their cases.
 fn shown<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<(&'g CaseTrials<'a>, Shown<'a>)> {
     let mut found: Vec<(usize, &CaseTrials<'_>, Shown<'_>)> = groups
         .iter()
@@ -43,7 +43,7 @@ fn shown<'g, 'a>(groups: &'g [CaseTrials<'a>]) -> Vec<(&'g CaseTrials<'a>, Shown
     found.into_iter().map(|(_, group, trial)| (group, trial)).collect()
 }
 
-/// The section, where there is a trial to show.
+/// The section, shown if there is a trial with a timeline.
 pub const SECTION: Section = Section {
     id: "timeline",
     title: |_| "Within a trial",
@@ -69,7 +69,7 @@ fn section(groups: &[CaseTrials<'_>]) -> Markup {
     }
 }
 
-/// The plots with the same room at their left, for the longest number, and at their right, where no names are: these stand below.
+/// Draws the plots with equal margins: at their left for the longest number, and at their right without names, which are below.
 fn aligned(plots: Vec<Plot>) -> Vec<Markup> {
     let length = |tick: &Tick| tick.label.chars().count();
     let longest = plots.iter().flat_map(|plot| plot.y.ticks.iter().map(length)).max().unwrap_or(0);
@@ -137,7 +137,7 @@ fn plots((trial, timeline): Shown<'_>) -> Vec<Plot> {
         for (place, figure) in timeline.figures.iter().enumerate().filter(|(_, figure)| figure.unit == unit) {
             figures.push((&figure.name, of(&|moment| *moment.told.get(place)?)));
         }
-        // What never happened needs no room.
+        // Events that never happened need no room.
         figures.retain(|(_, points)| points.iter().any(|(_, value)| *value > 0.0));
         let (title, description, of_axis) = match unit {
             ToldUnit::BytesPerSecond => ("Written", "Bytes written per second.", Unit::BytesPerSecond),
@@ -154,7 +154,7 @@ fn plots((trial, timeline): Shown<'_>) -> Vec<Plot> {
     plots
 }
 
-/// Operations per second, at the ends of intervals.
+/// Returns operations per second, at the ends of intervals.
 fn rates(trial: &Measurement) -> Vec<(f64, f64)> {
     let mut begin_s = 0.0;
     let rate = |interval: &crate::measurement::IntervalMeasurement| {
@@ -165,7 +165,7 @@ fn rates(trial: &Measurement) -> Vec<(f64, f64)> {
     trial.series.iter().filter_map(rate).collect()
 }
 
-/// Response times, at the ends of intervals in which something was answered.
+/// Returns response times, at the ends of intervals in which something was answered.
 fn times(trial: &Measurement) -> Vec<Line> {
     let answered = || trial.series.iter().filter(|interval| interval.completed > 0);
     let quantile = |place: usize| -> Vec<(f64, f64)> {
@@ -175,7 +175,7 @@ fn times(trial: &Measurement) -> Vec<Line> {
     vec![line("p50", 0, quantile(0)), line("p99", 1, quantile(1)), line("slowest", 2, slowest)]
 }
 
-/// When something happened, with its name.
+/// Returns the times of events, with their names.
 fn events(timeline: &Timeline) -> Vec<(f64, String)> {
     let mut found = Vec::new();
     for (place, figure) in timeline.figures.iter().enumerate().filter(|(_, figure)| figure.unit == ToldUnit::Events) {

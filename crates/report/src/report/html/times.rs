@@ -1,7 +1,7 @@
-//! The figures that need the trials themselves: the distribution of response times, and throughput within trials.
+//! Draws the figures that need the trials themselves: the distribution of response times, and throughput within trials.
 //!
-//! Main functions: [`distributions`] and [`courses`]. Invariant: a stall shorter than a drawn step still shows, because each
-//! step is drawn with its slowest and fastest interval.
+//! Main functions: [`distributions`] and [`courses`]. Invariant: a stall shorter than a drawn step still shows, because each step is drawn
+//! with its slowest and fastest interval.
 
 use maud::{Markup, html};
 
@@ -17,14 +17,14 @@ use crate::report::factors::show_level;
 use crate::statistics::summary::median;
 use crate::units::{NS_PER_S, show_number, show_seconds};
 
-/// Size of a panel.
+/// The size of a panel.
 const SMALL: (f64, f64) = (340.0, 230.0);
-/// Steps in which a trial's course is drawn.
+/// The most steps in which a trial's course is drawn.
 const STEPS: usize = 50;
-/// Percentiles that carry a marker and a tip, and stand in the table.
+/// The percentiles that have a marker, a tip, and a place in the table.
 pub const MARKED: [(f64, &str); 5] = [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99")];
 
-/// The title of a panel per level of the axis; empty without an axis.
+/// Returns the title of a panel for each level of the axis; empty without an axis.
 fn panel_title(frame: &Frame<'_>, cases: &[&Placed<'_>]) -> String {
     let level = |axis: &str| cases.first().and_then(|placed| placed.case.levels.get(axis)).map(show_level);
     frame
@@ -33,13 +33,13 @@ fn panel_title(frame: &Frame<'_>, cases: &[&Placed<'_>]) -> String {
         .map_or(String::new(), |axis| format!("{} = {}", axis.setting, level(&axis.setting).unwrap_or_default()))
 }
 
-/// The best panel's cases by level of the axis.
+/// Returns the best panel's cases by level of the axis.
 fn by_level<'f, 'a>(frame: &'f Frame<'a>) -> Vec<Vec<&'f Placed<'a>>> {
     let shown = |x: f64| frame.cases.iter().filter(move |placed| placed.panel == frame.best_panel && placed.x == x);
     frame.levels().into_iter().map(|x| shown(x).collect()).filter(|cases: &Vec<_>| !cases.is_empty()).collect()
 }
 
-/// Response times by percentile, a panel per level of the axis, a line per series.
+/// Draws response times by percentile, with a panel per level of the axis and a line per series.
 pub fn distributions(frame: &Frame<'_>, times: &dyn Fn(&CaseFinding) -> Histogram) -> Markup {
     let levels = by_level(frame);
     let histograms: Vec<Vec<(&Placed<'_>, Histogram)>> = levels
@@ -76,7 +76,7 @@ pub fn distributions(frame: &Frame<'_>, times: &dyn Fn(&CaseFinding) -> Histogra
     }
 }
 
-/// The furthest percentile that rests on at least ten operations, in nines; between 1 and 4.
+/// Returns the highest percentile that rests on at least ten operations, in nines; between 1 and 4.
 fn nines_shown(count: u64) -> f64 {
     (count.max(1) as f64 / 10.0).log10().floor().clamp(1.0, 4.0)
 }
@@ -100,7 +100,7 @@ fn percentile_line(frame: &Frame<'_>, placed: &Placed<'_>, times: &Histogram, ni
     Line { label, style: placed.series, points, band: Vec::new(), stroke: Stroke::Solid }
 }
 
-/// Throughput within trials, a panel per case.
+/// Draws throughput within trials, with a panel per case.
 pub fn courses<'m>(frame: &Frame<'_>, trials: &dyn Fn(&CaseFinding) -> Vec<&'m Measurement>) -> Markup {
     let levels = by_level(frame);
     let single = levels.len() == 1 && levels[0].len() == 1;
@@ -136,7 +136,7 @@ pub struct Course {
     steps: Vec<Step>,
 }
 
-/// One step of a course, over all trials: operations per second.
+/// One step of a course, over all trials, in operations per second.
 struct Step {
     end_s: f64,
     low: f64,
@@ -145,7 +145,7 @@ struct Step {
 }
 
 impl Course {
-    /// The course of these trials; none when they kept no series.
+    /// Returns the course of these trials; `None` if they kept no series.
     pub fn of(trials: &[&Measurement]) -> Option<Course> {
         // (end of the interval, operations per second)
         let mut rates: Vec<(f64, f64)> = Vec::new();
@@ -154,7 +154,7 @@ impl Course {
             let length_s = trial.series.first().map_or(0.0, |interval| interval.end_s);
             for interval in &trial.series {
                 let own_s = interval.end_s - begin_s;
-                // The last interval may be cut short, and then says little.
+                // The last interval may be cut short, and its rate is then unreliable.
                 if own_s > 0.3 * length_s {
                     rates.push((interval.end_s, interval.completed as f64 / own_s));
                 }
@@ -181,7 +181,7 @@ impl Course {
         (!steps.is_empty()).then_some(Course { trials: trials.len(), steps })
     }
 
-    /// Slowest, median and fastest interval, for the table.
+    /// Returns the slowest, median and fastest interval, for the table.
     pub fn extremes(&self) -> Vec<String> {
         let medians: Vec<f64> = self.steps.iter().map(|step| step.median).collect();
         let low = self.steps.iter().map(|step| step.low).fold(f64::INFINITY, f64::min);

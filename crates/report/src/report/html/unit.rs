@@ -1,10 +1,10 @@
-//! Units of plotted figures: how a value reads in a table, and what an axis of such values says.
+//! Defines units of plotted figures: the format of a value in a table, and the labels of an axis.
 //!
 //! Main type: [`Unit`]. Invariant: an axis states its unit once, and all its ticks are in that unit.
 
 use crate::units::{show_bit_rate, show_bytes, show_number, show_seconds};
 
-/// What is plotted.
+/// The unit of a plotted figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Unit {
     /// Something per second, by its name.
@@ -24,7 +24,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// A value with its unit.
+    /// Formats a value with its unit.
     pub fn show(self, value: f64) -> String {
         match self {
             Unit::Rate(name) => format!("{} {name}", show_number(value)),
@@ -38,7 +38,7 @@ impl Unit {
         }
     }
 
-    /// What values are divided by on an axis that reaches to `largest`, and the unit that its ticks are then in.
+    /// Returns the divisor of values on an axis that reaches to `largest`, and the unit of its ticks.
     pub fn of_axis(self, largest: f64) -> (f64, String) {
         match self {
             Unit::Rate(name) => (1.0, name.to_owned()),

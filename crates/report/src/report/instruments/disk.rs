@@ -1,6 +1,7 @@
-//! What a writer beside the load wrote to the disk.
+//! Reports what a writer beside the load wrote to the disk.
 //!
-//! Main functions: [`verdicts`], the fastest way to write and what suffered from it; [`notes`], each way; [`written`], of a case. Invariant: a speed counts the time of the last sync, so that the page cache is not taken for the disk.
+//! Main functions: [`verdicts`], on the fastest way to write and its effect on the load; [`notes`], on each way; [`written`], on a case.
+//! Invariant: a speed includes the time of the last sync, so that the page cache is not mistaken for the disk.
 
 use crate::finding::{Cached, Estimate, Found, Note, Verdict};
 use crate::histogram::Histogram;
@@ -13,10 +14,10 @@ use crate::statistics::summary::mean;
 use crate::trial::{DiskSettings, DiskSync};
 use crate::units::{NS_PER_S, show_bytes, show_seconds};
 
-/// A writer that was told this much faster than the disk was writing into memory.
+/// The ratio of the speed accepted from a writer to the speed written to the disk, above which the writer wrote into memory.
 const CACHED_SHARE: f64 = 1.1;
 
-/// What is said of a writer beside the load.
+/// The report on a writer beside the load.
 pub const INSTRUMENT: Instrument = Instrument {
     find: |group, finding| finding.disk_written_bytes_per_s = written(&group.valid().collect::<Vec<_>>()),
     verdicts: |said| verdicts(said.groups),
@@ -24,15 +25,15 @@ pub const INSTRUMENT: Instrument = Instrument {
     ..Instrument::SILENT
 };
 
-/// What was written in a case per second; none without a writer.
+/// Returns the bytes per second that were written in a case; `None` without a writer.
 fn written(valid: &[&Measurement]) -> Option<Estimate> {
     let metric = Metric::named("disk_written")?;
     let values: Vec<f64> = valid.iter().filter_map(|trial| metric.of(trial)).filter(|value| *value > 0.0).collect();
     (!values.is_empty()).then(|| estimate(&values))
 }
 
-/// For each way of syncing the case in which most was written; then the one in which operations beside it suffered most. Nothing where
-/// writers do not differ: then they are a condition, and not the question.
+/// Returns, for each way of syncing, the case in which most was written, then the case in which operations beside the writer suffered most.
+/// Empty if all writers are alike: then the writer is a condition instead of the question.
 fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let writer = |group: &CaseTrials<'_>| group.case.settings.disk.clone().filter(|disk| disk.block_bytes > 0);
     let cases: Vec<(&CaseTrials<'_>, DiskSettings, Estimate)> = groups
@@ -55,7 +56,7 @@ fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     fastest.chain(suffering(groups, &writer)).collect()
 }
 
-/// The response times of the case where half of the operations waited longest, beside those without a writer.
+/// Compares the response times of the case with the longest median with those of cases without a writer.
 fn suffering(groups: &[CaseTrials<'_>], writer: &dyn Fn(&CaseTrials<'_>) -> Option<DiskSettings>) -> Option<Verdict> {
     let times = |group: &CaseTrials<'_>| {
         let mut all = Histogram::new();
@@ -87,7 +88,7 @@ fn way(sync: DiskSync) -> &'static str {
     }
 }
 
-/// A note for each kind of writer; trials of all cases with it count together.
+/// Returns a note for each kind of writer; the trials of all cases with it count together.
 fn notes(groups: &[CaseTrials<'_>]) -> Vec<Note> {
     let Some(metric) = Metric::named("disk_written") else { return Vec::new() };
     let mut writers: Vec<(&DiskSettings, Vec<&DiskMeasurement>, Vec<f64>)> = Vec::new();

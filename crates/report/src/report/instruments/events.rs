@@ -1,8 +1,8 @@
-//! Events that happened to the server while a load ran: how long it was away, for how long nothing was answered, and whether anything is gone that was
-//! acknowledged.
+//! Reports events that happened to the server during a load: how long it was away, for how long nothing was answered, and whether
+//! acknowledged records are gone.
 //!
-//! Main functions: `events`, from the trials of a case to a finding; `verdicts`, what they say; [`rows`], the rows of a table. Invariant: what nobody
-//! counted is not said to be there.
+//! Main functions: `events`, from the trials of a case to a finding; `verdicts`, their interpretation; [`rows`], the rows of a table.
+//! Invariant: records that were not counted are not reported as present.
 
 use crate::finding::{EventFinding, EventsFinding, Findings, Found, Verdict};
 use crate::measurement::Measurement;
@@ -16,7 +16,7 @@ use crate::units::{show_number, show_seconds};
 pub const HEADINGS: [&str; 8] =
     ["Case", "event", "at", "n", "away", "nothing completed for", "due meanwhile, failed", "acknowledged and gone"];
 
-/// What is said of events.
+/// The report on events.
 pub const INSTRUMENT: Instrument = Instrument {
     find: |group, finding| finding.events = events(group),
     verdicts: |said| verdicts(said.groups),
@@ -26,14 +26,14 @@ pub const INSTRUMENT: Instrument = Instrument {
     ..Instrument::SILENT
 };
 
-/// Whether the servers' data were on a disk that can lose its power, so that their figures are that disk's.
+/// Returns whether the servers' data were on a disk that can lose its power, so that their figures are those of that disk.
 pub fn is_on_power_disk(groups: &[CaseTrials<'_>]) -> bool {
     let cuts =
         |group: &CaseTrials<'_>| group.case.settings.events.iter().any(|event| event.what == EventKind::CutPower);
     groups.iter().any(cuts)
 }
 
-/// What the trials of a case say of events; none where there were none. Times and what is gone are those of valid trials.
+/// Returns the finding on the events of a case; `None` without events. Times and losses are those of valid trials.
 fn events(group: &CaseTrials<'_>) -> Option<EventsFinding> {
     let valid: Vec<&Measurement> = group.valid().collect();
     let is_gone = |trial: &&&Measurement| {
@@ -81,7 +81,7 @@ fn events(group: &CaseTrials<'_>) -> Option<EventsFinding> {
     (!finding.events.is_empty() || not_back > 0).then_some(finding)
 }
 
-/// For each case with events: what they took, and what is gone.
+/// Returns verdicts on each case with events: their durations, and what is gone.
 fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let of_group = |group: &CaseTrials<'_>| {
         let finding = events(group)?;
@@ -111,18 +111,18 @@ fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
         Some(if parts.is_empty() { verdict } else { verdict.and(parts.join("; ")) })
     };
     let mut verdicts: Vec<Verdict> = groups.iter().filter_map(of_group).collect();
-    // What is worst is told first.
+    // The worst is reported first.
     verdicts.sort_by_key(|verdict| !verdict.tells_of_loss());
     verdicts
 }
 
-/// `the server did not come back in 2 of 5 trials`.
+/// Formats `the server did not come back in 2 of 5 trials`.
 fn show_not_back(times: u64, of: usize) -> String {
     let trials = if of == 1 { "1 trial".to_owned() } else { format!("{of} trials") };
     format!("the server did not come back in {times} of {trials}")
 }
 
-/// `nothing is gone of 120,000 records that were acknowledged (5 trials)`.
+/// Formats `nothing is gone of 120,000 records that were acknowledged (5 trials)`.
 fn show_kept(finding: &EventsFinding) -> String {
     let EventsFinding { counted, acknowledged, lost, hidden, trials_with_loss, surplus, .. } = finding;
     let number = |count: u64| show_number(count as f64);
@@ -147,7 +147,7 @@ fn show_kept(finding: &EventsFinding) -> String {
     }
 }
 
-/// `killed at 3 s it let clients in again after 1.2 s (longest 1.4 s, n = 5), and nothing was completed for 1.9 s (longest 2.1 s)`.
+/// Formats `killed at 3 s it let clients in again after 1.2 s (longest 1.4 s, n = 5), and nothing was completed for 1.9 s (longest 2.1 s)`.
 fn show_event(event: &EventFinding) -> String {
     let at = show_seconds(event.start_s);
     let (away, longest, n) = (show_seconds(event.away_s), show_seconds(event.away_max_s), event.n);
@@ -168,7 +168,7 @@ fn show_event(event: &EventFinding) -> String {
     format!("{happened} (longest {longest}, n = {n}){gap}")
 }
 
-/// A row for each event of each case.
+/// Returns a row for each event of each case.
 pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (case, found) in findings.cases.iter().filter_map(|case| Some((case, case.events.as_ref()?))) {

@@ -1,8 +1,8 @@
-//! Schema changes during a load: how long they took, and what the other operations' response times were meanwhile. Each kind of change
-//! is told apart from the others: adding a column, writing it to records, making an index.
+//! Reports schema changes during a load: how long they took, and the response times of the other operations meanwhile. Kinds of change are
+//! kept apart: adding a column, writing it to records, making an index.
 //!
-//! Main functions: `evolution`, from the trials of a case to a finding; `verdicts`, what they say together; [`changes`] and
-//! [`operations`], the rows of tables. Invariant: histograms are merged, never averaged; without schema changes there is nothing
+//! Main functions: `evolution`, from the trials of a case to a finding; `verdicts`, its interpretation; [`changes`] and [`operations`], the
+//! rows of tables. Invariant: histograms are merged, never averaged; without schema changes there is nothing
 //! to show.
 
 use std::collections::BTreeMap;
@@ -18,17 +18,17 @@ use crate::statistics::ratio::geometric_ratio;
 use crate::trial::Levels;
 use crate::units::{self, show_number, show_seconds};
 
-/// The setting that says whether the schema changes, and how often.
+/// The setting that determines whether and how often the schema changes.
 pub const EVOLVE: &str = "workload.evolve";
 
-/// Kinds of changes in the order in which they are made, and what they are called in a sentence.
+/// The kinds of changes in the order in which they are made, with their names in a sentence.
 const ORDER: [(&str, &str); 4] =
     [("add", "added"), ("write", "written to"), ("erase", "erased from"), ("remove", "removed")];
 
-/// The part of a trial outside of all changes.
+/// The part of a trial outside all changes.
 const OUTSIDE: &str = "outside";
 
-/// Operations that took longer than this are counted as held up, in seconds.
+/// The response time in seconds above which an operation counts as held up.
 const HELD_UP_S: f64 = 0.1;
 
 /// Headings of [`changes`].
@@ -37,7 +37,7 @@ pub const CHANGES: [&str; 7] = ["Case", "change", "n", "mean", "longest", "faile
 pub const OPERATIONS: [&str; 10] =
     ["Case", "operation", "during", "n", "failed", "mean", "p99", "longest", "over 100 ms", "nothing completed for"];
 
-/// What is said of schema changes.
+/// The report on schema changes.
 pub const INSTRUMENT: Instrument = Instrument {
     find: |group, finding| finding.evolution = evolution(&group.valid().collect::<Vec<_>>(), &group.trials),
     verdicts: |said| verdicts(said.groups, said.scored),
@@ -51,7 +51,7 @@ pub const INSTRUMENT: Instrument = Instrument {
     ..Instrument::SILENT
 };
 
-/// Whether schema changes are spoken of.
+/// Returns whether there are schema changes to report.
 pub fn is_told(groups: &[CaseTrials<'_>]) -> bool {
     let is_told = |group: &CaseTrials<'_>| {
         group.valid().next().is_some() && group.trials.iter().any(|trial| trial.evolution.is_some())
@@ -59,7 +59,7 @@ pub fn is_told(groups: &[CaseTrials<'_>]) -> bool {
     groups.iter().any(is_told)
 }
 
-/// What the valid trials of a case say of schema changes; failures are those of all trials. None where there were none.
+/// Returns the finding on the schema changes of a case's valid trials; failures are those of all trials. `None` without schema changes.
 fn evolution(valid: &[&Measurement], all: &[&Measurement]) -> Option<EvolutionFinding> {
     all.iter().find(|trial| trial.evolution.is_some())?;
     let mut finding = EvolutionFinding::default();
@@ -109,8 +109,8 @@ fn aside(measured: &AsideMeasurement) -> AsideFinding {
     }
 }
 
-/// For each case with schema changes: how long they took, what the other operations noticed, what failed, and the throughput in
-/// proportion to that of the same case without them, where the study has it.
+/// Returns verdicts on each case with schema changes: their durations, their effect on other operations, failures, and the ratio of
+/// throughput to that of the same case without changes, if the study has it.
 fn verdicts(groups: &[CaseTrials<'_>], scored: &[Scored<'_>]) -> Vec<Verdict> {
     let of_group = |group: &CaseTrials<'_>| {
         let valid: Vec<&Measurement> = group.valid().collect();
@@ -144,7 +144,7 @@ fn verdicts(groups: &[CaseTrials<'_>], scored: &[Scored<'_>]) -> Vec<Verdict> {
     groups.iter().filter_map(of_group).collect()
 }
 
-/// The levels that tell the case from others, but for how often the schema changes.
+/// Formats the levels that distinguish the case from others, except for how often the schema changes.
 fn show_case(levels: &Levels) -> String {
     let shown = levels.iter().filter(|(setting, _)| *setting != EVOLVE);
     let level = |(setting, level): (&String, &serde_json::Value)| match level {
@@ -154,7 +154,7 @@ fn show_case(levels: &Levels) -> String {
     shown.map(level).collect::<Vec<_>>().join(", ")
 }
 
-/// `on average it is added in 31.7 ms (12 times), written to 10 records in 21.5 ms (12 times), removed in 28.3 ms (9 times)`.
+/// Formats `on average it is added in 31.7 ms (12 times), written to 10 records in 21.5 ms (12 times), removed in 28.3 ms (9 times)`.
 fn show_changes(finding: &EvolutionFinding) -> String {
     let told = |(what, words): &(&str, &str)| {
         let change = finding.changes.get(*what)?;
@@ -167,8 +167,8 @@ fn show_changes(finding: &EvolutionFinding) -> String {
     format!("{nothing}on average it is {}", known.join(", "))
 }
 
-/// How much longer each kind of operation took while the schema was changed, or records were written where it needs no change; each
-/// trial gives one ratio. And for how long nothing was completed.
+/// Formats how much longer each kind of operation took during the first kind of change that occurred, with one ratio per trial, and the
+/// longest time without a completed operation.
 fn show_meanwhile(finding: &EvolutionFinding, valid: &[&Measurement]) -> Option<String> {
     let is_told = |what: &str| finding.operations.values().any(|parts| parts.each.contains_key(what));
     let (what, words) = *ORDER.iter().find(|(what, _)| is_told(what))?;
@@ -187,7 +187,7 @@ fn show_meanwhile(finding: &EvolutionFinding, valid: &[&Measurement]) -> Option<
     Some(format!("while it was {words} {}", told.join(", ")))
 }
 
-/// A trial's mean response time of a kind of operation during a kind of schema change in proportion to that outside of all.
+/// Returns a trial's mean response time of a kind of operation during a kind of change, divided by that outside all changes.
 fn ratio_meanwhile(trial: &Measurement, kind: &str, what: &str) -> Option<f64> {
     let evolution = trial.evolution.as_ref()?;
     let mean_ns = |part: &str| {
@@ -202,7 +202,7 @@ fn show_ratio(ratio: &RatioEstimate) -> String {
     format!("{shown} × {ends}")
 }
 
-/// Throughput in proportion to that of the case that differs in nothing but having no schema changes.
+/// Returns the ratio of throughput to that of the case that differs only in having no schema changes.
 fn against_none(levels: &Levels, scored: &[Scored<'_>]) -> Option<RatioEstimate> {
     let is_none = |level: &serde_json::Value| {
         level.as_str().is_some_and(|text| crate::units::parse_duration(text).is_ok_and(|duration| duration.is_zero()))
@@ -219,7 +219,7 @@ fn of_cases(findings: &Findings) -> impl Iterator<Item = (String, &EvolutionFind
     findings.cases.iter().filter_map(|case| Some((show_levels(&case.levels), case.evolution.as_ref()?)))
 }
 
-/// A row for each kind of change of each case.
+/// Returns a row for each kind of change of each case.
 pub fn changes(findings: &Findings) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (case, evolution) in of_cases(findings) {
@@ -238,7 +238,7 @@ pub fn changes(findings: &Findings) -> Vec<Vec<String>> {
     rows
 }
 
-/// Rows for each kind of operation of each case: during each kind of change, and outside of all.
+/// Returns rows for each kind of operation of each case: during each kind of change, and outside all changes.
 pub fn operations(findings: &Findings) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (case, evolution) in of_cases(findings) {

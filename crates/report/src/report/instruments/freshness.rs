@@ -1,7 +1,7 @@
-//! Freshness: how long events took until readers saw them, group by group.
+//! Reports freshness: how long events took until readers saw them, per group of readers.
 //!
-//! Main functions: `freshness` and `stored`, from the trials of a case to findings; [`rows`], the table of them; `verdicts`, what
-//! they mean. Invariant: histograms are merged, never averaged; lost and double sightings are counted in invalid trials too.
+//! Main functions: `freshness` and `stored`, from the trials of a case to findings; [`rows`], the table of them; `verdicts`, their
+//! interpretation. Invariant: histograms are merged, never averaged; lost and double sightings are counted in invalid trials too.
 
 use std::collections::BTreeMap;
 
@@ -34,18 +34,18 @@ pub const HEADINGS: [&str; 12] = [
     "rows read",
 ];
 
-/// What the name of a group ends with whose readers subscribe.
+/// The ending of the name of a group whose readers subscribe.
 const SUBSCRIBING: &str = "subscribing";
 
-/// What the figures of events that are published do not promise.
+/// The limitation of the figures for published events.
 const PUBLISHED: &str = "what is published is answered, and seen by who subscribes, while it is on no disk";
 const NOT_STORED: &str = "a broker that ends loses it; its times stand for less than those of a commit, and \"stored\" is when the \
                           historian had committed it";
 
-/// Settings that change nothing but how many bytes of events are written.
+/// Settings that change only the number of bytes of events written.
 pub const THROUGHPUT: [&str; 3] = ["load.rate", "workload.batch", "record.length"];
 
-/// What is said of freshness.
+/// The report on freshness.
 pub const INSTRUMENT: Instrument = Instrument {
     find,
     later_verdicts: |said| verdicts(said.study, said.groups),
@@ -69,7 +69,7 @@ fn find(group: &CaseTrials<'_>, finding: &mut CaseFinding) {
     finding.cpus = cpus(&valid);
 }
 
-/// The CPUs that each part of a case kept busy, a line for each case.
+/// Returns the CPUs that each part of a case kept busy, a line for each case.
 fn busy(findings: &Findings) -> Vec<String> {
     let line = |case: &CaseFinding| {
         let parts: Vec<String> = case.cpus.iter().map(|(name, cpus)| format!("{name} {cpus:.2}")).collect();
@@ -78,7 +78,7 @@ fn busy(findings: &Findings) -> Vec<String> {
     findings.cases.iter().filter(|case| !case.cpus.is_empty()).map(line).collect()
 }
 
-/// What the groups of readers of a case saw; none where nobody looked.
+/// Returns the sightings of a case's groups of readers; `None` without readers.
 fn freshness(valid: &[&Measurement], all: &[&Measurement]) -> Option<BTreeMap<String, SightingFinding>> {
     all.iter().find(|trial| trial.freshness.is_some())?;
     let mut merged = groups(valid);
@@ -94,7 +94,7 @@ fn freshness(valid: &[&Measurement], all: &[&Measurement]) -> Option<BTreeMap<St
     Some(findings)
 }
 
-/// How long events took until a historian had stored them.
+/// Returns how long events took until a historian had stored them.
 fn stored(valid: &[&Measurement]) -> Option<SightingFinding> {
     let mut all = GroupMeasurement::default();
     let found: Vec<_> = valid.iter().filter_map(|trial| trial.freshness.as_ref()?.stored.as_ref()).collect();
@@ -102,13 +102,13 @@ fn stored(valid: &[&Measurement]) -> Option<SightingFinding> {
     (!found.is_empty()).then(|| SightingFinding { lost: all.lost, duplicates: all.duplicates, ..sighting(&all) })
 }
 
-/// Content of the events written per second.
+/// Returns the content bytes of the events written per second.
 fn event_bytes(valid: &[&Measurement]) -> Option<Estimate> {
     let values: Vec<f64> = valid.iter().filter_map(|trial| metric::event_bytes(trial)).collect();
     (!values.is_empty()).then(|| estimate(&values))
 }
 
-/// CPUs that each part kept busy.
+/// Returns the CPUs that each part kept busy.
 fn cpus(valid: &[&Measurement]) -> BTreeMap<String, f64> {
     let found: Vec<&FreshnessMeasurement> = valid.iter().filter_map(|trial| trial.freshness.as_ref()).collect();
     let mut sums = BTreeMap::new();
@@ -118,7 +118,7 @@ fn cpus(valid: &[&Measurement]) -> BTreeMap<String, f64> {
     sums
 }
 
-/// What each group saw, all trials together.
+/// Returns the sightings of each group over all trials together.
 pub fn groups(trials: &[&Measurement]) -> BTreeMap<String, GroupMeasurement> {
     let mut merged: BTreeMap<String, GroupMeasurement> = BTreeMap::new();
     for (name, group) in trials.iter().filter_map(|trial| trial.freshness.as_ref()).flat_map(|found| &found.groups) {
@@ -142,7 +142,7 @@ fn sighting(group: &GroupMeasurement) -> SightingFinding {
     }
 }
 
-/// A row for each group of each case.
+/// Returns a row for each group of each case.
 pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for case in &findings.cases {
@@ -175,13 +175,13 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
     rows
 }
 
-/// What an event is when a group sees it: readers who subscribe see what the broker has in its memory, all others what the database
-/// has committed, as durably as its settings say.
+/// Returns the state of an event when a group sees it: subscribers see what the broker has in its memory, all others what the database has
+/// committed, as durably as its settings provide.
 fn where_when_seen(group: &str) -> &'static str {
     if group.ends_with(SUBSCRIBING) { "on no disk" } else { "committed" }
 }
 
-/// Levels by the last words of their settings, so that a row fits: `path = both, rate = 400`.
+/// Formats levels with the last words of their settings, so that a row fits: `path = both, rate = 400`.
 pub fn short_levels(levels: &Levels) -> String {
     if levels.is_empty() {
         return show_levels(levels);
@@ -191,13 +191,13 @@ pub fn short_levels(levels: &Levels) -> String {
     levels.iter().map(short).collect::<Vec<_>>().join(", ")
 }
 
-/// What freshness says about the question: the highest throughput whose events are seen, and how the ways of looking compare.
+/// Returns verdicts on freshness: the highest throughput whose events are seen, and comparisons of the ways of looking.
 fn verdicts(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let named = |name: &str| Metric::named(name);
     let (Some(p90), Some(bytes)) = (named("freshness_p90"), named("event_bytes")) else { return Vec::new() };
     let mut verdicts = Vec::new();
     let mut most: Option<(f64, Verdict)> = None;
-    // As in verdicts, the noise of all cases says how far the mean of each is to be believed.
+    // As in verdicts, the noise of all cases gives the interval of each mean.
     let together = |metric: &Metric| -> (Vec<Series>, Vec<Option<Interval>>) {
         let of_trial = |trial: &Measurement| Some((trial.trial.round, metric.of(trial)?));
         let series: Vec<Series> = groups.iter().map(|group| group.valid().filter_map(of_trial).collect()).collect();
@@ -240,7 +240,7 @@ fn verdicts(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     if groups.iter().any(|group| publishes(&group)) {
         verdicts.push(Verdict::new(Found::Published {}, PUBLISHED).because(NOT_STORED));
     }
-    // Where nothing else differs, the highest throughput is what the study is about.
+    // If only the throughput differs, the highest throughput is the subject of the study.
     let differ_by_throughput = study.factors.iter().all(|factor| THROUGHPUT.contains(&factor.setting.as_str()));
     if let (true, true, Some((_, what))) = (verdicts.len() > 1, differ_by_throughput, most) {
         verdicts.insert(0, what);

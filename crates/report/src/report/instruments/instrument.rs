@@ -1,26 +1,26 @@
-//! What a report says of one thing that is measured beside operations and their times, such as freshness or a writer beside the load. Main type: [`Instrument`].
+//! Defines the report on one thing measured beside operations and their times, such as freshness or a writer beside the load. Main type: [`Instrument`].
 
 use crate::finding::{CaseFinding, Findings, Note, Verdict};
 use crate::report::case_trials::CaseTrials;
 use crate::report::contest::Scored;
 use crate::study::Study;
 
-/// One thing that is measured: a line of `INSTRUMENTS`. Its section of the page is a line of `html::sections::SECTIONS`.
+/// One thing that is measured: an entry of `INSTRUMENTS`. Its section of the page is an entry of `html::sections::SECTIONS`.
 pub struct Instrument {
-    /// Puts what the trials of a case say into its finding.
+    /// Puts the results of a case's trials into its finding.
     pub find: fn(&CaseTrials<'_>, &mut CaseFinding),
-    /// What is said before alternatives are compared.
+    /// Returns the verdicts that precede the comparison of alternatives.
     pub verdicts: fn(&Said<'_>) -> Vec<Verdict>,
-    /// What is said behind their comparison.
+    /// Returns the verdicts that follow the comparison of alternatives.
     pub later_verdicts: fn(&Said<'_>) -> Vec<Verdict>,
-    /// What is noted.
+    /// Returns the notes.
     pub notes: fn(&[CaseTrials<'_>]) -> Vec<Note>,
-    /// Its tables in the text.
+    /// Returns the tables of the text report.
     pub tables: fn(&Findings) -> Vec<TextTable>,
 }
 
 impl Instrument {
-    /// One of which nothing is said.
+    /// An instrument that reports nothing.
     pub const SILENT: Instrument = Instrument {
         find: |_, _| (),
         verdicts: |_| Vec::new(),
@@ -30,27 +30,27 @@ impl Instrument {
     };
 }
 
-/// What verdicts are made from.
+/// The data from which verdicts are made.
 pub struct Said<'a> {
     /// The study.
     pub study: &'a Study,
     /// The trials of each case.
     pub groups: &'a [CaseTrials<'a>],
-    /// The figure by which alternatives are compared, of each case that has it.
+    /// The figure by which alternatives are compared, for each case that has it.
     pub scored: &'a [Scored<'a>],
 }
 
-/// A table of the text. One without rows is left out.
+/// A table of the text report. A table without rows is left out.
 #[derive(Debug, Clone, Default)]
 pub struct TextTable {
-    /// What stands above it.
+    /// The title above the table.
     pub title: &'static str,
-    /// Headings of its columns.
+    /// The headings of its columns.
     pub headings: &'static [&'static str],
-    /// Its rows, as long as the headings.
+    /// Its rows, each as long as the headings.
     pub rows: Vec<Vec<String>>,
-    /// Whether cells stay in one line each, however wide the table becomes.
+    /// Whether each cell stays on one line, however wide the table becomes.
     pub keeps_lines: bool,
-    /// Lines below it, each with what it begins with.
+    /// The lines below the table, each with its beginning.
     pub below: Vec<(&'static str, String)>,
 }

@@ -1,4 +1,4 @@
-//! What the links of a run carried.
+//! Reports what the links of a run carried.
 //!
 //! Main function: [`notes`]. Invariant: figures are medians over the trials, valid or not, because a link is measured before a trial.
 
@@ -8,13 +8,13 @@ use crate::report::case_trials::CaseTrials;
 use crate::report::instruments::instrument::Instrument;
 use crate::trial::LinkSettings;
 
-/// A link that carries less than this share of its rate is not what it was to stand for.
+/// The share of its rate below which a link does not represent what it was meant to.
 const SHORT_SHARE: f64 = 0.85;
 
-/// What is said of links.
+/// The report on links.
 pub const INSTRUMENT: Instrument = Instrument { notes, ..Instrument::SILENT };
 
-/// A note for each link.
+/// Returns a note for each link.
 fn notes(groups: &[CaseTrials<'_>]) -> Vec<Note> {
     let mut links: Vec<(&LinkSettings, Vec<&LinkMeasurement>)> = Vec::new();
     for group in groups {

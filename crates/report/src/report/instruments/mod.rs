@@ -1,4 +1,4 @@
-//! What is measured beside operations and their times. Item: [`INSTRUMENTS`], a line for each.
+//! Reports on what is measured beside operations and their times. Item: [`INSTRUMENTS`], an entry for each.
 
 mod disk;
 pub mod events;
@@ -13,7 +13,7 @@ pub mod uploads;
 
 use instrument::Instrument;
 
-/// All of them, in the order in which they are spoken of.
+/// All instruments, in the order in which they are reported.
 pub const INSTRUMENTS: &[Instrument] = &[
     events::INSTRUMENT,
     disk::INSTRUMENT,

@@ -1,6 +1,6 @@
-//! Plans of queries, as the databases told them: which layouts have the same and which another.
+//! Compares the query plans that databases reported: which layouts have the same plan and which differ.
 //!
-//! Main function: [`plans_of`]. Invariant: two plans are the same when they differ in nothing but names of tables and numbers.
+//! Main function: [`plans_of`]. Invariant: two plans are the same if they differ only in names of tables and in numbers.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
 use crate::trial::{Levels, Settings};
 
-/// The plans of a query in cases that differ in their layout and clients only.
+/// The plans of a query in cases that differ only in their layout and clients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plans {
-    /// The levels of the other factors: the query among them, where it is one.
+    /// The levels of the other factors, including the query if it is one.
     pub levels: Levels,
-    /// The kind of operation: tells the queries of a case apart.
+    /// The kind of operation, which distinguishes the queries of a case.
     pub kind: String,
-    /// Layouts with the lines of their plan, in the order of the study.
+    /// The layouts with the lines of their plans, in the order of the study.
     pub by_layout: Vec<(String, Vec<String>)>,
-    /// For each of these the number of its shape: layouts with the same number have the same plan.
+    /// The number of the shape of each plan: layouts with the same number have the same plan.
     shapes: Vec<usize>,
 }
 
 impl Plans {
-    /// Whether all layouts have the same plan.
+    /// Returns whether all layouts have the same plan.
     pub fn are_alike(&self) -> bool {
         self.shapes.iter().all(|shape| *shape == 0)
     }
 
-    /// What there is to say: `workload.query = Q1.2: the plan differs between layouts: wide (qos: ref by PRIMARY); star, ...`.
+    /// Returns a sentence: `workload.query = Q1.2: the plan differs between layouts: wide (qos: ref by PRIMARY); star, ...`.
     pub fn sentence(&self) -> String {
         let query = if self.levels.contains_key("workload.query") || self.levels.is_empty() {
             String::new()
@@ -55,11 +55,11 @@ impl Plans {
     }
 }
 
-/// What is said of plans.
+/// The report on plans.
 pub const INSTRUMENT: Instrument =
     Instrument { notes: |groups| note(groups).into_iter().collect(), ..Instrument::SILENT };
 
-/// How many queries are executed in another way in one layout than in another; none where no plans were kept.
+/// Returns a note on the queries whose plans differ between layouts; `None` if no plans were kept for several layouts.
 fn note(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let plans = plans_of(groups);
     let of_several = || plans.iter().filter(|plans| plans.by_layout.len() > 1);
@@ -76,7 +76,7 @@ fn note(groups: &[CaseTrials<'_>]) -> Option<Note> {
     }
 }
 
-/// Where the database begins; how many tables follow.
+/// Formats the first line of a plan, where the database begins, and the number of further tables.
 fn first_line(lines: &[String]) -> String {
     match lines {
         [] => "none told".to_owned(),
@@ -85,7 +85,7 @@ fn first_line(lines: &[String]) -> String {
     }
 }
 
-/// The plans of all queries; of several cases that differ in clients only, and of several trials, that of the first.
+/// Returns the plans of all queries; if several cases differ only in clients, or there are several trials, the plan of the first.
 pub fn plans_of(groups: &[CaseTrials<'_>]) -> Vec<Plans> {
     let mut found: Vec<Plans> = Vec::new();
     for group in groups {
@@ -121,7 +121,7 @@ fn table_of(settings: &Settings) -> &str {
     &settings.record.table
 }
 
-/// A line without numbers and without words that begin with the name of the table.
+/// Returns a line without numbers and without words that begin with the name of the table.
 fn shape_of(line: &str, table: &str) -> String {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut shape = String::with_capacity(line.len());

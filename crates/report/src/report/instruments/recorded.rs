@@ -1,7 +1,7 @@
-//! Records on their way through a recorder: whether all arrived, how many a second, and how much was left to be written at the end.
+//! Reports records on their way through a recorder: whether all arrived, how many per second, and how much was left to be written at the end.
 //!
-//! Main functions: `recorded`, from the trials of a case to a finding; [`rows`], of its table; `verdicts`, how many sources it carries.
-//! Invariant: without `[recorder]` there is nothing to show, and what is wrong with any trial is shown.
+//! Main functions: `recorded`, from the trials of a case to a finding; [`rows`], of its table; `verdicts`, on the number of sources carried.
+//! Invariant: without `[recorder]` there is nothing to show, and errors of any trial are shown.
 
 use crate::finding::{Estimate, Findings, Found, RecordedFinding, Verdict};
 use crate::measurement::{Measurement, RecordedMeasurement};
@@ -11,17 +11,17 @@ use crate::report::instruments::instrument::{Instrument, TextTable};
 use crate::trial::{Arrivals, Levels};
 use crate::units::{show_bytes, show_number, show_seconds};
 
-/// The number of sources.
+/// The setting with the number of sources.
 const SOURCES: &str = "load.clients";
-/// Sources are carried where certainly at least this share of what they send is stored while they send it, and overload a recorder where
-/// certainly less is.
+/// The least share of what sources send that must certainly be stored while they send it for them to count as carried; with certainly less,
+/// they overload a recorder.
 const CARRIED: f64 = 0.98;
 
 /// Headings of [`rows`].
 pub const HEADINGS: [&str; 7] =
     ["Case", "acknowledged", "stored once, in order", "stored/s", "buffer at the end", "CPUs", "memory at most"];
 
-/// What is said of a recorder on the way.
+/// The report on a recorder between clients and database.
 pub const INSTRUMENT: Instrument = Instrument {
     find: |group, finding| finding.recorded = recorded(&group.valid().collect::<Vec<_>>(), &group.trials),
     later_verdicts: |said| verdicts(said.groups),
@@ -32,7 +32,7 @@ pub const INSTRUMENT: Instrument = Instrument {
     ..Instrument::SILENT
 };
 
-/// What the trials of a case say; none where nothing was kept.
+/// Returns the finding on the trials of a case; `None` if no data on a recorder were kept.
 fn recorded(valid: &[&Measurement], all: &[&Measurement]) -> Option<RecordedFinding> {
     let kept: Vec<&RecordedMeasurement> = all.iter().filter_map(|trial| trial.recorded.as_ref()).collect();
     if kept.is_empty() {
@@ -41,7 +41,7 @@ fn recorded(valid: &[&Measurement], all: &[&Measurement]) -> Option<RecordedFind
     let sum = |pick: fn(&RecordedMeasurement) -> u64| kept.iter().map(|one| pick(one)).sum();
     let most = |pick: fn(&RecordedMeasurement) -> u64| kept.iter().map(|one| pick(one)).max().unwrap_or(0);
     let each = |pick: fn(&RecordedMeasurement) -> f64| {
-        // What is to wait becomes no record: there is no rate of storing, which is not one of 0.
+        // Data that are meant to wait do not become records: there is no rate of storing, which is not a rate of 0.
         let stored = valid.iter().filter_map(|trial| trial.recorded.as_ref()).filter(|one| !one.is_kept_waiting);
         stored.map(pick).collect::<Vec<f64>>()
     };
@@ -61,7 +61,7 @@ fn recorded(valid: &[&Measurement], all: &[&Measurement]) -> Option<RecordedFind
     })
 }
 
-/// A row for each case.
+/// Returns a row for each case.
 pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
     let of_cases = findings.cases.iter().filter_map(|case| Some((case, case.recorded.as_ref()?)));
     let row = |(case, recorded): (&crate::finding::CaseFinding, &RecordedFinding)| {
@@ -80,7 +80,7 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
     of_cases.map(row).collect()
 }
 
-/// What one number of sources came to.
+/// The results for one number of sources.
 struct Sources {
     count: f64,
     sent_per_s: f64,
@@ -88,8 +88,8 @@ struct Sources {
     buffer: Estimate,
 }
 
-/// How many sources are carried, for each combination of the other levels: those of which nearly all that they send is stored while they
-/// send it, as far as the interval tells, and all smaller numbers of sources too. Nothing where no sources send.
+/// Returns verdicts on the number of sources carried, for each combination of the other levels: the greatest number up to which, by the interval,
+/// nearly everything that the sources send is stored while they send it. Empty if no sources send.
 fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let mut alternatives: Vec<(Levels, Vec<Sources>)> = Vec::new();
     for group in groups.iter().filter(|group| group.case.settings.load.arrivals == Arrivals::Sources) {
@@ -122,7 +122,7 @@ fn verdict(levels: &Levels, sources: &mut [Sources]) -> Option<Verdict> {
     let is_too_many = |one: &Sources| one.stored.ci95.is_some_and(|[_, high]| high < CARRIED * one.sent_per_s);
     let carried = sources.iter().take_while(is_carried).last();
     let next = sources.iter().find(|one| !is_carried(one));
-    // Between carried and overloaded the trials do not decide.
+    // Between carried and overloaded the trials are not decisive.
     let undecided = next.filter(|one| !is_too_many(one)).map(|one| {
         let remedy = if one.stored.ci95.is_none() { ", because one trial has no interval" } else { "" };
         format!("; whether {} are is undecided{remedy}", count(one))
@@ -157,7 +157,7 @@ fn verdict(levels: &Levels, sources: &mut [Sources]) -> Option<Verdict> {
     })
 }
 
-/// Whether the promise was kept.
+/// Formats whether the promise was kept.
 fn kept(recorded: &RecordedFinding) -> String {
     let wrong = [
         (recorded.missing, "missing"),

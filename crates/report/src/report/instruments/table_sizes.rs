@@ -1,7 +1,7 @@
-//! What records take on the disk, tables and indexes together: a line of text for each way to store them.
+//! Reports what records take on the disk, tables and indexes together: a line of text for each way to store them.
 //!
-//! Main items: [`INSTRUMENT`] and [`rows`]. Invariant: cases that differ in their load alone stand in one line, which has the least and the most of them;
-//! those whose databases do not tell are left out, and more lines than fit are left to the page.
+//! Main items: [`INSTRUMENT`] and [`rows`]. Invariant: cases that differ only in their load share one line, with the least and the greatest
+//! of their sizes; cases of unknown size are left out, and too many lines are left to the page.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::units::show_bytes;
 /// Headings of [`rows`].
 const HEADINGS: [&str; 3] = ["Case", "a record", "trials"];
 
-/// What is said of bytes on the disk.
+/// The report on bytes on the disk.
 pub const INSTRUMENT: Instrument = Instrument {
     find: |group, finding| {
         let sizes: Vec<f64> = group.valid().filter_map(|trial| BYTES_PER_RECORD.of(trial)).collect();
@@ -28,13 +28,13 @@ pub const INSTRUMENT: Instrument = Instrument {
     ..Instrument::SILENT
 };
 
-/// More lines than this are drawn on the page only.
+/// The most lines in the text; more are drawn only on the page.
 const LINES_MOST: usize = 24;
 
-/// How much is sent, and not what: what a record takes hardly hangs on it.
+/// The prefix of settings that determine how much is sent and not what; the size of a record hardly depends on them.
 const OF_LOAD: &str = "load.";
 
-/// What the cases that are stored alike take of a record, in bytes.
+/// The bytes that a record takes in cases that store it alike.
 struct Taken {
     levels: Levels,
     least: f64,
@@ -42,7 +42,7 @@ struct Taken {
     trials: u64,
 }
 
-/// The rows of the table; none where nothing is known, or of too many.
+/// Returns the rows of the table; empty if no size is known, or if there are too many.
 fn rows(findings: &Findings) -> Vec<Vec<String>> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut taken: Vec<Taken> = Vec::new();

@@ -1,8 +1,8 @@
-//! Blocks that were uploaded: what was offered and carried, what came over the network, and how near that is to what the disk takes.
+//! Reports uploaded blocks: what was offered and carried, what came over the network, and how near that is to the disk's limit.
 //!
-//! Main functions: `uploads`, from the trials of a case to a finding; [`rows`], of its table; `verdicts`, what is taken in at most, or of
-//! what is offered. Invariant: without uploads there is nothing to show; bytes are those of blocks, the network's have headers and
-//! acknowledgements besides.
+//! Main functions: `uploads`, from the trials of a case to a finding; [`rows`], of its table; `verdicts`, on the highest intake and on the
+//! share of the offered data. Invariant: without uploads there is nothing to show; bytes are those of blocks, to which the network adds
+//! headers and acknowledgements.
 
 use crate::finding::{CaseFinding, Findings, Found, UploadFinding, Verdict};
 use crate::measurement::Measurement;
@@ -13,16 +13,16 @@ use crate::report::instruments::instrument::{Instrument, TextTable};
 use crate::trial::{Arrivals, Levels};
 use crate::units::{show_bit_rate, show_bytes, show_number, show_seconds};
 
-/// The number of cameras.
+/// The setting with the number of cameras.
 const CAMERAS: &str = "load.clients";
-/// A recorder that takes longer to say how it does counts as one that does not answer.
+/// The time in seconds above which a recorder's answer to a status request counts as missing.
 const ANSWERS_WITHIN_S: f64 = 1.0;
 
 /// Headings of [`rows`].
 pub const HEADINGS: [&str; 8] =
     ["Case", "a block", "offered", "taken in", "network", "disk takes", "share of it", "longest answer"];
 
-/// What is said of uploads.
+/// The report on uploads.
 pub const INSTRUMENT: Instrument = Instrument {
     find: |group, finding| finding.uploads = uploads(&group.valid().collect::<Vec<_>>(), &group.trials),
     verdicts: |said| verdicts(said.groups),
@@ -32,7 +32,7 @@ pub const INSTRUMENT: Instrument = Instrument {
     ..Instrument::SILENT
 };
 
-/// What the trials of a case say; none where nothing was uploaded.
+/// Returns the finding on the trials of a case; `None` if nothing was uploaded.
 fn uploads(valid: &[&Measurement], all: &[&Measurement]) -> Option<UploadFinding> {
     all.iter().find(|trial| trial.recorded.as_ref().is_some_and(|recorded| recorded.block_bytes > 0.0))?;
     let each = |figure: &dyn Fn(&Measurement) -> Option<f64>| {
@@ -58,7 +58,7 @@ fn bits(bytes_per_s: f64) -> String {
     show_bit_rate(8.0 * bytes_per_s)
 }
 
-/// A case with what its valid trials say of uploads.
+/// A case with the finding on the uploads of its valid trials.
 struct Uploaded<'g, 'a> {
     group: &'g CaseTrials<'a>,
     finding: UploadFinding,
@@ -76,8 +76,8 @@ impl Uploaded<'_, '_> {
     }
 }
 
-/// What is taken in: where most of it is, and of cameras how much of what most of them offer, for each combination of the other levels. Then
-/// whether the recorder answered meanwhile.
+/// Returns verdicts on the case with the highest intake, and, for each combination of the other levels, on the share that is taken in from
+/// the greatest number of cameras; then on whether the recorder answered meanwhile.
 fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let found = groups.iter().filter_map(|group| {
         let valid: Vec<&Measurement> = group.valid().collect();
@@ -114,7 +114,7 @@ fn of_what_is_offered(one: &Uploaded<'_, '_>) -> Option<Verdict> {
         count => format!("{} cameras offer", show_number(f64::from(count))),
     };
     let percent = |bytes_per_s: f64| format!("{:.1} %", 100.0 * bytes_per_s / offered);
-    // A constant share of what is taken in: it carries as many digits.
+    // This is a constant multiple of the intake, and has as many significant digits.
     let share = taken.show_mean(percent);
     let (shown, n) = (bits(offered), taken.n);
     let answer = format!("{lead}of the {shown} that {cameras} {} are taken in ({share}), n = {n}", taken.show(bits));
@@ -123,7 +123,7 @@ fn of_what_is_offered(one: &Uploaded<'_, '_>) -> Option<Verdict> {
     Some(Verdict::new(found, answer))
 }
 
-/// Whether it was so that somebody could have asked the recorder; nothing where nobody did.
+/// Returns a verdict on whether the recorder answered status requests meanwhile; `None` if there were none.
 fn answers(found: &[Uploaded<'_, '_>]) -> Option<Verdict> {
     let longest = |one: &&Uploaded<'_, '_>| one.finding.answer_max_s;
     let asked = || found.iter().filter(|one| one.finding.answer_max_s > 0.0);
@@ -143,7 +143,7 @@ fn answers(found: &[Uploaded<'_, '_>]) -> Option<Verdict> {
     })
 }
 
-/// A row for each case.
+/// Returns a row for each case.
 pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
     let of_cases = findings.cases.iter().filter_map(|case| Some((case, case.uploads.as_ref()?)));
     let row = |(case, found): (&CaseFinding, &UploadFinding)| {

@@ -1,10 +1,10 @@
-//! What a reader should know about scores. Main type: [`ScoreNote`].
+//! Notes that qualify scores. Main type: [`ScoreNote`].
 
 use serde::Serialize;
 
 use crate::said::said;
 
-/// Something that qualifies a choice. As JSON it is an object with `kind`, its figures and `says`.
+/// A note that qualifies a choice. As JSON it is an object with `kind`, its figures and `says`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(remote = "Self", tag = "kind", rename_all = "snake_case")]
 pub enum ScoreNote {
@@ -14,12 +14,12 @@ pub enum ScoreNote {
     /// Totals have no interval.
     #[error("a value rests on a single trial, so totals have no interval: repeat every case to have one")]
     SingleTrials {},
-    /// What an open loop wrote is no throughput of an alternative.
+    /// The writes of an open loop are not the throughput of an alternative.
     #[error(
         "{run}: writing in an open loop is left out: its throughput is what was offered, not what an alternative can do"
     )]
     OpenLoop {
-        /// The run.
+        /// The name of the run.
         run: String,
     },
     /// Not every change of places is listed.
@@ -27,19 +27,19 @@ pub enum ScoreNote {
         "of {count} alternatives only the weights at which the first one changes are listed, and the first {listed} places"
     )]
     Many {
-        /// Alternatives.
+        /// The number of alternatives.
         count: usize,
-        /// Places of a ranking.
+        /// The number of ranks that are listed.
         listed: usize,
     },
-    /// Not every alternative has a case.
+    /// Some alternative lacks a case.
     #[error("a case of {of} is left out ({case}): {} has no valid trial", without.join(", "))]
     CaseLeftOut {
-        /// `writing` or `reading`.
+        /// The part of the score: `writing` or `reading`.
         of: &'static str,
-        /// The case.
+        /// The case that is left out.
         case: String,
-        /// Alternatives without a valid trial of it.
+        /// The alternatives without a valid trial of it.
         without: Vec<String>,
     },
 }

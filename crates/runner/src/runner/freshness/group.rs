@@ -1,6 +1,6 @@
-//! A group of readers: one of the computers that read in the slides. It runs as threads of this process, or as a process of its own.
+//! A group of readers, one of the reading computers in the slides. It runs as threads of this process or as its own process.
 //!
-//! Main functions: [`read_group`], which both ways end in, and [`Group::start`]. Invariant: a group is ready, with every reader
+//! Main functions: [`read_group`], which both ways call, and [`Group::start`]. Invariant: a group is ready, with every reader
 //! connected, before the first event is written.
 
 use std::io::BufRead;
@@ -25,22 +25,22 @@ use crate::trial::{FreshnessSettings, Poll, RunAs, Settings};
 use crate::workload::Work;
 use crate::workload::freshness::{Events, POLL_ROWS_MAX, RESULT_ROWS};
 
-/// What a group has to know, as it is given to a process.
+/// The order of a group, in the form that is passed to a process.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Order {
     /// The trial's settings.
     pub settings: Settings,
-    /// Its number, from 0.
+    /// The group's number, from 0.
     pub group: u32,
-    /// Where the events are.
+    /// The data with which the database of the events is opened.
     pub reach: Opening,
-    /// Where events are published, if they are.
+    /// The NATS server that events are published to; `None` if they are not published.
     pub nats: Option<Endpoint>,
 }
 
-/// A group that reads.
+/// A group of readers that is running.
 pub struct Group {
-    /// Its name in reports.
+    /// The group's name in reports.
     pub name: String,
     running: Running,
 }
@@ -54,7 +54,7 @@ impl Group {
     /// Starts a group and waits until all of its readers are connected.
     ///
     /// # Errors
-    /// When one cannot connect, or the process cannot be started.
+    /// Fails if a reader cannot connect or the process cannot be started.
     pub fn start(order: Order, target: &Arc<dyn Target>) -> anyhow::Result<Group> {
         let name = name_of(&order.settings, order.group);
         let running = match freshness_of(&order.settings).run_as {
@@ -64,12 +64,12 @@ impl Group {
         Ok(Group { name, running })
     }
 
-    /// Its process, where it has one.
+    /// Returns the id of the group's process; `None` for threads.
     pub fn pid(&self) -> Option<u32> {
         if let Running::Process(worker) = &self.running { Some(worker.pid()) } else { None }
     }
 
-    /// Readers begin; events stamped from this time on count.
+    /// Lets the readers begin; events stamped from `from_ns` on count.
     pub fn begin(&mut self, from_ns: u64) {
         match &mut self.running {
             Running::Threads { control, .. } => control.begin(from_ns),
@@ -77,7 +77,7 @@ impl Group {
         }
     }
 
-    /// The writers have ended.
+    /// Tells the readers that the writers have ended.
     pub fn written(&mut self, now_ns: u64) {
         match &mut self.running {
             Running::Threads { control, .. } => control.written(now_ns),
@@ -85,10 +85,10 @@ impl Group {
         }
     }
 
-    /// Waits until its readers have ended, and tells what they saw.
+    /// Waits until the readers have ended and returns what they saw.
     ///
     /// # Errors
-    /// When a reader panicked, or the process ended without an answer.
+    /// Fails if a reader panicked or the process ended without an answer.
     pub fn finish(self) -> anyhow::Result<Vec<Sightings>> {
         match self.running {
             Running::Threads { thread, .. } => thread.join().map_err(|_| anyhow!("a group of readers panicked"))?,
@@ -97,7 +97,7 @@ impl Group {
     }
 }
 
-/// `1`, `2`; with the way that its readers take where there are several.
+/// Returns the group's name: its number, followed by `subscribing` or `polling` if events are published.
 fn name_of(settings: &Settings, group: u32) -> String {
     let freshness = freshness_of(settings);
     let number = group % freshness.groups.max(1) + 1;
@@ -119,10 +119,10 @@ fn start_threads(order: Order, target: Arc<dyn Target>) -> anyhow::Result<Runnin
     let thread = std::thread::Builder::new().name("readers".to_owned()).spawn(move || {
         let told = ready.clone();
         let outcome = read_group(&order, &*target, &own, move || {
-            // Whoever waits for this cannot be gone.
+            // The receiver waits for this and cannot be gone.
             let _ = told.send(());
         });
-        // Closed without a word before the readers were ready, if they could not be.
+        // Dropping the sender without a message says that the readers could not get ready.
         drop(ready);
         outcome
     })?;
@@ -139,15 +139,15 @@ fn start_process(order: &Order) -> anyhow::Result<Running> {
     start_worker("readers", order).map(Running::Process)
 }
 
-/// Tells a worker that the writers begin, or have ended. One that has ended says so when it is asked for what it saw.
+/// Tells a worker that the writers begin or have ended. A worker that has ended reports so when its answer is read.
 pub(super) fn tell(worker: &mut Worker, word: &str, time_ns: u64) {
     let _ = worker.tell(&format!("{word} {time_ns}"));
 }
 
-/// What a worker saw.
+/// Reads what a worker saw.
 ///
 /// # Errors
-/// When it ended without an answer, or could not do its work.
+/// Fails if the worker ended without an answer or could not do its work.
 pub(super) fn answer_of(worker: &mut Worker) -> anyhow::Result<Vec<Sightings>> {
     let answer: Result<Vec<Sightings>, String> = serde_json::from_str(&worker.hear()?)?;
     answer.map_err(anyhow::Error::msg)
@@ -156,7 +156,7 @@ pub(super) fn answer_of(worker: &mut Worker) -> anyhow::Result<Vec<Sightings>> {
 /// Connects all readers of a group, calls `ready`, and reads until the writers have ended.
 ///
 /// # Errors
-/// When a reader cannot connect.
+/// Fails if a reader cannot connect.
 pub fn read_group(
     order: &Order,
     target: &dyn Target,
@@ -220,13 +220,13 @@ pub fn read_group(
     })
 }
 
-/// How events come to a reader.
+/// The way events reach a reader.
 enum Connection {
     Tables(Box<dyn TargetSession>),
     Messages(Subscriber),
 }
 
-/// What a reader has to know of the events.
+/// The functions with which a reader queries and locates events.
 struct Questions<'a> {
     ask: &'a (dyn Fn(u32, u64, &mut Request) + Sync),
     place_of: &'a (dyn Fn(u64) -> (usize, u64) + Sync),
@@ -254,7 +254,7 @@ fn task_of<'a>(
             Poll::Key | Poll::Notify => Asking::ByKey { look_back_ns: (freshness.look_back_s * 1e9) as u64 },
         },
         every_ns: (freshness.poll != Poll::Notify).then_some(every_ns.max(1)),
-        // Polls of all readers are spread evenly: at the same time they would only wait for each other.
+        // The polls of all readers are spread evenly: polls at the same time would wait for each other.
         phase_ns: every_ns * place / in_all,
         width: events.width,
         rows_max: POLL_ROWS_MAX as usize,
@@ -284,21 +284,21 @@ fn connect(
     Ok(session)
 }
 
-/// `loadline work readers`: a group as a process, told what to do on its standard input. Answers `ready` or why not, and
-/// at the end what it saw.
+/// Runs `loadline work readers`: a group as a process that takes commands on its standard input. It answers `ready` or the
+/// reason why not, and at the end writes what its readers saw.
 ///
 /// # Errors
-/// When its input ends or makes no sense.
+/// Fails if the input ends or cannot be read.
 pub fn work_as_readers() -> anyhow::Result<()> {
     work(|order, target, control, ready| read_group(order, target, control, ready))
 }
 
 type DoWork = fn(&Order, &dyn Target, &Control, &mut dyn FnMut()) -> anyhow::Result<Vec<Sightings>>;
 
-/// Does what an order on the standard input says, in the way that all workers do.
+/// Reads an order from the standard input and carries it out, as all workers do.
 ///
 /// # Errors
-/// When its input ends or makes no sense.
+/// Fails if the input ends or cannot be read.
 pub(super) fn work(do_work: DoWork) -> anyhow::Result<()> {
     let order: Order = order_of()?;
     let entry = database::find(&order.reach.settings.name).context("the database")?;
@@ -307,14 +307,14 @@ pub(super) fn work(do_work: DoWork) -> anyhow::Result<()> {
     let own = Arc::clone(&control);
     let following = std::thread::Builder::new().name("follow".to_owned()).spawn(move || follow(&own));
     following.map_err(|error| anyhow!(no_thread("a worker", &error)))?;
-    // Nobody listens any more only when loadline has ended, and then this process ends too.
+    // The receiver is gone only when loadline has ended, and then this process ends too.
     let outcome = do_work(&order, &*target, &control, &mut || drop(say("ready")));
     let outcome = outcome.map_err(|error| super::super::notes::sentence(&error));
     say(&serde_json::to_string(&outcome)?)?;
     Ok(())
 }
 
-/// Does as the lines on the standard input say; ends all when there are no more.
+/// Follows the commands on the standard input and exits the process when the input ends.
 fn follow(control: &Control) {
     for line in std::io::stdin().lock().lines().map_while(Result::ok) {
         match line.split_once(' ').and_then(|(word, time)| Some((word, time.parse().ok()?))) {

@@ -1,9 +1,9 @@
-//! The historian: subscribes to what is published and stores it, in a process of its own, as the component of that name in slide 6
-//! of the source does.
+//! The historian: subscribes to published events and stores them, in its own process, like the component of that name in slide 6
+//! of the source.
 //!
-//! Main functions: [`work_as_historian`], what the process does, and [`Broker::start`], the NATS server and the historian behind it.
+//! Main functions: [`work_as_historian`], the work of the process, and [`Broker::start`], which starts the NATS server.
 //!
-//! A historian has a subscription and a connection for each table. Invariant: it is subscribed before the first event is published.
+//! A historian has one subscription and one connection for each table. Invariant: it is subscribed before the first event is published.
 
 use anyhow::{Context, anyhow};
 
@@ -22,22 +22,22 @@ use crate::trial::{DatabaseSettings, FreshnessSettings, Settings};
 use crate::workload::Work;
 use crate::workload::freshness::STORED_ROWS;
 
-/// Its server, which keeps nothing: subjects are plain.
+/// The recipe of the NATS server, which persists nothing: subjects are plain.
 const BROKER: NatsRecipe = NatsRecipe { syncs: false };
 
-/// A private NATS server.
+/// A private NATS server, and the historian that subscribes to it.
 pub struct Broker {
     server: Server,
     historian: Option<Worker>,
-    /// How connections to it are protected, where they are.
+    /// Protection of the connections to it; `None` if they are not protected.
     pub protection: Option<String>,
 }
 
 impl Broker {
-    /// Starts a NATS server, with a certificate where connections are to be protected.
+    /// Starts a NATS server, with a certificate if connections are to be protected.
     ///
     /// # Errors
-    /// When it does not start.
+    /// Fails if the server does not start.
     pub fn start(freshness: &FreshnessSettings) -> anyhow::Result<Broker> {
         let settings = DatabaseSettings { tls: freshness.tls.clone(), ..DatabaseSettings::default() };
         let server = Server::start(&BROKER, &settings, None).context("the NATS server")?;
@@ -48,51 +48,51 @@ impl Broker {
         Ok(broker)
     }
 
-    /// Where it listens.
+    /// Returns the address the server listens on.
     pub fn endpoint(&self) -> &Endpoint {
         self.server.endpoint()
     }
 
-    /// What writers publish to.
+    /// Returns the database that writers publish to.
     pub fn database(&self) -> NatsDatabase {
         NatsDatabase::new(self.endpoint().clone())
     }
 
-    /// Starts the historian, and waits until it is subscribed.
+    /// Starts the historian and waits until it is subscribed.
     ///
     /// # Errors
-    /// When it cannot be started, or cannot connect.
+    /// Fails if the historian cannot be started or cannot connect.
     pub fn start_historian(&mut self, order: &Order) -> anyhow::Result<()> {
         self.historian = Some(start_worker("historian", order)?);
         Ok(())
     }
 
-    /// Tells the historian that the writers begin, or have ended.
+    /// Tells the historian that the writers begin or have ended.
     pub fn tell(&mut self, word: &str, time_ns: u64) {
         if let Some(historian) = &mut self.historian {
             tell(historian, word, time_ns);
         }
     }
 
-    /// CPU time that each has used, in seconds.
+    /// Returns the CPU time that the server and the historian have used, in seconds, by name.
     pub fn cpu_s(&self) -> Vec<(String, f64)> {
         let historian = self.historian.as_ref().map(|worker| ("historian".to_owned(), cpu_s_of(&[worker.pid()])));
         [("NATS server".to_owned(), cpu_s_of(&self.server.pids()))].into_iter().chain(historian).collect()
     }
 
-    /// What the historian stored, once it has ended.
+    /// Returns what the historian stored, once it has ended.
     ///
     /// # Errors
-    /// When it ended without an answer.
+    /// Fails if the historian ended without an answer.
     pub fn stored(&mut self) -> anyhow::Result<Vec<Sightings>> {
         self.historian.as_mut().map_or(Ok(Vec::new()), |worker| answer_of(worker).context("the historian"))
     }
 }
 
-/// Whether what the settings ask for can be started here: loadline's program and a NATS server.
+/// Checks that loadline's program and a NATS server can be started here, if the settings need them.
 ///
 /// # Errors
-/// A sentence with the remedy.
+/// Fails with a sentence that states the remedy.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
     if settings.freshness.as_ref().is_some_and(|freshness| freshness.path.publishes()) {
         crate::server::check(&BROKER, &DatabaseSettings::default())?;
@@ -100,15 +100,15 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether the database of a trial is in this process, so that others cannot open it.
+/// Returns whether the database of a trial is in this process, so that other processes cannot open it.
 pub fn is_in_process(current: &Current) -> bool {
     current.reach().settings.name == "simulated"
 }
 
-/// `loadline work historian`.
+/// Runs `loadline work historian`.
 ///
 /// # Errors
-/// When its input ends or makes no sense.
+/// Fails if the input ends or cannot be read.
 pub fn work_as_historian() -> anyhow::Result<()> {
     work(store)
 }

@@ -1,7 +1,7 @@
-//! A trial of the workload `freshness`: writers as in every open loop, and beside them groups of readers that tell how long each event
-//! took until they saw it.
+//! A trial of the workload `freshness`: writers as in every open loop, and next to them groups of readers that record how long it
+//! took until they saw each event.
 //!
-//! Main function: `measure`. Invariant: the writers are driven by the load engine alone and know nothing of the readers.
+//! Main function: `measure`. Invariant: the load engine alone drives the writers, which know nothing of the readers.
 
 mod group;
 mod historian;
@@ -31,14 +31,14 @@ use historian::Broker;
 pub use group::work_as_readers;
 pub use historian::{check, work_as_historian};
 
-/// Share of the mean response time that the generator's lateness may reach. Readers take CPUs too, and a writer that has slept waits
-/// for its turn. Freshness begins when a write does and does not contain the lateness; response times do, as everywhere.
+/// Largest permitted lateness of the generator, as a share of the mean response time. Readers take CPUs too, and a writer that has
+/// slept waits for its turn. Freshness counts from the start of a write and excludes the lateness; response times include it, as everywhere.
 const LATE_SHARE: f64 = 1.0;
 
-/// Writes and reads, and tells what was seen.
+/// Runs writers and readers, and returns what was measured.
 ///
 /// # Errors
-/// When something cannot be started.
+/// Fails if something cannot be started.
 pub(super) fn measure(
     trial: &Trial,
     ready: Ready,
@@ -86,7 +86,7 @@ pub(super) fn measure(
     Ok(Executed { measurement, samples, refused: None, is_lost: observed.tally.has_lost })
 }
 
-/// The NATS server, where events are published.
+/// Starts the NATS server, if events are published.
 fn start_broker(current: &Current, freshness: &FreshnessSettings) -> anyhow::Result<Option<Broker>> {
     let publishes = freshness.path.publishes();
     if historian::is_in_process(current) && (publishes || freshness.run_as == RunAs::Processes) {
@@ -96,7 +96,7 @@ fn start_broker(current: &Current, freshness: &FreshnessSettings) -> anyhow::Res
     publishes.then(|| Broker::start(freshness)).transpose()
 }
 
-/// The historian, where there is one, and all groups of readers, ready to begin.
+/// Starts the historian, if there is one, and all groups of readers, ready to begin.
 fn start_groups(settings: &Settings, current: &Current, broker: Option<&mut Broker>) -> anyhow::Result<Vec<Group>> {
     let nats = broker.as_ref().map(|broker| broker.endpoint().clone());
     let order = |group| Order { settings: settings.clone(), group, reach: current.reach(), nats: nats.clone() };
@@ -107,14 +107,14 @@ fn start_groups(settings: &Settings, current: &Current, broker: Option<&mut Brok
     (0..groups).map(|group| Group::start(order(group), &current.target)).collect()
 }
 
-/// What worked beside the writers, and the CPU time of its processes in the measured phase.
+/// The parts that worked next to the writers, and the CPU time of their processes in the measured phase.
 struct Parts {
     groups: Vec<Group>,
     broker: Option<Broker>,
     cpu: Vec<(String, f64)>,
 }
 
-/// Waits for all who read and store, and tells what they saw. What is wrong with it makes the measurement invalid.
+/// Waits for all readers and the historian and returns what they saw. A problem with them makes the measurement invalid.
 fn collect(
     parts: Parts,
     measurement: &mut Measurement,
@@ -156,7 +156,7 @@ fn collect(
     Ok(seen)
 }
 
-/// The writers: each stamps its events when it begins to write them.
+/// Returns the writers: each stamps its events when it begins to write them.
 fn sources(
     trial: &Trial,
     work: &Arc<Work>,
@@ -181,14 +181,14 @@ fn sources(
     (0..clients).map(source).collect()
 }
 
-/// Watches the machine during the measured phase, and tells readers when it begins.
+/// Watches the machine during the measured phase and tells writers, readers and the historian when it begins.
 struct Overseer {
     attendant: Attendant,
-    /// What the writers are told.
+    /// Tells the writers when the measured phase begins.
     control: Arc<Control>,
     groups: Vec<Group>,
     broker: Option<Broker>,
-    /// CPU time of processes by their name: what it was when the measured phase began, and then what was used in it.
+    /// CPU time of processes by name, in seconds: the value at the start of the measured phase, then the time used in it.
     cpu: Vec<(String, f64)>,
 }
 
@@ -233,7 +233,7 @@ impl Observer for Overseer {
     }
 }
 
-/// Why the writers' figures are not to be trusted.
+/// Returns the reasons why the writers' figures are invalid.
 fn judge(measurement: &Measurement, settings: &Settings, observed: &Observed, is_embedded: bool) -> Vec<Reason> {
     let circumstances = validity::Circumstances {
         tolerated_failures: settings.load.tolerated_failures,
@@ -248,7 +248,7 @@ fn judge(measurement: &Measurement, settings: &Settings, observed: &Observed, is
     validity::reasons(measurement, circumstances)
 }
 
-/// Adds what a group saw, with the reasons for which the trial is not to be trusted.
+/// Adds what a group saw, with the reasons that make the trial invalid.
 fn take_in(
     measurement: &mut Measurement,
     seen: &mut FreshnessMeasurement,
@@ -264,7 +264,7 @@ fn take_in(
     seen.groups.insert(name.to_owned(), Box::new(group));
 }
 
-/// What readers saw together, and why some ended before their time.
+/// Combines what the readers of a group saw, and returns why some ended early.
 fn gather(sightings: &[Sightings], acknowledged: &[Acknowledged]) -> (GroupMeasurement, Vec<String>) {
     let mut group = GroupMeasurement { readers: sightings.len() as u32, ..GroupMeasurement::default() };
     for reader in sightings {
@@ -282,7 +282,7 @@ fn gather(sightings: &[Sightings], acknowledged: &[Acknowledged]) -> (GroupMeasu
     (group, sightings.iter().filter_map(|reader| reader.error.clone()).collect())
 }
 
-/// What is wrong with the number of rows in the tables.
+/// Returns what is wrong with the number of rows in the tables, if anything.
 fn stored_reason(
     events: &Events,
     acknowledged: u64,

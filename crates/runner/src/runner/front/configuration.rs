@@ -1,6 +1,6 @@
-//! What a private recorder is configured with: the database behind it, layout, spool and writers.
+//! The configuration of a private recorder: the database behind it, layout, spool and writers.
 //!
-//! Main functions: [`configuration`], of one that takes lines; [`database_section`]. Invariant: passwords stand in no configuration.
+//! Main functions: [`configuration`], for a recorder that takes lines; [`database_section`]. Invariant: no configuration contains a password.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::database::Endpoint;
 use crate::runner::stage::Current;
 use crate::trial::{RecorderSettings, Settings};
 
-/// The recorder's configuration but for what it listens on, and the database's password.
+/// Returns the recorder's configuration without its listening addresses, and the database's password.
 pub(super) fn configuration(
     settings: &Settings,
     recorder: &RecorderSettings,
@@ -33,7 +33,7 @@ pub(super) fn configuration(
     Ok((text, password))
 }
 
-/// The section about the NATS server that messages are taken from. A file of authorities makes the recorder ask for TLS.
+/// Returns the section on the NATS server that messages are taken from. With a file of authorities the recorder uses TLS.
 fn nats_section(broker: &Endpoint) -> String {
     let Some((host, port)) = &broker.tcp else { return String::new() };
     let url = quoted(&format!("nats://{host}:{port}"));
@@ -49,7 +49,7 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-/// The section about the database, and its password.
+/// Returns the section on the database, and the database's password.
 pub(super) fn database_section(settings: &Settings, current: &Current) -> anyhow::Result<(String, String)> {
     let database = &settings.database;
     let mut text = format!("[database]\nname = {}\n", quoted(&database.name));
@@ -73,7 +73,7 @@ pub(super) fn database_section(settings: &Settings, current: &Current) -> anyhow
     Ok((text, password))
 }
 
-/// The address of a server, without its password.
+/// Returns the address of a server, without its password.
 fn url(name: &str, endpoint: &Endpoint) -> String {
     let encoded = |text: &str| {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte);

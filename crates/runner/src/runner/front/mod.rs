@@ -1,7 +1,7 @@
-//! What stands in front of the database where a study says `recorder.path`: a private recorder, and for `nats` a private NATS server
-//! in front of that. On a link it runs on the server's host, and the database beside it.
+//! The front of the database for a study that sets `recorder.path`: a private recorder, and for `nats` a private NATS server
+//! in front of it. With a network link they run on the server's host, next to the database.
 //!
-//! Main type: [`Front`]. Invariant: both are gone, and the tables that the recorder made are known to the stage, when it is dropped.
+//! Main type: [`Front`]. Invariant: when it is dropped, both servers are gone and the stage knows the tables that the recorder made.
 
 mod configuration;
 mod port;
@@ -27,28 +27,28 @@ use crate::server::{Server, ServerError};
 use crate::trial::{DatabaseSettings, RecorderPath, RecorderSettings, Settings};
 use port::port_of;
 
-/// Name of the stream and of the subject that messages are published below.
+/// Name of the stream, and of the subject that messages are published below.
 const STREAM: &str = "measurements";
-/// Layout of the statements that stand for records on their way: whole records, one row each.
+/// Layout of the statements that represent records on their way: whole records, one row each.
 const RECORDS: &str = "wide";
 
-/// What is in front of the database.
+/// The servers in front of the database.
 pub struct Front {
-    /// What the load's clients connect to.
+    /// The target that the load's clients connect to.
     pub target: Box<dyn Target>,
-    /// A connection of its own, once it has shown that it takes the records.
+    /// A connection that has already shown that the recorder accepts the records.
     pub opened: Option<Box<dyn TargetSession>>,
     /// The tables that the recorder fills with records of lines.
     pub tables: Option<StoredTables>,
-    /// What was uploaded, where blocks are.
+    /// The uploaded blocks, if blocks are uploaded.
     pub uploads: Option<StationDatabase>,
-    /// Where the recorder answers about itself, from its own host.
+    /// The address of the recorder's own status, from its own host.
     watched: Endpoint,
     recorder: Server,
     broker: Option<Server>,
 }
 
-/// The settings of the records on their way: whole, whatever the recorder makes of them.
+/// Returns the settings of the records on their way: whole records, whatever the recorder makes of them.
 pub fn on_the_way(settings: &Settings) -> Settings {
     let mut sent = settings.clone();
     RECORDS.clone_into(&mut sent.layout.name);
@@ -56,10 +56,10 @@ pub fn on_the_way(settings: &Settings) -> Settings {
 }
 
 impl Front {
-    /// Starts what the settings say, in front of a database without a recorder's tables.
+    /// Starts the servers of the settings, in front of a database without a recorder's tables.
     ///
     /// # Errors
-    /// When one of them does not start, or the database is a recorder's already.
+    /// Fails if a server does not start or the database already has a recorder's tables.
     pub fn start(settings: &Settings, recorder: &RecorderSettings, current: &mut Current) -> anyhow::Result<Self> {
         current.remove_tables()?;
         if recorder.path.is_upload() {
@@ -86,10 +86,10 @@ impl Front {
         let hot: Vec<String> = hot.collect();
         let endpoint = broker.as_ref().map(Server::endpoint);
         let (config, password) = configuration::configuration(settings, recorder, current, &hot, endpoint)?;
-        // Whoever is on the link can reach it.
+        // Everyone on the link can reach it.
         let token = if reach.address.is_loopback() { Ok(String::new()) } else { random_password() };
         let token = token.map_err(anyhow::Error::msg)?;
-        // Behind a NATS server it takes lines over HTTP from nobody.
+        // A recorder behind a NATS server takes no lines over HTTP.
         let protection = if broker.is_some() { DatabaseSettings::default() } else { protection(recorder) };
         let takes = if protection.tls.is_some() { Takes::ProtectedLines } else { Takes::Lines };
         let recipe = RecorderRecipe { config, password, takes: takes(token.clone()), files: Vec::new() };
@@ -115,22 +115,22 @@ impl Front {
         Front { uploads: Some(uploads), ..self }
     }
 
-    /// Where the recorder answers to HTTP, dialled from its own host.
+    /// Returns the address of the recorder's HTTP status, from its own host.
     pub fn http(&self) -> &Endpoint {
         &self.watched
     }
 
-    /// Where the recorder keeps its files.
+    /// Returns the directory in which the recorder keeps its files.
     pub fn directory(&self) -> std::path::PathBuf {
         self.recorder.directory()
     }
 
-    /// The recorder's own process.
+    /// Returns the id of the recorder's own process.
     pub fn pid(&self) -> Option<u32> {
         self.recorder.pids().first().copied()
     }
 
-    /// The processes of both.
+    /// Returns the source of the process ids of both servers.
     pub fn pid_source(&self) -> PidSource {
         let mut recorder = self.recorder.pid_source();
         let mut broker = self.broker.as_ref().map(Server::pid_source);
@@ -142,7 +142,7 @@ impl Front {
         })
     }
 
-    /// Why one of them ended by itself, if that is so.
+    /// Returns why one of the servers ended by itself, if one did.
     pub fn failure(&self) -> Option<Reason> {
         let servers = [("recorder", Some(&self.recorder)), ("NATS server", self.broker.as_ref())];
         servers
@@ -156,14 +156,14 @@ impl Front {
             })
     }
 
-    /// Stops them, first what takes in; false where the recorder had to be ended by force.
+    /// Stops the servers, the NATS server first; returns false if the recorder had to be killed.
     pub fn stop(self) -> bool {
         drop(self.broker);
         self.recorder.stop()
     }
 }
 
-/// A database with the tables of another recorder is left alone.
+/// Fails if the database has the tables of another recorder, which is left alone.
 fn refuse_others(current: &Current, tables: &StoredTables) -> anyhow::Result<()> {
     let database = current.database()?;
     let (mut session, dialect) = (database.connect()?, database.dialect());
@@ -181,12 +181,12 @@ fn refuse_others(current: &Current, tables: &StoredTables) -> anyhow::Result<()>
     Ok(())
 }
 
-/// How the private server that clients connect to is to protect them.
+/// Returns the settings that protect the clients' connections to the private server.
 fn protection(recorder: &RecorderSettings) -> DatabaseSettings {
     DatabaseSettings { tls: recorder.tls.clone(), ..DatabaseSettings::default() }
 }
 
-/// Where a recorder takes lines in over HTTP: with TLS beside where it says how it does.
+/// Returns the address at which a recorder takes lines over HTTP; with TLS, the port that its log names.
 fn intake(recorder: &Server, reach: &Reach, protection: &DatabaseSettings) -> anyhow::Result<Endpoint> {
     if protection.tls.is_none() {
         return Ok(recorder.endpoint().clone());

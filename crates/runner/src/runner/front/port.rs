@@ -1,4 +1,4 @@
-//! The ports that a private recorder got where it was told to take any. Main function: [`port_of`].
+//! The port that a private recorder chose if its configuration left the port open. Main function: [`port_of`].
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use anyhow::Context;
 
 use crate::server::{Server, wait_until};
 
-/// How long a recorder that answers may take until its log says where else it listens.
+/// Longest time between the recorder's first answer and the log line that names its other port.
 const SAYS_WITHIN: Duration = Duration::from_secs(20);
 
-/// The port that an intake got, from the recorder's log: a recorder answers requests before it has written where else it listens.
+/// Returns the port of an intake from the recorder's log: a recorder answers requests before it has logged its other addresses.
 ///
 /// # Errors
-/// When it does not say so.
+/// Fails if the log does not name it in time.
 pub(super) fn port_of(recorder: &Server, intake: &str) -> anyhow::Result<u16> {
     awaited(intake, || recorder.log(), || recorder.is_running())
 }
@@ -20,7 +20,7 @@ pub(super) fn port_of(recorder: &Server, intake: &str) -> anyhow::Result<u16> {
 fn awaited(intake: &str, log: impl Fn() -> String, is_running: impl Fn() -> bool) -> anyhow::Result<u16> {
     let mut port = None;
     wait_until(SAYS_WITHIN, || {
-        // A recorder that has ended writes no more, but what it wrote is still read.
+        // A recorder that has ended writes no more; what it wrote is still read.
         let is_last = !is_running();
         port = port_in(&log(), intake);
         port.is_some() || is_last
@@ -28,7 +28,7 @@ fn awaited(intake: &str, log: impl Fn() -> String, is_running: impl Fn() -> bool
     port.with_context(|| format!("the recorder did not say where it listens for {}", intake.to_uppercase()))
 }
 
-/// The port that an intake got; none where no whole line of the log says so.
+/// Finds the port of an intake in a log; `None` if no whole line names it.
 fn port_in(log: &str, intake: &str) -> Option<u16> {
     let named = format!("intake=\"{intake}\"");
     let line = log.lines().find(|line| line.contains(&named))?;

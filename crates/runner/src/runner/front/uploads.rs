@@ -1,7 +1,7 @@
-//! A private recorder that takes blocks in: cameras with keys and passwords, and what they upload.
+//! A private recorder that takes blocks: cameras with keys and passwords, and the blocks they upload.
 //!
-//! Main function: [`start`]. Invariant: keys, passwords and certificates are made for one trial and known to nobody else; without a limit that
-//! the study sets, nothing but the inbox's bound holds uploads back.
+//! Main function: [`start`]. Invariant: keys, passwords and certificates are made for one trial and known to nobody else; without a limit set
+//! by the study, only the bound of the inbox holds uploads back.
 
 use std::fmt::Write;
 use std::process::Command;
@@ -28,28 +28,28 @@ use crate::runner::stage::Current;
 use crate::server::Server;
 use crate::trial::{BlocksSettings, DatabaseSettings, RecorderPath, RecorderSettings, Settings};
 
-/// What a block is more than its image: signature, header, record and the paddings of tar and age.
+/// Size of a block without its image: signature, header, record and the paddings of tar and age.
 const BESIDE_IMAGE_BYTES: usize = 4 << 10;
-/// The share of an image that is drawn: drawing does not hit a size exactly.
+/// Share of an image that is drawn; drawing does not hit a size exactly.
 const DRAWN_SHARE: f64 = 0.95;
-/// Marker and length of a comment in a JPEG, and the longest one with them.
+/// Size of marker and length of a JPEG comment, and of the longest comment with them.
 const COMMENT_HEAD_BYTES: usize = 4;
 const COMMENT_BYTES_MAX: usize = 60_000;
-/// Image widths that are tried until a block has the size asked for.
+/// Number of image widths tried until a block has the requested size.
 const WIDTHS_TRIED: u32 = 4;
 const TLS: &str = "certificate = \"certificate.pem\"\nkey = \"key.pem\"\n";
 
-/// Cameras of a trial, and what they and the recorder know of each other.
+/// The cameras of a trial, and the shared content and files of cameras and recorder.
 struct Party {
     cameras: Vec<Camera>,
     content: Content,
     files: Vec<(&'static str, String)>,
 }
 
-/// Starts a recorder that takes blocks in, in front of a database without the tables of violations.
+/// Starts a recorder that takes blocks, in front of a database without the tables of violations.
 ///
 /// # Errors
-/// When it does not start, or keys or certificates cannot be made.
+/// Fails if the recorder does not start, or keys or certificates cannot be made.
 pub(super) fn start(settings: &Settings, recorder: &RecorderSettings, current: &mut Current) -> anyhow::Result<Front> {
     let blocks = settings.blocks.clone().unwrap_or_default();
     let form = Form::named(&settings.layout.name).context("violations are not stored in this layout")?;
@@ -94,7 +94,7 @@ impl Party {
         let identity = Identity::generate()?;
         for number in 0..u64::from(settings.load.clients) {
             let (name, password) = (camera(number), random_password().map_err(anyhow::Error::msg)?);
-            // Nobody guesses a random password, however fast he may try.
+            // A random password cannot be guessed, however fast somebody tries.
             let hashed = Hashed::of_random(&password).map_err(anyhow::Error::msg)?;
             let _ = writeln!(users, "{name} {}", hashed.text());
             let key = SigningKey::generate()?;
@@ -114,7 +114,7 @@ impl Party {
     }
 }
 
-/// A drawn image that leaves blocks as large as asked for: somewhat smaller, and filled up with comments that a viewer passes over.
+/// Draws an image that makes blocks of the requested size: somewhat smaller, and filled up with comments that viewers skip.
 fn image(block_bytes: usize, seed: u64, sealer: &Sealer) -> anyhow::Result<Vec<u8>> {
     let wanted = DRAWN_SHARE * block_bytes.saturating_sub(BESIDE_IMAGE_BYTES).max(1 << 10) as f64;
     let (mut width, mut drawn) = (640.0_f64, Vec::new());
@@ -131,7 +131,7 @@ fn image(block_bytes: usize, seed: u64, sealer: &Sealer) -> anyhow::Result<Vec<u
     Ok(filled_up(drawn, block_bytes.saturating_sub(block), seed))
 }
 
-/// A JPEG with so many bytes more, which cannot be compressed.
+/// Appends `more` incompressible bytes to a JPEG.
 fn filled_up(mut image: Vec<u8>, mut more: usize, seed: u64) -> Vec<u8> {
     const BEHIND_MARKER: usize = 2;
     let mut random = Stream::seeded(seed);
@@ -146,7 +146,7 @@ fn filled_up(mut image: Vec<u8>, mut more: usize, seed: u64) -> Vec<u8> {
     image
 }
 
-/// The recorder's configuration but for what it listens on, and the database's password.
+/// Returns the recorder's configuration without its listening addresses, and the database's password.
 fn configuration(
     settings: &Settings,
     recorder: &RecorderSettings,
@@ -184,7 +184,7 @@ fn configuration(
     Ok((text, password))
 }
 
-/// A certificate for the recorder's address and its key, which only this trial trusts.
+/// Makes a certificate for the recorder's address and its key, which only this trial trusts.
 fn certificate(reach: &Reach) -> anyhow::Result<[(&'static str, String); 2]> {
     let program = search_path("openssl").into_iter().next();
     let program = program

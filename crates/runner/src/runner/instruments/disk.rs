@@ -1,16 +1,16 @@
-//! A writer to the disk beside the load: `[disk]`. Function: [`begin`].
+//! A writer to the disk next to the load: `[disk]`. Function: [`begin`].
 
 use super::instrument::{Beginning, Ending, Instrument};
 use crate::load::DiskWriter;
 use crate::measurement::{DiskMeasurement, Measurement};
 
-/// The writer, until the measured phase is over, and then what it did.
+/// The writer until the measured phase is over, then its result.
 struct Disk {
     writer: Option<DiskWriter>,
     wrote: Option<Result<DiskMeasurement, String>>,
 }
 
-/// Begins to write to the disk: in the run directory, where the database's files are too.
+/// Starts writing to the disk, in the run directory, which also holds the database's files.
 pub(super) fn begin(beginning: &Beginning<'_>) -> anyhow::Result<Option<Box<dyn Instrument>>> {
     let Some(disk) = beginning.settings.disk.as_ref().filter(|disk| disk.block_bytes > 0) else { return Ok(None) };
     let writer = DiskWriter::start(disk, beginning.current.directory()).map_err(anyhow::Error::msg)?;

@@ -1,4 +1,4 @@
-//! The instruments of a trial. Item: [`INSTRUMENTS`], a line for each; [`begin_all`] begins those that a study asks for.
+//! The instruments of a trial. Item: [`INSTRUMENTS`], one line for each; [`begin_all`] starts those that a study asks for.
 
 mod disk;
 mod instrument;
@@ -8,13 +8,13 @@ mod table_size;
 use instrument::Begin;
 pub(super) use instrument::{Beginning, Ending, Instrument};
 
-/// All of them, in the order in which they are begun and tell what they saw.
+/// All instruments, in the order in which they start and report.
 const INSTRUMENTS: &[Begin] = &[plans::begin, disk::begin, table_size::begin];
 
-/// Those that a trial has.
+/// Starts the instruments of a trial.
 ///
 /// # Errors
-/// When one cannot be begun.
+/// Fails if an instrument cannot be started.
 pub(super) fn begin_all(beginning: &Beginning<'_>) -> anyhow::Result<Vec<Box<dyn Instrument>>> {
     INSTRUMENTS.iter().filter_map(|begin| begin(beginning).transpose()).collect()
 }

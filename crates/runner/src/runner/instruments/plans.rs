@@ -10,10 +10,10 @@ use crate::measurement::Measurement;
 use crate::operation::Operation;
 use crate::statement::Request;
 
-/// The plans, line by line, by kind of operation.
+/// The plans by kind of operation, as lines.
 struct Plans(BTreeMap<String, Vec<String>>);
 
-/// Asks for the plans, before anything is on its way, over a connection of its own.
+/// Requests the plans before the load begins, over a new connection.
 pub(super) fn begin(beginning: &Beginning<'_>) -> anyhow::Result<Option<Box<dyn Instrument>>> {
     if !beginning.settings.workload.explain {
         return Ok(None);

@@ -1,15 +1,15 @@
-//! What the tables of a trial take on the disk. Function: [`begin`].
+//! The disk space of a trial's tables. Function: [`begin`].
 //!
-//! Invariant: nothing is said where nobody knows how many records the tables hold.
+//! Invariant: nothing is reported if the number of records in the tables is unknown.
 
 use super::instrument::{Beginning, Ending, Instrument};
 use crate::measurement::{Measurement, TableSize};
 use crate::workload;
 
-/// Asked for when everything is over.
+/// The instrument; it queries the size when everything is over.
 struct Asked;
 
-/// Of every trial, unless something stands in front of the database, or the records are somebody else's.
+/// Starts the instrument in every trial without a front, events to read or foreign records.
 pub(super) fn begin(beginning: &Beginning<'_>) -> anyhow::Result<Option<Box<dyn Instrument>>> {
     let settings = beginning.settings;
     let is_asked = settings.recorded().is_none() && settings.freshness.is_none() && !settings.record.existing;
@@ -23,8 +23,8 @@ impl Instrument for Asked {
     }
 }
 
-/// The bytes and records of the tables. The records are those that were counted in them; those of a workload that adds and removes none are as many as they were filled
-/// with. None where the database does not tell: the trial loses nothing by that.
+/// Returns the bytes and records of the tables. The records are those counted in the tables, or for a workload that neither adds nor removes any, those
+/// they were filled with. Returns `None` if the database does not report the size, which does not affect the trial.
 fn table_size(ending: &Ending<'_>) -> Option<TableSize> {
     let Ending { settings, work, current, found, .. } = ending;
     if current.server.as_ref().is_some_and(|server| !server.is_running()) {

@@ -1,4 +1,4 @@
-//! Every cut, every changed bit and every lost file of a small log, one after the other. Main functions: [`cuts`], [`flips`] and [`losses`].
+//! Tries every cut, every changed bit and every lost file of a small log, one after another. Main functions: [`cuts`], [`flips`] and [`losses`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,31 +10,31 @@ use crate::segments::log::{Log, LogError, Settings, segment_number};
 use crate::segments::recovery::{Found, Recovered};
 
 const ENTRIES: u32 = 200;
-/// Entries of a group that is synced together.
+/// Number of entries in a group that is synced together.
 const GROUP: u32 = 3;
 
-/// Segments of a small log.
+/// Settings of a small log.
 pub const SMALL: Settings = Settings { segment_bytes: 4 << 10 };
 
-/// How a log came to its end.
+/// How a log ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It was closed.
+    /// The log was closed.
     InOrder,
-    /// In the middle, half a dozen groups behind the last mark.
+    /// The process was killed, half a dozen groups after the last mark.
     Killed,
 }
 
 /// Both ends.
 const ENDS: [End; 2] = [End::InOrder, End::Killed];
 
-/// A frame as it was appended.
+/// The header and the body of a frame as it was appended.
 pub type Frame = (FrameHeader, Vec<u8>);
 
-/// A log of 200 entries.
+/// Creates a log of 200 entries, and returns its disk and its frames.
 ///
 /// # Errors
-/// Never: its disk does not fail.
+/// None: the disk does not fail.
 pub fn small_log(end: End) -> Result<(MemoryDisk, Vec<Frame>), LogError> {
     let disk = MemoryDisk::new(1 << 20);
     let (mut log, _) = Log::open(Arc::new(disk.clone()), SMALL, 77, &mut |_| {})?;
@@ -58,10 +58,10 @@ pub fn small_log(end: End) -> Result<(MemoryDisk, Vec<Frame>), LogError> {
     Ok((disk, frames))
 }
 
-/// What opening a log shows, and what it says.
+/// Opens the log on a disk, and returns the frames shown and the result.
 ///
 /// # Errors
-/// As the log answers.
+/// Any error of the log.
 pub fn opened(disk: &MemoryDisk, epoch: u64) -> Result<(Vec<Frame>, Recovered), LogError> {
     let mut found = Vec::new();
     let mut show = |one: Found<'_>| {
@@ -73,11 +73,11 @@ pub fn opened(disk: &MemoryDisk, epoch: u64) -> Result<(Vec<Frame>, Recovered), 
     Ok((found, recovered))
 }
 
-/// What was done to a copy of a log.
+/// Damage done to a copy of a log.
 struct Damaged<'a> {
     name: &'a str,
     end: End,
-    /// Bytes of the file that are not what was written.
+    /// First byte of the file that may differ from what was written; `to` is the end of the range.
     from: usize,
     to: usize,
     what: String,
@@ -90,7 +90,7 @@ impl Damaged<'_> {
         Some(header.position.segment) == segment_number(self.name) && begin < self.to && self.from < end
     }
 
-    /// Opens the copy: all is there but what was damaged, and that is counted.
+    /// Opens the copy, and checks that only damaged frames are missing and that they are counted.
     fn check(&self, all: &[Frame], copy: &MemoryDisk) -> Result<(), Told> {
         let told = |why: String| format!("{:?}, {} {}: {why}", self.end, self.name, self.what);
         let (found, recovered) = opened(copy, 78).map_err(|error| told(error.to_string()))?;
@@ -108,7 +108,7 @@ impl Damaged<'_> {
         let is_right = match self.end {
             End::InOrder => said == (gone.len() as u64, rows) && recovered.uncertain_frames == 0,
             End::Killed => {
-                // Of what comes behind all proofs that it was durable nothing says that it was there, but that the file is shorter.
+                // Nothing but the length of the file shows that frames behind every proof of durability were there.
                 let last_group = u64::from(ENTRIES - ENTRIES % GROUP);
                 let proven = if recovered.hurt_segments > 0 { recovered.last } else { last_group };
                 let silent = || gone.iter().filter(|(header, _)| header.sequence > proven);
@@ -124,7 +124,7 @@ impl Damaged<'_> {
         Ok(())
     }
 
-    /// Whoever opens it once more finds the same.
+    /// Checks that further openings find the same.
     fn check_again(&self, copy: &MemoryDisk) -> Result<(), Told> {
         let told = |error: LogError| format!("{:?}, {} {}: {error}", self.end, self.name, self.what);
         let first = opened(copy, 79).map_err(told)?;
@@ -138,7 +138,7 @@ impl Damaged<'_> {
     }
 }
 
-/// For each file of a small log that came to either end.
+/// Calls `one` for each file of the small log in each of the two ends; returns the sum of the counts.
 fn for_each(mut one: impl FnMut(End, &str, &MemoryDisk, &[Frame]) -> Result<u64, Told>) -> Result<u64, Told> {
     let mut count = 0;
     for end in ENDS {
@@ -154,10 +154,10 @@ fn for_each(mut one: impl FnMut(End, &str, &MemoryDisk, &[Frame]) -> Result<u64,
     Ok(count)
 }
 
-/// Cuts each file at each byte; how many cuts.
+/// Cuts each file at each byte; returns the number of cuts.
 ///
 /// # Errors
-/// What the log said that is not so.
+/// A false statement of the log.
 pub fn cuts() -> Result<u64, Told> {
     for_each(|end, name, disk, all| {
         let bytes = disk.bytes_of(name).len();
@@ -174,10 +174,10 @@ pub fn cuts() -> Result<u64, Told> {
     })
 }
 
-/// Flips bits of each file: every one, or one of each byte; how many.
+/// Flips bits of each file: every bit, or one of each byte. Returns the number of flips.
 ///
 /// # Errors
-/// What the log said that is not so.
+/// A false statement of the log.
 pub fn flips(every_bit: bool) -> Result<u64, Told> {
     for_each(|end, name, disk, all| {
         let bits = disk.bytes_of(name).len() * 8;
@@ -196,10 +196,10 @@ pub fn flips(every_bit: bool) -> Result<u64, Told> {
     })
 }
 
-/// Loses each file; how many.
+/// Loses each file in turn; returns the number of losses.
 ///
 /// # Errors
-/// What the log said that is not so.
+/// A false statement of the log.
 pub fn losses() -> Result<u64, Told> {
     for_each(|end, name, disk, all| {
         let copy = disk.copied();

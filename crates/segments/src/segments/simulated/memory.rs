@@ -1,4 +1,4 @@
-//! A disk in memory that knows what is durable and what is not. Main type: [`MemoryDisk`].
+//! A disk in memory that keeps durable and unsynced content apart. Main type: [`MemoryDisk`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,27 +7,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::random::Stream;
 use crate::segments::disk::{Disk, DiskFile};
 
-/// What a disk writes at once: of an interrupted write each sector is there or not.
+/// Bytes of a sector, the unit of a disk's writes: each sector of an interrupted write is there or not.
 const SECTOR: usize = 512;
 
-/// What becomes of what is not durable when the power is cut.
+/// What a power cut keeps of content that is not durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// Percent of the sectors that were written and not synced which are on the disk.
+    /// Percentage of the written but unsynced sectors that reach the disk.
     pub sectors: u64,
-    /// Percent of the files that were made or removed, and of which the directory was not synced, of which that is so on the disk.
+    /// Percentage of the creations and removals of files that reach the disk although the directory was not synced.
     pub names: u64,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Content {
-    /// As it is after a sync.
+    /// The content after the last sync.
     durable: Vec<u8>,
-    /// As whoever reads it sees it.
+    /// The content that readers see.
     seen: Vec<u8>,
     /// Writes since the last sync: offset and bytes.
     unsynced: Vec<(usize, Vec<u8>)>,
-    /// Whether it was synced since it was made: before, not even its length is certain.
+    /// Whether the file was synced since it was created; before that, not even its length is certain.
     is_sized: bool,
 }
 
@@ -58,21 +58,21 @@ type File = Arc<Mutex<Content>>;
 
 #[derive(Default)]
 struct State {
-    /// Names as whoever looks sees them.
+    /// The files that readers see, by name.
     seen: BTreeMap<String, File>,
-    /// Names as they are on the disk.
+    /// The files that are on the disk, by name.
     durable: BTreeMap<String, File>,
-    /// Bytes that files may still take.
+    /// Number of bytes that files may still take.
     room: u64,
-    /// Writes and syncs that succeed before all fail; none for ever.
+    /// Number of writes and syncs that succeed before all fail; `None` if they never fail.
     until_failure: Option<u64>,
-    /// Every write since the disk was made: name, offset and length.
+    /// Number of bytes written since the disk was created.
     written_bytes: u64,
-    /// What looks on after each sync of a file.
+    /// Called after each sync of a file; `None` for no call.
     after_sync: Option<AfterSync>,
 }
 
-/// Somebody who looks at what others do on a disk, while they are at it.
+/// A function that examines a disk in the middle of another's work on it.
 pub type AfterSync = Arc<dyn Fn() + Send + Sync>;
 
 /// A directory in memory.
@@ -89,12 +89,12 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl MemoryDisk {
-    /// An empty one with room for so many bytes.
+    /// Creates an empty disk with room for `room` bytes.
     pub fn new(room: u64) -> Self {
         MemoryDisk(Arc::new(Mutex::new(State { room, ..State::default() })))
     }
 
-    /// Another one with the same files, durable as whoever reads them sees them.
+    /// Returns a new disk with the same files, whose visible content is durable.
     pub fn copied(&self) -> Self {
         let state = lock(&self.0);
         let copy = |(name, file): (&String, &File)| {
@@ -105,7 +105,7 @@ impl MemoryDisk {
         MemoryDisk(Arc::new(Mutex::new(State { durable: seen.clone(), seen, room: state.room, ..State::default() })))
     }
 
-    /// The power is cut, and comes back: what was not synced is lost in part.
+    /// Cuts the power and restores it: part of the unsynced content is lost.
     pub fn cut(&self, random: &mut Stream, cut: Cut) {
         let mut state = lock(&self.0);
         let State { seen, durable, .. } = &mut *state;
@@ -130,22 +130,22 @@ impl MemoryDisk {
         state.until_failure = None;
     }
 
-    /// How much room there is for more files from now on.
+    /// Sets the room for more files, in bytes.
     pub fn set_room(&self, bytes: u64) {
         lock(&self.0).room = bytes;
     }
 
-    /// After so many more writes and syncs all of them fail, until the power is cut.
+    /// Lets `operations` more writes and syncs succeed; all later ones fail until the power is cut.
     pub fn fail_after(&self, operations: u64) {
         lock(&self.0).until_failure = Some(operations);
     }
 
-    /// Calls this after each sync of a file that succeeds, in the middle of what whoever syncs does; or nothing any more.
+    /// Sets the function called after each successful sync of a file, in the middle of the syncing operation; `None` removes it.
     pub fn after_sync(&self, look: Option<AfterSync>) {
         lock(&self.0).after_sync = look;
     }
 
-    /// Bytes that were written since it was made.
+    /// Returns the number of bytes written since the disk was created.
     pub fn written_bytes(&self) -> u64 {
         lock(&self.0).written_bytes
     }
@@ -168,13 +168,13 @@ impl MemoryDisk {
         state.durable.remove(name);
     }
 
-    /// The bytes of a file as whoever reads it sees them.
+    /// Returns the bytes of a file that readers see.
     pub fn bytes_of(&self, name: &str) -> Vec<u8> {
         let file = lock(&self.0).seen.get(name).cloned();
         file.map(|file| lock(&file).seen.clone()).unwrap_or_default()
     }
 
-    /// One more write or sync, if it may succeed.
+    /// Counts a write or sync, and fails once no more may succeed.
     fn operation(&self) -> io::Result<()> {
         match &mut lock(&self.0).until_failure {
             Some(0) => Err(io::Error::from_raw_os_error(libc::EIO)),
@@ -254,7 +254,7 @@ impl DiskFile for MemoryFile {
         let (offset, end) = (offset as usize, offset as usize + bytes.len());
         let length = content.seen.len();
         content.seen.resize(length.max(end), 0);
-        // One that fails may have written some of it all the same.
+        // A failed write may have written some of the bytes all the same.
         content.seen[offset..end].copy_from_slice(bytes);
         content.unsynced.push((offset, bytes.to_vec()));
         outcome
@@ -264,7 +264,7 @@ impl DiskFile for MemoryFile {
         let outcome = self.disk.operation();
         let mut content = lock(&self.content);
         let Content { durable, unsynced, is_sized, .. } = &mut *content;
-        // After a failed sync Linux takes pages for clean that never came to the disk: everybody sees them, and no later sync writes them.
+        // After a failed sync Linux treats pages as clean that never reached the disk: every reader sees them, and no later sync writes them.
         for (offset, bytes) in unsynced.drain(..).filter(|_| outcome.is_ok()) {
             durable.resize(durable.len().max(offset + bytes.len()), 0);
             durable[offset..offset + bytes.len()].copy_from_slice(&bytes);

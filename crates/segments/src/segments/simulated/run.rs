@@ -1,4 +1,4 @@
-//! A log under faults, held against what was really appended to it. Main function: [`run`].
+//! Runs a log under faults, and compares it with what was really appended. Main function: [`run`].
 
 use std::sync::Arc;
 
@@ -11,20 +11,20 @@ use crate::segments::log::{Log, LogError, Settings, segment_name};
 use crate::segments::reader::Reader;
 use crate::segments::recovery::Found;
 
-/// Steps of a run.
+/// Number of steps in a run.
 const STEPS: u64 = 60;
 const SETTINGS: Settings = Settings { segment_bytes: 8 << 10 };
-/// Room of the disk when it is not full.
+/// Room in bytes of a disk that is not full.
 const ROOM: u64 = 1 << 20;
 
-/// What was done to a log.
+/// Number of faults of a run, by kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
     /// Power cuts.
     pub cuts: u64,
-    /// Processes that ended in the middle.
+    /// Processes that were killed.
     pub kills: u64,
-    /// Changed bits, lost bytes, lost files.
+    /// Damage: changed bits, lost bytes, lost files.
     pub damages: u64,
     /// Writes and syncs that failed.
     pub failures: u64,
@@ -32,19 +32,19 @@ pub struct Faults {
     pub full: u64,
     /// Frames that were appended.
     pub frames: u64,
-    /// Frames that damage has taken, each of them told.
+    /// Frames lost to damage, each of which was reported.
     pub damaged: u64,
-    /// Times when somebody who looked on, in the middle of what another did, found something.
+    /// Times when an observer, in the middle of another's operation, found something.
     pub seen: u64,
 }
 
 impl Faults {
-    /// All of them.
+    /// Returns the number of all faults.
     pub fn count(&self) -> u64 {
         self.cuts + self.kills + self.damages + self.failures + self.full
     }
 
-    /// Those of another run, too.
+    /// Adds the faults of another run.
     pub fn add(&mut self, other: &Faults) {
         self.cuts += other.cuts;
         self.seen += other.seen;
@@ -67,10 +67,10 @@ struct World {
     history: Vec<String>,
 }
 
-/// One life of a log from a seed; what was done to it.
+/// Runs one life of a log from a seed, and returns the faults it suffered.
 ///
 /// # Errors
-/// What the log said that is not so.
+/// A false statement of the log.
 pub fn run(seed: u64) -> Result<Faults, Told> {
     let disk = MemoryDisk::new(ROOM);
     let mut world = World {
@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// Whether something happens that does so in `percent` of all cases.
+    /// Returns true with a probability of `percent`.
     fn happens(&mut self, percent: u64) -> bool {
         self.random.below(100) < percent
     }
@@ -141,7 +141,7 @@ impl World {
         self.history.push(what.into());
     }
 
-    /// Appends a few frames; whether the log still works.
+    /// Appends a few frames; returns whether the log still works.
     fn append_some(&mut self) -> Result<bool, Told> {
         for _ in 0..=self.random.below(6) {
             let length = if self.happens(3) { 20_000 } else { self.random.below(900) };
@@ -166,7 +166,7 @@ impl World {
         Ok(true)
     }
 
-    /// Puts a frame into a body that has everything right but the epoch, as a sender could.
+    /// Puts a frame into a body in which everything is right except the epoch, as a sender could.
     fn forge(&mut self, body: &mut [u8]) {
         let Some(known) = self.truth.appended.values().next_back() else { return };
         let header = FrameHeader { epoch: self.random.word(), sequence: known.header.sequence + 1, ..known.header };
@@ -192,7 +192,7 @@ impl World {
         if self.happens(50) { self.cut_power() } else { self.reopen_after_failure() }
     }
 
-    /// The process ends, and the disk works again.
+    /// Ends the process, makes the disk work again, and opens the log.
     fn reopen_after_failure(&mut self) -> Result<(), Told> {
         self.disk.fail_after(u64::MAX);
         self.open(&[])
@@ -241,7 +241,7 @@ impl World {
                 Ok(())
             }
             Ok(false) => Ok(()),
-            // Whether it is gone the next opening shows.
+            // The next opening shows whether the segment is gone.
             Err(_) => {
                 self.log = None;
                 self.disk.fail_after(u64::MAX);
@@ -253,7 +253,7 @@ impl World {
         }
     }
 
-    /// The number behind a segment, if the next opening finds that it was given up.
+    /// Returns the number of the next segment, if the next opening finds that segment `number` was given up.
     fn next_if_given_up(&self, number: u64) -> Option<u64> {
         let (log, _) = Log::open(Arc::new(self.disk.copied()), SETTINGS, 1, &mut |_| {}).ok()?;
         let kept: Vec<u64> = log.segments().collect();
@@ -278,7 +278,7 @@ impl World {
             if self.happens(30)
                 && let Some(log) = &mut self.log
             {
-                // The power goes while the sync is under way: nobody is told.
+                // The power goes while the sync is under way: nothing is acknowledged.
                 let after = self.random.below(3);
                 self.disk.fail_after(after);
                 let _ = log.commit();
@@ -294,7 +294,7 @@ impl World {
         self.open(&[])
     }
 
-    /// Damages one place of the disk while nobody works on it.
+    /// Damages one place of the disk while no log is open on it.
     fn damage(&mut self) -> Result<(), Told> {
         match self.random.below(3) {
             0 => self.end_in_order()?,
@@ -302,7 +302,7 @@ impl World {
                 self.log = None;
                 self.open(&[])?;
             }
-            // What was appended last is not known to be durable.
+            // The frames appended last are not known to be durable.
             _ => {}
         }
         self.log = None;
@@ -335,7 +335,7 @@ impl World {
         self.open(&[Damage { segment, from, to }])
     }
 
-    /// Opens the log and holds what it says against what was appended.
+    /// Opens the log, and compares what it reports with what was appended.
     fn open(&mut self, damages: &[Damage]) -> Result<(), Told> {
         self.epoch = self.epoch.wrapping_add(0x1234_5678_9abc_def1);
         let mut found = Vec::new();
@@ -347,7 +347,7 @@ impl World {
         let opened = Log::open(Arc::new(self.disk.clone()), SETTINGS, self.epoch, &mut show);
         let (log, recovered) = match opened {
             Ok(opened) => opened,
-            // There was never a log, or the disk fails: it is tried again when it works.
+            // There was never a log, or the disk fails: opening is tried again once it works.
             Err(error) => {
                 if let LogError::NoRoom(_) = error {
                     self.disk.set_room(ROOM);
@@ -369,11 +369,11 @@ mod tests {
     #[test]
     fn a_log_tells_the_truth_whatever_befalls_it() {
         let mut all = Faults::default();
-        // The last is one of which a longer run found that damage was taken for a torn end.
+        // The last seed is one for which a longer run found that damage was taken for a torn end.
         for seed in (0..3_000).chain([201_788]) {
             all.add(&run(seed).unwrap_or_else(|told| panic!("{told}")));
         }
-        // A simulation in which little happens shows nothing.
+        // A simulation with few faults shows nothing.
         assert!(all.cuts > 5_000 && all.kills > 1_000 && all.failures > 3_000 && all.damages > 3_000, "{all:?}");
         assert!(all.full > 1_000 && all.damaged > 3_000 && all.frames > 100_000, "{all:?}");
     }

@@ -1,4 +1,4 @@
-//! What was really appended to a log, and what of it may be gone. Main type: [`Truth`].
+//! Records what was really appended to a log, and which frames may be gone. Main type: [`Truth`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use crate::segments::frame::{FrameHeader, HEADER_BYTES};
 use crate::segments::log::segment_name;
 use crate::segments::recovery::Recovered;
 
-/// What a log said that is not so, with what led there.
+/// A false statement of the log, with what led to it.
 pub type Told = String;
 
 /// A frame that was appended.
@@ -16,20 +16,20 @@ pub type Told = String;
 pub struct Appended {
     pub header: FrameHeader,
     pub body: Vec<u8>,
-    /// Whether its commit came back; if not, nobody was told of it.
+    /// Whether its commit returned; if not, nobody was told of the frame.
     is_acknowledged: bool,
-    /// Whether a mark, an end in order or another opening came behind it.
+    /// Whether a mark, a close or another opening followed.
     is_sure: bool,
 }
 
-/// Bytes of a file that are not what was written.
+/// A range of bytes in a file that differ from what was written.
 pub struct Damage {
     pub segment: u64,
     pub from: usize,
     pub to: usize,
 }
 
-/// A frame that was damaged.
+/// A frame lost to damage.
 #[derive(Debug)]
 struct Lost {
     segment: u64,
@@ -37,23 +37,23 @@ struct Lost {
     is_sure: bool,
 }
 
-/// Everything that was appended and not given up.
+/// All frames that were appended and not given up.
 #[derive(Default)]
 pub struct Truth {
     pub appended: BTreeMap<u64, Appended>,
     lost: Vec<Lost>,
-    /// Rows that were lost in segments that were given up, where nobody can tell whether they were those of another one.
+    /// Number of rows lost in given-up segments that cannot be told apart from rows of another segment.
     of_either: u64,
-    /// Rows that were acknowledged.
+    /// Number of rows acknowledged.
     rows: u64,
-    /// Segments that were damaged.
+    /// Numbers of the segments that were damaged.
     hit: BTreeSet<u64>,
     /// Whether anything was ever damaged.
     pub is_damaged: bool,
 }
 
 impl Truth {
-    /// A frame was appended.
+    /// Records an appended frame.
     pub fn append(&mut self, header: FrameHeader, body: Vec<u8>) -> Result<(), Told> {
         let one = Appended { header, body, is_acknowledged: false, is_sure: false };
         match self.appended.insert(header.sequence, one) {
@@ -62,7 +62,7 @@ impl Truth {
         }
     }
 
-    /// The commit of all that was appended came back.
+    /// Records that the commit of all appended frames returned.
     pub fn acknowledge(&mut self) {
         for one in self.appended.values_mut().filter(|one| !one.is_acknowledged) {
             one.is_acknowledged = true;
@@ -70,12 +70,12 @@ impl Truth {
         }
     }
 
-    /// Something on the disk says that all that was acknowledged was durable.
+    /// Records that the disk now shows every acknowledged frame to have been durable.
     pub fn make_sure(&mut self) {
         self.appended.values_mut().filter(|one| one.is_acknowledged).for_each(|one| one.is_sure = true);
     }
 
-    /// A segment was given up, and where it was gone, those behind it up to `next` that are.
+    /// Records that a segment was given up and, if it was missing, the missing segments behind it up to `next`.
     pub fn forget(&mut self, disk: &MemoryDisk, number: u64, was_there: bool, next: u64) {
         let next = if was_there { number + 1 } else { next };
         let is_of_it = |segment: u64| (number..next).contains(&segment);
@@ -90,13 +90,13 @@ impl Truth {
         let segments = self.appended.values().map(|one| one.header.position.segment);
         let readable = segments.filter(|segment| *segment > number).min();
         if !is_readable {
-            // Nothing of it can be read. What it had and what was gone at the end of the one before and at the beginning of the one behind nobody can tell apart.
+            // Nothing of the segment can be read: its frames cannot be told apart from frames missing at the end of the segment before and at the beginning of the one behind.
             let before = self.lost.iter().map(|one| one.segment).filter(|segment| *segment < number).max();
             let is_beside = |one: &&mut Lost| [before, readable].contains(&Some(one.segment));
             self.lost.iter_mut().filter(is_beside).for_each(|one| one.is_sure = false);
         }
         if !was_there {
-            // Of several of which nothing can be read, the first stands for all.
+            // The first of several unreadable segments stands for all of them.
             let with_it = next..readable.unwrap_or(u64::MAX);
             self.of_either += self.rows_lost(|segment| with_it.contains(&segment));
             self.lost.retain(|one| !with_it.contains(&one.segment));
@@ -108,7 +108,7 @@ impl Truth {
         self.lost.iter().filter(|one| is_one(one.segment)).map(|one| one.rows).sum()
     }
 
-    /// Holds what an opening showed and said against what was appended; how many frames it has lost to damage.
+    /// Compares what an opening showed and reported with what was appended; returns the number of frames it lost to damage.
     pub fn compare(
         &mut self,
         found: &[(FrameHeader, Vec<u8>)],
@@ -119,10 +119,10 @@ impl Truth {
         let is_found = |sequence: u64| found.binary_search_by_key(&sequence, |(header, _)| header.sequence).is_ok();
         let is_missing = |one: &&Appended| one.is_acknowledged && !is_found(one.header.sequence);
         let mut missing: Vec<Appended> = self.appended.values().filter(is_missing).cloned().collect();
-        // What was damaged before, in this segment or in the header of the next one, may have been what told of it.
+        // Earlier damage in this segment or in the header of the next one may have hit what proved the frames durable.
         let was_hit = |segment: u64| self.hit.contains(&segment) || self.hit.contains(&(segment + 1));
         missing.iter_mut().for_each(|one| one.is_sure &= !was_hit(one.header.position.segment));
-        // Where header and first frame are gone and then the footer, nobody knows the epoch any more.
+        // If header and first frame are gone and then the footer, the epoch is no longer known.
         let is_hit = |one: &Appended, damage: &Damage| {
             one.is_hit(damage) || damage.segment == one.header.position.segment && self.hit.contains(&damage.segment)
         };
@@ -130,7 +130,7 @@ impl Truth {
             return Err(format!("frame {} is gone, and nothing of it was damaged", one.header.sequence));
         }
         self.hit.extend(damages.iter().map(|damage| damage.segment));
-        // What a second damage has taken may have been what told of the first.
+        // A second damage may have hit what proved the first.
         let is_hit_again = |one: &&mut Lost| damages.iter().any(|damage| damage.segment == one.segment);
         self.lost.iter_mut().filter(is_hit_again).for_each(|one| one.is_sure = false);
         self.judge(&missing, last, recovered)?;
@@ -145,7 +145,7 @@ impl Truth {
         Ok(missing.len() as u64)
     }
 
-    /// Everything that was shown was appended like this, and comes in order; the last sequence.
+    /// Checks that every frame shown was appended like this and comes in order; returns the last sequence.
     fn accept(&mut self, found: &[(FrameHeader, Vec<u8>)]) -> Result<u64, Told> {
         let mut last = 0;
         for (header, body) in found {
@@ -158,7 +158,7 @@ impl Truth {
                 return Err(format!("frame {} was not appended like this, or was given up", header.sequence));
             };
             if !known.is_acknowledged {
-                // Nobody knew whether its group was durable; it is now.
+                // It was unknown whether the frame's group was durable; it is known now.
                 known.is_acknowledged = true;
                 self.rows += u64::from(header.rows);
             }
@@ -166,13 +166,13 @@ impl Truth {
         Ok(last)
     }
 
-    /// What is missing is counted, all that was surely durable as damaged, and nothing else is.
+    /// Checks that missing rows are counted, all surely durable ones as damaged, and no others.
     fn judge(&self, missing: &[Appended], last: u64, recovered: &Recovered) -> Result<(), Told> {
         let rows_of = |is_one: &dyn Fn(&Appended) -> bool| -> u64 {
             missing.iter().filter(|one| is_one(one)).map(|one| u64::from(one.header.rows)).sum()
         };
         let (gone, surely_gone) = (rows_of(&|_| true), rows_of(&|one| one.is_sure));
-        // Where the end of the log is gone, and nothing said that it was there, nobody can count it.
+        // If the end of the log is gone and nothing shows that it was there, it cannot be counted.
         let silent = rows_of(&|one| !one.is_sure && one.header.sequence > last);
         let lost = self.rows_lost(|_| true);
         let surely_lost: u64 = self.lost.iter().filter(|one| one.is_sure).map(|one| one.rows).sum();

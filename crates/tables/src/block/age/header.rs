@@ -1,4 +1,4 @@
-//! The header of an age file: for whom it is encrypted, and a tag over all of it.
+//! The header of an age file: its recipients, and a tag over all of it.
 //!
 //! Text, line by line: the version, for each recipient `-> X25519 <share>` and the wrapped key, and `--- <tag>`.
 
@@ -15,13 +15,13 @@ use crate::block::BlockError;
 
 const VERSION: &[u8] = b"age-encryption.org/v1";
 const X25519_LABEL: &[u8] = b"age-encryption.org/v1/X25519";
-/// Bytes of a header at most, and recipients in it.
+/// Maximum length of a header in bytes, and maximum number of recipients.
 const HEADER_MAX: usize = 16 << 10;
 const STANZAS_MAX: usize = 20;
-/// Characters of a full line of a stanza's body; the last line is shorter.
+/// Length of a full line of a stanza's body in characters; the last line is shorter.
 const LINE_MAX: usize = 64;
 
-/// The key of one file, which is wrapped for each recipient.
+/// The key of one file, which the header contains wrapped for each recipient.
 pub(super) struct FileKey {
     bytes: [u8; 16],
 }
@@ -33,7 +33,7 @@ impl FileKey {
         Ok(FileKey { bytes })
     }
 
-    /// A key derived for a purpose.
+    /// Derives a key for a purpose.
     pub(super) fn derive(&self, salt: &[u8], purpose: &[u8]) -> [u8; 32] {
         derive(&self.bytes, salt, purpose)
     }
@@ -70,7 +70,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Reads a header and unwraps its key; the key and the header's length.
+/// Reads a header and unwraps its key; returns the key and the length of the header.
 pub(super) fn read(bytes: &[u8], identities: &[Identity]) -> Result<(FileKey, usize), BlockError> {
     let mut lines = Lines { bytes: &bytes[..bytes.len().min(HEADER_MAX)], at: 0 };
     if lines.next()? != VERSION {
@@ -118,12 +118,12 @@ fn wrapping_key(shared: &[u8; 32], share: &[u8; 32], recipient: &[u8; 32]) -> Le
     cipher(&derive(shared, &[&share[..], recipient].concat(), X25519_LABEL))
 }
 
-/// ChaCha20-Poly1305 with a key.
+/// Returns the cipher ChaCha20-Poly1305 with a key.
 pub(super) fn cipher(key: &[u8; 32]) -> LessSafeKey {
     LessSafeKey::new(UnboundKey::new(&CHACHA20_POLY1305, key).expect("the key has the length that the cipher wants"))
 }
 
-/// A nonce of zeros: each wrapping key is used once.
+/// Returns a nonce of zeros: each wrapping key is used only once.
 fn zero_nonce() -> Nonce {
     Nonce::assume_unique_for_key([0; 12])
 }
@@ -136,7 +136,7 @@ impl KeyType for Length32 {
     }
 }
 
-/// HKDF with SHA-256.
+/// Derives a key by HKDF with SHA-256.
 fn derive(key: &[u8], salt: &[u8], purpose: &[u8]) -> [u8; 32] {
     let mut derived = [0; 32];
     let pseudorandom = Salt::new(HKDF_SHA256, salt).extract(key);
@@ -158,7 +158,7 @@ impl<'a> Lines<'a> {
         Ok(&rest[..end])
     }
 
-    /// A stanza's body: full lines, and a shorter one at the end.
+    /// Reads a stanza's body: full lines, and a shorter one at the end.
     fn body(&mut self) -> Result<Vec<u8>, BlockError> {
         let mut text = Vec::new();
         loop {

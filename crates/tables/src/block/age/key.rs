@@ -1,4 +1,4 @@
-//! Keys of age: [`Identity`] and [`Recipient`], in their Bech32 forms.
+//! Keys of age, [`Identity`] and [`Recipient`], in their Bech32 forms.
 
 use std::fmt;
 
@@ -13,25 +13,25 @@ use crate::quote::quoted;
 const SECRET_PREFIX: &str = "age-secret-key-";
 const PUBLIC_PREFIX: &str = "age";
 
-/// The data centre's secret: decrypts.
+/// The data centre's secret key, which decrypts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Identity {
     secret: [u8; 32],
-    /// What belongs to it. Each file that is opened needs it.
+    /// The public key that belongs to the secret; opening a file needs it.
     recipient: Recipient,
 }
 
-/// The data centre's public key: is encrypted to.
+/// The data centre's public key, which files are encrypted to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient {
     pub(super) point: [u8; 32],
 }
 
 impl Identity {
-    /// A new one.
+    /// Generates a new key.
     ///
     /// # Errors
-    /// When the system has no random numbers.
+    /// If the system has no random numbers.
     pub fn generate() -> Result<Self, KeyError> {
         let mut secret = [0; 32];
         let filled = SystemRandom::new().fill(&mut secret);
@@ -39,7 +39,7 @@ impl Identity {
         Ok(Self::of(secret))
     }
 
-    /// Reads `AGE-SECRET-KEY-1…`.
+    /// Parses `AGE-SECRET-KEY-1…`.
     ///
     /// # Errors
     /// What is wrong; the secret itself is never shown.
@@ -53,17 +53,17 @@ impl Identity {
         Identity { secret, recipient: Recipient { point: x25519(secret, X25519_BASEPOINT_BYTES) } }
     }
 
-    /// Its public key.
+    /// Returns the public key.
     pub fn recipient(&self) -> Recipient {
         self.recipient.clone()
     }
 
-    /// The text of the secret.
+    /// Returns the secret as text.
     pub fn secret_text(&self) -> String {
         encode(&self.secret, SECRET_PREFIX).to_uppercase()
     }
 
-    /// What this secret and a public point share; none for points that share the same with everybody.
+    /// Returns the secret shared with a public point; `None` for points that share the same secret with everybody.
     pub(super) fn shared_with(&self, point: [u8; 32]) -> Option<[u8; 32]> {
         let shared = x25519(self.secret, point);
         (shared != [0; 32]).then_some(shared)
@@ -77,13 +77,13 @@ impl fmt::Debug for Identity {
 }
 
 impl Recipient {
-    /// Reads `age1…`.
+    /// Parses `age1…`.
     ///
     /// # Errors
     /// What is wrong.
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let wrong = || {
-            // What somebody took for a public key may be the file with the secret one.
+            // A file taken for a public key may contain the secret one.
             let is_secret = text.to_ascii_lowercase().contains(SECRET_PREFIX);
             KeyError(match is_secret {
                 true => "it is a secret key, which nobody should see; give its age recipient (age1...)".to_owned(),
@@ -100,7 +100,7 @@ impl fmt::Display for Recipient {
     }
 }
 
-/// Reads a file of identities as `age-keygen` writes it: lines with `#` are comments.
+/// Parses a file of identities as `age-keygen` writes it: lines with `#` are comments.
 ///
 /// # Errors
 /// The line and what is wrong with it.

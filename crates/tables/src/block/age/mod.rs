@@ -1,7 +1,7 @@
 //! Encryption in the format age-encryption.org/v1, with X25519 keys. Main types: [`Identity`], which decrypts, and [`Recipient`],
-//! which is encrypted to. The `age` tool reads what this writes, and the other way round.
+//! to which files are encrypted. The `age` tool reads the files written here, and vice versa.
 //!
-//! Invariant: a ciphertext is decrypted whole or not at all; cut, lengthened or changed anywhere it is refused.
+//! Invariant: a ciphertext is decrypted as a whole or not at all; if it is cut, extended or changed anywhere, it is refused.
 
 mod header;
 mod key;
@@ -17,7 +17,7 @@ use header::FileKey;
 /// Encrypts to a recipient.
 ///
 /// # Errors
-/// When the system has no random numbers.
+/// If the system has no random numbers.
 pub fn encrypt(plain: &[u8], recipient: &Recipient) -> Result<Vec<u8>, BlockError> {
     let random = SystemRandom::new();
     let file_key = FileKey::random(&random)?;
@@ -27,10 +27,10 @@ pub fn encrypt(plain: &[u8], recipient: &Recipient) -> Result<Vec<u8>, BlockErro
     Ok(out)
 }
 
-/// Decrypts in place: afterwards the buffer holds the plaintext from the place that is returned on.
+/// Decrypts in place, and returns where the plaintext begins in the buffer, which it fills to the end.
 ///
 /// # Errors
-/// [`BlockError::Encryption`]; the buffer's content is of no use then.
+/// [`BlockError::Encryption`]; the content of the buffer is useless then.
 pub fn decrypt_in_place(buffer: &mut Vec<u8>, from: usize, identities: &[Identity]) -> Result<usize, BlockError> {
     let (file_key, header_bytes) = header::read(&buffer[from..], identities)?;
     let begin = from + header_bytes;

@@ -1,4 +1,4 @@
-//! The payload of an age file: a nonce, then chunks of 64 KiB, each with a tag and numbered; the last one says that it is the last.
+//! The payload of an age file: a nonce, then numbered chunks of 64 KiB, each with a tag; the last one is marked as the last.
 
 use ring::aead::{Aad, LessSafeKey, Nonce};
 use ring::rand::{SecureRandom, SystemRandom};
@@ -33,7 +33,7 @@ pub(super) fn encrypt(
     Ok(())
 }
 
-/// Decrypts what stands from `begin` on; where the plaintext begins, which ends with the buffer.
+/// Decrypts the bytes from `begin` on; returns where the plaintext begins, which ends with the buffer.
 pub(super) fn decrypt_in_place(file_key: &FileKey, buffer: &mut Vec<u8>, begin: usize) -> Result<usize, BlockError> {
     let Some((nonce, _)) = buffer[begin..].split_first_chunk::<NONCE_BYTES>() else {
         return Err(wrong("it is cut off before its first chunk"));
@@ -50,7 +50,7 @@ pub(super) fn decrypt_in_place(file_key: &FileKey, buffer: &mut Vec<u8>, begin: 
         if length == 0 && number > 0 {
             return Err(wrong("the last chunk is empty"));
         }
-        // Chunks are moved together over the tags between them.
+        // Chunks are moved together, over the tags between them.
         buffer.copy_within(from..from + length, to);
         to += length;
         if is_last {
@@ -65,7 +65,7 @@ fn payload_key(file_key: &FileKey, nonce: &[u8; NONCE_BYTES]) -> LessSafeKey {
     cipher(&file_key.derive(nonce, b"payload"))
 }
 
-/// Eleven bytes of the chunk's number and one that says whether it is the last.
+/// Returns the nonce of a chunk: eleven bytes of its number, and one that tells whether it is the last.
 fn chunk_nonce(number: usize, is_last: bool) -> Nonce {
     let mut nonce = [0; 12];
     nonce[3..11].copy_from_slice(&(number as u64).to_be_bytes());

@@ -1,4 +1,4 @@
-//! A picture that is drawn on. Main type: [`Canvas`]; places are in pixels from the top left corner.
+//! A picture to draw on. Main type: [`Canvas`]; places are in pixels from the top left corner.
 
 use super::font;
 
@@ -17,7 +17,7 @@ impl Canvas {
         Canvas { width, height, pixels: vec![0; (3 * width * height) as usize] }
     }
 
-    /// Sets a pixel; those outside are passed over.
+    /// Sets a pixel; pixels outside the picture are ignored.
     pub(super) fn set(&mut self, x: i32, y: i32, colour: Colour) {
         if let (Ok(x), Ok(y)) = (u32::try_from(x), u32::try_from(y))
             && x < self.width
@@ -57,7 +57,7 @@ impl Canvas {
         }
     }
 
-    /// Writes a text; each dot of a letter is a square of `dot` pixels.
+    /// Draws a text; each dot of a letter is a square of `dot` pixels.
     pub(super) fn text(&mut self, x: i32, y: i32, dot: i32, text: &str, colour: Colour) {
         let (columns, rows) = font::SIZE;
         for (place, letter) in text.chars().enumerate() {
@@ -72,7 +72,7 @@ impl Canvas {
         }
     }
 
-    /// Width of a text, in pixels.
+    /// Returns the width of a text in pixels.
     pub(super) fn text_width(text: &str, dot: i32) -> i32 {
         (text.chars().count() as i32 * (font::SIZE.0 as i32 + 1) - 1) * dot
     }

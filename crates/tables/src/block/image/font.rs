@@ -3,8 +3,8 @@
 /// Width and height of a letter, in dots.
 pub(super) const SIZE: (u32, u32) = (5, 7);
 
-/// Whether a letter has a dot in this column and row. Small letters are drawn as capitals, Polish ones without their marks, and what is
-/// not known as a question mark.
+/// Returns whether a letter has a dot in this column and row. Small letters are drawn as capitals, Polish ones without their marks, and
+/// unknown characters as a question mark.
 pub(super) fn glyph(letter: char, column: u32, row: u32) -> bool {
     let plain = match letter {
         'ą' | 'Ą' => 'A',
@@ -22,7 +22,7 @@ pub(super) fn glyph(letter: char, column: u32, row: u32) -> bool {
     columns[column as usize] >> row & 1 == 1
 }
 
-/// Space to underscore, each as five columns with the top row in the lowest bit.
+/// The characters from space to underscore, each as five columns with the top row in the lowest bit.
 #[rustfmt::skip]
 const GLYPHS: [[u8; 5]; 64] = [
     [0x00, 0x00, 0x00, 0x00, 0x00], [0x00, 0x00, 0x5f, 0x00, 0x00], [0x00, 0x07, 0x00, 0x07, 0x00], [0x14, 0x7f, 0x14, 0x7f, 0x14],

@@ -1,4 +1,4 @@
-//! Images: whether something is a JPEG of a bearable size, [`check`], and drawn scenes, [`draw`].
+//! Images: [`check`] checks that bytes are a JPEG of an acceptable size, [`draw`] draws scenes.
 
 mod canvas;
 mod font;
@@ -8,7 +8,7 @@ pub use scene::{Scene, draw};
 
 use super::BlockError;
 
-/// Whether these bytes are a whole JPEG: its markers are walked through to the size of the image, and it ends as one does.
+/// Checks that these bytes are a complete JPEG: follows its markers up to the size of the image, and looks for the end marker. Returns width and height.
 ///
 /// # Errors
 /// [`BlockError::Image`]
@@ -26,7 +26,7 @@ pub fn check(bytes: &[u8], pixels_max: u64) -> Result<(u16, u16), BlockError> {
     Ok((width, height))
 }
 
-/// Width and height, from the marker that begins a frame.
+/// Returns width and height from the marker that begins a frame.
 fn size(bytes: &[u8]) -> Option<(u16, u16)> {
     let mut at = 2;
     loop {
@@ -37,7 +37,7 @@ fn size(bytes: &[u8]) -> Option<(u16, u16)> {
                 let number = |place: usize| Some(u16::from_be_bytes([*bytes.get(place)?, *bytes.get(place + 1)?]));
                 return Some((number(at + 7)?, number(at + 5)?));
             }
-            // What follows a scan is no marker any more, and these have no length.
+            // A scan is followed by data instead of markers, and the other codes have no length.
             0xda | 0xd8 | 0xd9 | 0xff | 0x00..=0x01 => return None,
             _ => at += 2 + length.max(2),
         }

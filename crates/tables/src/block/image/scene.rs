@@ -1,4 +1,4 @@
-//! A drawn scene of a violation: a road, a car with its plate, and a strip with what the camera measured, so that a person can
+//! A drawn scene of a violation: a road, a car with its plate, and a strip with the camera's measurements, so that a person can
 //! see that the right picture arrived. Main function: [`draw`].
 
 use jpeg_encoder::{ColorType, Encoder};
@@ -9,14 +9,14 @@ use crate::data::violation::Violation;
 use crate::random::{Stream, derive};
 use crate::units::show_utc_ms;
 
-/// How a scene is drawn.
+/// Settings of a drawn scene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scene {
     /// Width in pixels; the height is three quarters of it.
     pub width: u16,
-    /// Quality of the JPEG, 1 to 100. With the width it decides the size.
+    /// Quality of the JPEG, 1 to 100. Together with the width it determines the size.
     pub quality: u8,
-    /// How much the picture is noisy, in steps of brightness of 256. Real sensors are.
+    /// Amplitude of the noise, in steps of brightness of 256. Real sensors are noisy.
     pub noise: u8,
 }
 
@@ -31,12 +31,12 @@ const PAINTS: [Colour; 6] = [[176, 28, 36], [32, 64, 128], [220, 220, 224], [40,
 /// Draws a violation as a JPEG; the same seed gives the same picture.
 ///
 /// # Errors
-/// When the size cannot be encoded.
+/// If the size cannot be encoded.
 pub fn draw(violation: &Violation, scene: &Scene, seed: u64) -> Result<Vec<u8>, BlockError> {
     let mut stream = Stream::seeded(derive(seed, violation.sequence));
     let (width, height) = (u32::from(scene.width), u32::from(scene.width) * 3 / 4);
     let mut canvas = Canvas::new(width, height);
-    // Everything is placed in 160ths of the width.
+    // All places are in 160ths of the width.
     let unit = |share: i32| share * width as i32 / 160;
     surroundings(&mut canvas, &mut stream, &unit);
     car(&mut canvas, &mut stream, &unit, &violation.plate);
@@ -118,7 +118,7 @@ fn noise(canvas: &mut Canvas, stream: &mut Stream, most: u8) {
     }
 }
 
-/// What the camera measured, at the lower edge.
+/// Draws the camera's measurements at the lower edge.
 fn strip(canvas: &mut Canvas, violation: &Violation, unit: &dyn Fn(i32) -> i32) {
     let height = unit(13);
     let top = canvas.height as i32 - height;

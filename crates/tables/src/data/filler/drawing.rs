@@ -1,10 +1,10 @@
-//! Values drawn from streams of random numbers, apart from which column or parameter they are for.
+//! Values drawn from streams of random numbers, independent of the column or parameter that they are for.
 
 use crate::random::{Stream, below32};
 use crate::trial::Times;
 use crate::units::times::write_time;
 
-/// A time between two neighbours of the bounds: a whole second where all bounds are.
+/// Appends a time from a random interval between neighbouring bounds: a whole second if all bounds are.
 pub fn time_between(times: &Times, stream: &mut Stream, out: &mut Vec<u8>) {
     const SECOND_US: i64 = 1_000_000;
     let stretch = stream.below(times.bounds_us.len() as u64 - 1) as usize;
@@ -16,24 +16,24 @@ pub fn time_between(times: &Times, stream: &mut Stream, out: &mut Vec<u8>) {
     write_time(low.saturating_add(steps * step), !is_whole, &times.zone, out);
 }
 
-/// The present, in microseconds since 1970.
+/// Returns the present time in microseconds since 1970.
 pub fn now_us() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| since.as_micros() as i64)
 }
 
-/// A number below a count; a count of 0 stands for all 2^64.
+/// Returns a random number below a count; a count of 0 stands for all 2^64.
 pub fn count_below(stream: &mut Stream, count: u64) -> u64 {
     if count == 0 { stream.word() } else { stream.below(count) }
 }
 
-/// The Box-Muller transform: one of its two values, so that a value stays a function of its own stream.
+/// Returns one of the two values of the Box-Muller transform, so that a value stays a function of its own stream.
 pub fn standard_normal(stream: &mut Stream) -> f64 {
     let radius = (-2.0 * (1.0 - stream.unit()).ln()).sqrt();
     radius * (std::f64::consts::TAU * stream.unit()).cos()
 }
 
-/// Random letters and digits.
+/// Fills bytes with random letters and digits.
 pub fn letters(stream: &mut Stream, bytes: &mut [u8]) {
     const LETTERS: &[u8; 62] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     for pair in bytes.chunks_mut(2) {
@@ -44,7 +44,7 @@ pub fn letters(stream: &mut Stream, bytes: &mut [u8]) {
     }
 }
 
-/// Random bytes.
+/// Fills bytes with random bytes.
 pub fn noise(stream: &mut Stream, bytes: &mut [u8]) {
     for chunk in bytes.chunks_mut(8) {
         chunk.copy_from_slice(&stream.word().to_le_bytes()[..chunk.len()]);

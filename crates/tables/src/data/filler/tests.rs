@@ -1,4 +1,4 @@
-//! Fillers against the distributions that they are named after.
+//! Tests of fillers against the distributions that they are named after.
 
 use super::*;
 use crate::record::Cell;
@@ -123,7 +123,7 @@ fn quantiles_are_as_often_between_any_two_bounds_and_reach_the_last() {
     };
     let mut parts = [0.0_f64; 4];
     drawn.iter().for_each(|value| parts[part(value)] += 1.0);
-    // Of the last stretch one in 990 is 11 itself.
+    // In the last interval, one number in 990 is 11 itself.
     let expected = [10_000.0, 10_000.0, 10_010.1, 9_989.9];
     let chi2: f64 = parts.iter().zip(expected).map(|(count, expected)| (count - expected).powi(2) / expected).sum();
     assert!(chi2 < 21.1, "chi-square {chi2} of {parts:?}; 21.1 with 3 degrees has a probability of 0.0001");

@@ -1,7 +1,7 @@
-//! The layout of a study that writes what a recorder writes: its tables, and with each transaction the row of its writer. Main type: [`Recorded`].
+//! The layout of a study that writes as a recorder does: its tables and, in each transaction, the update of its writer's row. Main type: [`Recorded`].
 //!
-//! Each client is a writer. Records and identities have the study's numbers, from 1; a recorder's have its writer's number above them. What a recorder
-//! writes apart from its transactions is left out: the ends of measurements, which it brings up to date when nothing waits, and the register of names.
+//! Each client is a writer. Records and identities have the study's numbers, from 1; those of a recorder have the number of its writer in their upper bits. Writes of a recorder
+//! outside these transactions are left out: the ends of measurements, which it updates when nothing waits, and the register of names.
 
 use super::super::columns::{add, insert, next_cell};
 use super::super::text::{repeat_as_text, write_string};
@@ -16,7 +16,7 @@ use crate::operation::Operation;
 use crate::record::{Cell, Cells, Column, Generator, RecordType, time_of_number};
 use crate::statement::{Evolution, Expect, Program, Request, Statement, Step};
 
-/// A column of the record type that becomes a tag or a field: its place among identity and values, and its name.
+/// A column of the record type that becomes a tag or a field: its index among identity and values, and its name.
 #[derive(Debug, Clone)]
 struct Source {
     place: usize,
@@ -25,17 +25,17 @@ struct Source {
     hot: bool,
 }
 
-/// The layout.
+/// The layout of a recorder.
 pub struct Recorded {
     program: Program,
     shape: Shape,
-    /// In the order of the columns.
+    /// The tags, in the order of the columns.
     tags: Vec<Source>,
     fields: Vec<Source>,
-    /// Places among the tags and fields, by name.
+    /// Indexes into the tags and fields, sorted by name.
     tags_by_name: Vec<usize>,
     fields_by_name: Vec<usize>,
-    /// Columns of identity and values of a record.
+    /// Number of identity and value columns of a record.
     width: usize,
     ledger: u16,
     begin: Option<u16>,
@@ -44,7 +44,7 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The tables of a recorder's layout of this name for records of a type, and a row of the ledger for each client.
+    /// Creates a recorder's layout with this name for records of a type, with a row of the ledger for each client.
     ///
     /// # Errors
     /// A sentence that names the setting, its value and the remedy.
@@ -89,7 +89,7 @@ impl Recorded {
         Ok(Recorded { program, shape, tags, fields, tags_by_name, fields_by_name, width, ledger, begin, main, second })
     }
 
-    /// Appends the step that moves the writer's row, as each of a recorder's transactions begins.
+    /// Appends the step that updates the writer's row, with which each transaction of a recorder begins.
     fn move_row(&self, first: u64, records: u32, request: &mut Request) {
         let first_cell = next_cell(&request.cells);
         let after = (first + u64::from(records)) as i64;
@@ -105,7 +105,7 @@ impl Recorded {
         let measurement = generator.measurement_of(first);
         let began_before = generator.first_record_of(measurement) < first;
         let begun = measurement + u64::from(began_before)..generator.measurement_of(last) + 1;
-        // What is generated stands in front of the rows that are made of it.
+        // Generated cells precede the rows that are made of them.
         let generated = request.cells.len();
         begun.clone().for_each(|measurement| generator.identity(measurement, 1, &mut request.cells));
         let width = generator.record_type().identity.len();
@@ -125,7 +125,7 @@ impl Recorded {
         }
     }
 
-    /// What an identity is found by: the hash of its tags.
+    /// Returns the key by which an identity is found: the hash of its tags.
     fn series(&self, identity: usize, cells: &Cells) -> String {
         let mut texts = Vec::with_capacity(2 * self.tags.len());
         for tag in self.tags_by_name.iter().map(|place| &self.tags[*place]) {
@@ -148,7 +148,7 @@ impl Recorded {
         }
     }
 
-    /// Appends the fields that are hot or not, or all of them.
+    /// Appends the fields that are hot, those that are not, or all (`None`).
     fn append_fields(&self, generated: usize, hot: Option<bool>, cells: &mut Cells) {
         for field in self.fields.iter().filter(|field| hot.is_none_or(|hot| hot == field.hot)) {
             append_field(generated + field.place, cells);
@@ -185,7 +185,7 @@ impl Recorded {
         });
     }
 
-    /// Appends a row for each field of a record that has a value; how many.
+    /// Appends a row for each field of a record that has a value; returns the number of rows.
     fn append_single_values(&self, record: i64, generated: usize, cells: &mut Cells) -> u32 {
         let mut rows = 0;
         for field in &self.fields {
@@ -254,7 +254,7 @@ impl Layout for Recorded {
         &self.program
     }
 
-    /// Nothing is read, changed or removed in these tables.
+    /// Adds nothing: these tables are only written to.
     fn add_access(&mut self, _access: &Access, _record_type: &RecordType) {}
 
     fn evolution(&self, _field: &Column) -> Evolution {
@@ -279,7 +279,7 @@ fn columns(sources: &[Source]) -> Vec<StoredColumn<'_>> {
     sources.iter().map(Source::column).collect()
 }
 
-/// The tags and fields of a record type: who measures, which never changes, and all else.
+/// Returns the tags and fields of a record type: the columns that identify the measurement and never change, and all others.
 fn sources(record_type: &RecordType) -> Result<(Vec<Source>, Vec<Source>), String> {
     let type_name = &record_type.name;
     if record_type.key.is_some() {
@@ -306,7 +306,7 @@ fn sources(record_type: &RecordType) -> Result<(Vec<Source>, Vec<Source>), Strin
     Ok((tags, fields))
 }
 
-/// The names of tables are used without quotes in the statement that moves a writer's row.
+/// Checks a table name, which is used without quotes in the statement that updates a writer's row.
 fn check_table(table: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let begins = table.starts_with(|first: char| first.is_ascii_lowercase());
@@ -319,7 +319,7 @@ fn check_table(table: &str) -> Result<(), String> {
     ))
 }
 
-/// A row for each client, as a recorder makes one for each writer.
+/// Appends a row for each client, as a recorder creates one for each writer.
 fn append_writers(statement: u16, clients: u32, request: &mut Request) {
     let recorder = hash_hex(&["study"]);
     for client in 0..clients {
@@ -337,7 +337,7 @@ fn by_name(sources: &[Source]) -> Vec<usize> {
     places
 }
 
-/// A value as it can be sent as a field: numbers that are none are left out.
+/// Returns a value as it can be sent as a field: numbers that are not finite are left out.
 fn sent(cell: Cell) -> Cell {
     match cell {
         Cell::Float(value) if !value.is_finite() => Cell::Null,

@@ -1,4 +1,4 @@
-//! What the tables of a measurement are: from its columns to tables. Main type: [`Described`].
+//! The tables of a measurement, derived from its columns. Main type: [`Described`].
 
 use super::kind::{FieldKind, TEXT};
 use super::shape::Shape;
@@ -6,13 +6,13 @@ use crate::layout::RECORD_ID;
 use crate::record::ColumnKind;
 use crate::statement::{ForeignKey, Table, TableColumn};
 
-/// The column that numbers identities.
+/// Name of the column that numbers identities.
 pub const MEASUREMENT: &str = "measurement";
-/// The column of the time stamp.
+/// Name of the column with the time stamp.
 pub const TIME: &str = "time_ns";
-/// The column of what has no column.
+/// Name of the column that holds tags or fields without a column of their own.
 pub const MORE: &str = "more";
-/// What an identity is found by.
+/// Name of the column that an identity is found by.
 pub(super) const SERIES: &str = "series";
 const BEGIN: &str = "begin_ns";
 const END: &str = "end_ns";
@@ -21,46 +21,46 @@ const EDITED: &str = "edited_ns";
 /// A column of a tag or of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoredColumn<'m> {
-    /// What the table calls it.
+    /// Name of the column in the table.
     pub name: &'m str,
-    /// What it holds; tags are texts.
+    /// Kind of the values; tags are texts.
     pub kind: FieldKind,
-    /// Whether `star-hot` keeps it in the main table.
+    /// Whether the layout `star-hot` keeps the column in the main table.
     pub hot: bool,
 }
 
-/// A measurement, as far as its tables depend on it.
+/// The properties of a measurement that its tables depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Described<'m> {
-    /// What its tables are called, or begin with.
+    /// Name of its table, or the beginning of the names of its tables.
     pub table: &'m str,
-    /// How it is laid out.
+    /// The layout.
     pub shape: Shape,
-    /// Whether what has no column goes to a column of JSON.
+    /// Whether tags and fields without a column of their own are stored in a JSON column.
     pub has_more: bool,
-    /// Columns of tags.
+    /// The columns of tags.
     pub tags: Vec<StoredColumn<'m>>,
-    /// Columns of fields.
+    /// The columns of fields.
     pub fields: Vec<StoredColumn<'m>>,
 }
 
 impl Described<'_> {
-    /// The name of the table that holds its identities.
+    /// Returns the name of the table that holds the identities.
     pub fn identity_table(&self) -> String {
         format!("{}_identity", self.table)
     }
 
-    /// The column of identities that is their end, and the one that says when that was written.
+    /// Returns the columns of an identity's end and of the time at which the end was written.
     pub fn end_columns() -> [&'static str; 2] {
         [END, EDITED]
     }
 
-    /// The column that an identity is found by, and its type.
+    /// Returns the column that an identity is found by, and its type.
     pub fn series_column() -> (&'static str, ColumnKind) {
         (SERIES, ColumnKind::Text(32))
     }
 
-    /// The table whose rows are the records.
+    /// Returns the table whose rows are the records.
     pub fn record_table(&self) -> String {
         match self.shape {
             Shape::Wide => self.table.to_owned(),
@@ -69,7 +69,7 @@ impl Described<'_> {
         }
     }
 
-    /// The table of the rows that go with those of records.
+    /// Returns the table whose rows belong to those of records; `None` if the layout has none.
     pub fn second_table(&self) -> Option<String> {
         match self.shape {
             Shape::StarHot => Some(format!("{}_secondary", self.table)),
@@ -78,7 +78,7 @@ impl Described<'_> {
         }
     }
 
-    /// The table that a new column goes to.
+    /// Returns the table that a new column is added to.
     pub fn table_of(&self, is_tag: bool, hot: bool) -> String {
         match self.shape {
             Shape::Wide => self.table.to_owned(),
@@ -88,7 +88,7 @@ impl Described<'_> {
         }
     }
 
-    /// Columns of the rows of an identity.
+    /// Returns the columns of the identity table.
     pub fn identity_columns(&self) -> Vec<TableColumn> {
         let (series, kind) = Self::series_column();
         let series = TableColumn { name: series.to_owned(), kind, nullable: false };
@@ -98,7 +98,7 @@ impl Described<'_> {
         columns
     }
 
-    /// Columns of the rows of records.
+    /// Returns the columns of the record table.
     pub fn record_columns(&self) -> Vec<TableColumn> {
         let mut columns = vec![number(RECORD_ID)];
         if self.shape.has_identity() {
@@ -116,7 +116,7 @@ impl Described<'_> {
         columns
     }
 
-    /// Columns of the rows that go with those of records.
+    /// Returns the columns of the second table.
     pub fn second_columns(&self) -> Vec<TableColumn> {
         let mut columns = vec![number(RECORD_ID)];
         match self.shape {
@@ -133,7 +133,7 @@ impl Described<'_> {
         columns
     }
 
-    /// All its tables, in the order that they are created in.
+    /// Returns all tables, in the order in which they are created.
     pub fn tables(&self) -> Vec<Table> {
         let mut tables = Vec::new();
         let mut records = plain(&self.record_table(), self.record_columns(), &[RECORD_ID]);

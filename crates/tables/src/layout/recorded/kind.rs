@@ -1,13 +1,13 @@
-//! What a field's column holds. Main type: [`FieldKind`].
+//! The kinds of values in a field's column. Main type: [`FieldKind`].
 
 use crate::record::ColumnKind;
 
-/// What a field's column holds.
+/// The kind of values in a field's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FieldKind {
-    /// Numbers of 64 bits with a point.
+    /// 64-bit floating-point numbers.
     Float,
-    /// Whole numbers of 64 bits.
+    /// 64-bit integers.
     Int,
     /// 0 or 1.
     Boolean,
@@ -15,7 +15,7 @@ pub enum FieldKind {
     Text,
 }
 
-/// Texts are stored up to this many characters; more than an intake lets through.
+/// Maximum length of stored texts in characters; longer than an intake accepts.
 const TEXT_CHARACTERS_MAX: u32 = 0x3f_ffff;
 
 /// The type of columns of unbounded text.
@@ -29,17 +29,17 @@ impl FieldKind {
         (FieldKind::Text, "text"),
     ];
 
-    /// Its name in the registry and in messages.
+    /// Returns the name in the registry and in messages.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
     }
 
-    /// The kind of a name in the registry.
+    /// Returns the kind with this name in the registry.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(kind, _)| *kind)
     }
 
-    /// The kind that values of a column of this type are sent as; none of bytes, which the line protocol does not have.
+    /// Returns the kind as which values of a column of this type are sent; `None` for bytes, which the line protocol does not have.
     pub fn sent(kind: ColumnKind) -> Option<Self> {
         match kind {
             ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 => Some(FieldKind::Int),
@@ -49,7 +49,7 @@ impl FieldKind {
         }
     }
 
-    /// The type of its column.
+    /// Returns the type of the column.
     pub fn column_kind(self) -> ColumnKind {
         match self {
             FieldKind::Float => ColumnKind::Float64,

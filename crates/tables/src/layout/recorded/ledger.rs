@@ -1,9 +1,9 @@
-//! The row that each transaction of a recorder's writer moves.
+//! The row of a recorder's writer, which each of its transactions updates.
 
 use crate::record::ColumnKind;
 use crate::statement::{SqlForm, Statement, Table, TableColumn};
 
-/// The columns of the table of writers.
+/// Returns the columns of the table of writers.
 pub fn ledger_columns() -> Vec<TableColumn> {
     let number = |name: &str| TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false };
     let text = TableColumn { name: "recorder".to_owned(), kind: ColumnKind::Text(32), nullable: false };
@@ -11,7 +11,7 @@ pub fn ledger_columns() -> Vec<TableColumn> {
     [number("writer"), text].into_iter().chain(more).collect()
 }
 
-/// The table of writers under this name.
+/// Returns the table of writers with this name.
 pub fn ledger_table(name: &str) -> Table {
     Table {
         name: name.to_owned(),
@@ -24,9 +24,9 @@ pub fn ledger_table(name: &str) -> Table {
     }
 }
 
-/// The statement that moves a writer's row in the table of this name, which needs no quotes. `compares` is how what is there is compared with what is
-/// given: a recorder says "=", so that of two who believe to be the same writer one changes nothing. Values: the new sequence, rows, identities, ended rows
-/// and time, then writer, sequence and time of before.
+/// Returns the statement that updates a writer's row in the table `name`, which needs no quotes. `compares` is the operator between the stored and the given values:
+/// a recorder uses "=", so that of two processes that believe to be the same writer one changes nothing. Values: the new sequence, rows, identities, ended rows
+/// and time, then the writer and the previous sequence and time.
 pub fn ledger_update(name: &str, compares: &str) -> Statement {
     let sql = format!(
         "UPDATE {name} SET sequence = ?, next_row = ?, next_identity = ?, ended_row = ?, edited_ns = ? \

@@ -1,7 +1,7 @@
-//! The tables that a recorder makes, and the layout that writes them as it does. Main types: [`Described`], what a measurement's tables are, and
+//! The tables that a recorder creates, and the layout that writes them as a recorder does. Main types: [`Described`], the tables of a measurement, and
 //! [`Recorded`], the layout.
 //!
-//! Recorder and studies take tables, columns and the row of each writer from here, so that what a study measures is what a recorder does.
+//! Recorders and studies take tables, columns and the row of each writer from here, so that a study measures exactly what a recorder does.
 
 mod bind;
 mod described;

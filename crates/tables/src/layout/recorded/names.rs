@@ -1,11 +1,11 @@
-//! Which names of tables and columns a recorder keeps as clients write them.
+//! The names of tables and columns that a recorder keeps as clients write them.
 
-/// Bytes of such a name of a table: room is left for what layouts append, and for the names of indexes.
+/// Maximum length in bytes of a table name that is kept: room is left for what layouts append, and for the names of indexes.
 pub const TABLE_CHARACTERS_MAX: usize = 36;
-/// Bytes of such a name of a column: PostgreSQL cuts longer names off.
+/// Maximum length in bytes of a column name that is kept: PostgreSQL truncates longer names.
 pub const COLUMN_CHARACTERS_MAX: usize = 60;
 
-/// Columns that the recorder itself makes, and those that tables of a database have unasked.
+/// Names of columns that the recorder itself creates, and of columns that tables of some databases have implicitly.
 pub const RESERVED: &[&str] = &[
     "record_id",
     "time_ns",
@@ -31,23 +31,23 @@ pub const RESERVED: &[&str] = &[
     "tableoid",
 ];
 
-/// Whether the tables of a measurement of this name are called, or begin, as it is.
+/// Returns whether the tables of a measurement have its name, or begin with it, unchanged.
 pub fn keeps_table_name(measurement: &str) -> bool {
     is_plain(measurement, TABLE_CHARACTERS_MAX) && !is_of_others(measurement)
 }
 
-/// Whether the column of a tag or field of this name is called as it is.
+/// Returns whether the column of a tag or field has its name unchanged.
 pub fn keeps_column_name(name: &str) -> bool {
     is_plain(name, COLUMN_CHARACTERS_MAX) && !RESERVED.contains(&name.to_lowercase().as_str())
 }
 
-/// Whether tables whose names begin so belong to the recorder or to the database; `sqlite_identity` would be a table of `sqlite`.
+/// Returns whether tables whose names begin like this belong to the recorder or to the database; `sqlite_identity` would be a table of `sqlite`.
 pub fn is_of_others(start: &str) -> bool {
     let lower = start.to_lowercase();
     lower == "sqlite" || ["loadline_", "sqlite_", "pg_"].iter().any(|reserved| lower.starts_with(reserved))
 }
 
-/// Letters, digits and what often stands between them; not at the ends.
+/// Returns whether a name consists of letters, digits and common separators, with no separator but `_` and `%` at its ends.
 fn is_plain(name: &str, characters_max: usize) -> bool {
     let inner =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b' ' | b':' | b'/' | b'%');

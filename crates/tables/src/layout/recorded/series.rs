@@ -1,8 +1,8 @@
-//! What stands for a text of any length in keys. Main function: [`hash_hex`].
+//! Hashes that represent texts of any length in keys. Main function: [`hash_hex`].
 
 use ring::digest::{Context, SHA256};
 
-/// SHA-256 of texts, each with its length, as 32 hexadecimal digits: what stands for texts of any length in keys.
+/// Returns the first 32 hexadecimal digits of the SHA-256 of texts, each with its length, which represent texts of any length in keys.
 pub fn hash_hex(parts: &[&str]) -> String {
     let mut context = Context::new(&SHA256);
     for part in parts {

@@ -1,6 +1,6 @@
-//! How a recorder lays a measurement out. Main type: [`Shape`].
+//! The layouts that a recorder can use for a measurement. Main type: [`Shape`].
 
-/// How a measurement is laid out; it stays as it was when the measurement was first seen.
+/// The layout of a measurement's tables, which is fixed when the measurement is first seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// One table; every row repeats the tags.
@@ -18,25 +18,25 @@ pub enum Shape {
 impl Shape {
     const ALL: [Shape; 5] = [Shape::Wide, Shape::Star, Shape::StarHot, Shape::Json, Shape::Eav];
 
-    /// The names of all.
+    /// The names of all shapes.
     pub const NAMES: &[&str] = &["wide", "star", "star-hot", "json", "eav"];
 
-    /// Its name in the registry and in configurations.
+    /// Returns the name in the registry and in configurations.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
 
-    /// The shape of a name in a configuration.
+    /// Returns the shape with this name in a configuration.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|shape| shape.name() == name)
     }
 
-    /// Whether tags stand in an identity table.
+    /// Returns whether tags are stored in an identity table.
     pub fn has_identity(self) -> bool {
         self != Shape::Wide
     }
 
-    /// Whether each field has a column of its own.
+    /// Returns whether each field has a column of its own.
     pub fn has_field_columns(self) -> bool {
         matches!(self, Shape::Wide | Shape::Star | Shape::StarHot)
     }

@@ -1,6 +1,6 @@
-//! What a client of a YCSB run does: reads, updates, inserts, scans and read-modify-writes, chosen by their shares.
+//! A client of a YCSB run: reads, updates, inserts, scans and read-modify-writes, chosen by their shares.
 //!
-//! Main type: [`Core`]. Invariant: it asks for records that are there, and inserts each number once, together with the other clients.
+//! Main type: [`Core`]. Invariant: it asks for existing records and, together with the other clients, inserts each number once.
 
 use std::sync::Arc;
 
@@ -15,42 +15,42 @@ use crate::record::Cells;
 use crate::trial::Settings;
 use crate::workload::{Client, Workload};
 
-/// Tells the random numbers of these workloads from others'.
+/// Separates the random numbers of these workloads from those of others.
 const LANE: u64 = 0x7963_7362;
 
-/// Kinds of operation, by their place in [`SHARES`].
+/// Kinds of operation, as indexes into [`SHARES`].
 const READ: usize = 0;
 const UPDATE: usize = 1;
 const INSERT: usize = 2;
 const SCAN: usize = 3;
 
-/// One client.
+/// One client of a run.
 pub struct Core {
     stream: Stream,
     keys: Arc<KeySpace>,
     requests: Requests,
     /// Shares of all 64-bit words that choose a kind of operation or one before it.
     below: [u64; SHARES.len()],
-    /// Value columns of a record.
+    /// Number of value columns of a record.
     fields: u64,
     read_all_fields: bool,
     write_all_fields: bool,
     scan: Scan,
-    /// New values are those of records below this number; 0 stands for all 64 bits.
+    /// New values are those of a record below this number; 0 stands for all 64-bit numbers.
     likes: u64,
     running: Running,
 }
 
-/// What is to be done when the running operation ends.
+/// The action that follows when the running operation ends.
 enum Running {
     Nothing,
-    /// The number that is being inserted.
+    /// The number of the record being inserted.
     Insert(u64),
-    /// The update of a record that is being read.
+    /// The update of the record being read.
     Rewrite(Operation),
 }
 
-/// Lengths of scans.
+/// The lengths of scans.
 struct Scan {
     least: u32,
     count: u64,
@@ -58,7 +58,7 @@ struct Scan {
 }
 
 impl Core {
-    /// A client with records of its own, until it joins others.
+    /// Creates a client with its own knowledge of the records, until it joins others.
     ///
     /// # Errors
     /// A sentence that names the setting, its value and the remedy.
@@ -163,14 +163,14 @@ impl Workload for Core {
 }
 
 impl Core {
-    /// The last kind that has a share: the largest word of all is its own.
+    /// Returns the last kind that has a share: the largest word of all chooses it.
     fn last_kind(&self) -> usize {
         let largest = self.below[SHARES.len() - 1];
         self.below.iter().position(|below| *below == largest).unwrap_or(READ)
     }
 }
 
-/// Clients insert records one after another, each the next number: one of a measurement that another client has begun cannot be
+/// Checks that clients can insert records one after another, each with the next number: a record of a measurement begun by another client cannot be
 /// written.
 pub fn check_inserts(settings: &Settings) -> Result<(), String> {
     let generator = data::build(&settings.record)?;
@@ -204,7 +204,7 @@ mod tests {
         Core::new(&settings, Client { number: 0, of: 1, seed: 7 }).unwrap()
     }
 
-    /// Operations by kind, a read-modify-write as one; each ends as it should.
+    /// Counts operations by kind, a read-modify-write as one; each operation succeeds.
     fn counts(core: &mut Core, operations: u32) -> Vec<(OperationKind, f64)> {
         let mut counts: Vec<(OperationKind, f64)> = Vec::new();
         for _ in 0..operations {

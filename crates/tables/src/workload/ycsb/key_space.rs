@@ -1,4 +1,4 @@
-//! The records that there are, as all clients of a trial know it: YCSB's acknowledged counter. Main type: [`KeySpace`].
+//! The existing records as all clients of a trial know them: YCSB's acknowledged counter. Main type: [`KeySpace`].
 //!
 //! Invariant: every number below [`KeySpace::count`] has been inserted, or an attempt to do so has ended.
 
@@ -6,39 +6,39 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Numbers of records: handed out for inserts, and known as soon as all before them are done too.
+/// Numbers of records: handed out for inserts, and known as existing once all inserts before them have ended, too.
 #[derive(Debug)]
 pub struct KeySpace {
-    /// The next number to be inserted.
+    /// The next number to insert.
     next: AtomicU64,
-    /// Numbers below this are there.
+    /// Numbers below this exist.
     count: AtomicU64,
-    /// Numbers at or above the count whose inserts have ended, because one before them is still running: as many as are inserted
+    /// Numbers at or above the count whose inserts have ended, while one before them is still running: at most as many as are inserted
     /// while the slowest insert runs.
     ahead: Mutex<BTreeSet<u64>>,
 }
 
 impl KeySpace {
-    /// Records 0 to `count` - 1 are there.
+    /// Creates the numbers of a table in which records 0 to `count` - 1 exist.
     pub fn new(count: u64) -> Self {
         KeySpace { next: AtomicU64::new(count), count: AtomicU64::new(count), ahead: Mutex::default() }
     }
 
-    /// How many records there are without a gap.
+    /// Returns the number of records that exist without a gap.
     #[inline]
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Acquire)
     }
 
-    /// The first of this many numbers that nobody else is given.
+    /// Claims `records` consecutive numbers that no other client gets, and returns the first.
     #[inline]
     pub fn claim(&self, records: u32) -> u64 {
         self.next.fetch_add(u64::from(records), Ordering::Relaxed)
     }
 
-    /// The insert of these numbers has ended. One that failed counts too, as in YCSB: those behind it would never be known otherwise.
+    /// Records that the insert of these numbers has ended. A failed insert counts, too, as in YCSB: otherwise the numbers behind it would never be known.
     pub fn settle(&self, first: u64, records: u32) {
-        // A panicked holder left the set as good as it was.
+        // A holder that panicked left the set consistent.
         let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         let mut count = self.count.load(Ordering::Relaxed);
         let end = first + u64::from(records);

@@ -1,9 +1,9 @@
 //! The core workloads of YCSB (Cooper and others, "Benchmarking cloud serving systems with YCSB", SoCC 2010; package version 0.17):
 //! `ycsb-a` to `ycsb-f`, `ycsb` without a letter, and `ycsb-load`.
 //!
-//! Main types: [`KeySpace`], the records there are; `Core`, a client of a run; `Loading`, one of a load. Invariant: operations, records and
-//! fields are chosen as YCSB chooses them, by random numbers of the client's own; the number of records there are is all that
-//! clients share.
+//! Main types: [`KeySpace`], the existing records; `Core`, a client of a run; `Loading`, a client of a load. Invariant: operations, records and
+//! fields are chosen as YCSB chooses them, by random numbers of the client's own; clients share only the number of
+//! existing records.
 
 mod core;
 mod key_space;
@@ -25,10 +25,10 @@ pub use plan::SHARES;
 use self::core::Core;
 use plan::Plan;
 
-/// Records in one operation of a load at most.
+/// Maximum number of records in one operation of a load.
 const BATCH_MAX: u32 = super::write::BATCH_MAX;
 
-/// The entry of a workload with a letter.
+/// Returns the registry entry of a workload with a letter.
 const fn letter(name: &'static str, summary: &'static str) -> Entry {
     Entry {
         name,
@@ -61,32 +61,32 @@ pub(super) static YCSB_LOAD: Entry = Entry {
     build: |settings, client| Ok(Box::new(Loading::new(settings, client)?)),
 };
 
-/// Whether the settings name one of these workloads.
+/// Returns whether the settings name one of these workloads.
 fn is_ycsb(settings: &Settings) -> bool {
     [&YCSB, &YCSB_A, &YCSB_B, &YCSB_C, &YCSB_D, &YCSB_E, &YCSB_F, &YCSB_LOAD]
         .iter()
         .any(|entry| entry.name == settings.workload.name)
 }
 
-/// Whether clients work on records that are there, rather than load them.
+/// Returns whether clients work on existing records, rather than load them.
 pub(super) fn only_works(settings: &Settings) -> bool {
     is_ycsb(settings) && settings.workload.name != YCSB_LOAD.name
 }
 
-/// Whether clients insert records.
+/// Returns whether clients insert records.
 pub(super) fn inserts(settings: &Settings) -> bool {
     is_ycsb(settings)
         && (settings.workload.name == YCSB_LOAD.name || Plan::new(settings).is_ok_and(|plan| plan.has("insert")))
 }
 
-/// The records that there are when a trial begins, for its clients to share; none for other workloads.
+/// Returns the records that exist when a trial begins, shared by its clients; `None` for other workloads.
 pub(super) fn key_space(settings: &Settings) -> Option<Arc<KeySpace>> {
     let is_load = settings.workload.name == YCSB_LOAD.name;
     let first = settings.workload.ycsb.first.filter(|_| is_load);
     is_ycsb(settings).then(|| Arc::new(KeySpace::new(first.unwrap_or(settings.record.rows))))
 }
 
-/// What a plan asks of single records.
+/// Returns the access to single records that a plan needs.
 fn access(settings: &Settings, record_type: &RecordType) -> Result<Access, String> {
     let plan = Plan::new(settings)?;
     let single = || (0..record_type.values.len()).map(|place| Fields::One(place as u16)).collect::<Vec<_>>();

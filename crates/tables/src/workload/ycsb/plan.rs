@@ -1,6 +1,6 @@
-//! What a YCSB workload does, resolved: its letter, and what `[workload.ycsb]` says otherwise. Main type: [`Plan`], pure.
+//! The settings of a YCSB workload, resolved from its letter and from `[workload.ycsb]`, which overrides it. Main type: [`Plan`], pure.
 //!
-//! Invariant: a plan that was made can be carried out: there are records to ask for, and at least one kind of operation.
+//! Invariant: every plan can be carried out: there are records to ask for, and at least one kind of operation.
 
 use crate::trial::{Length, Settings};
 
@@ -10,11 +10,11 @@ pub const NAMES: [&str; 6] = ["uniform", "zipfian", "latest", "hotspot", "expone
 /// Kinds of operation, in YCSB's order.
 pub const SHARES: [&str; 5] = ["read", "update", "insert", "scan", "read_modify_write"];
 
-/// Records of a scan at most, in YCSB without a letter and in workload E.
+/// Maximum number of records in a scan, in YCSB without a letter and in workload E.
 const SCAN_MOST: u32 = 1000;
 const SCAN_MOST_E: u32 = 100;
 
-/// YCSB makes room for twice the inserts that are expected.
+/// YCSB makes room for twice the expected number of inserts.
 const ROOM: f64 = 2.0;
 
 /// A workload of YCSB's core package, as its property files state it.
@@ -25,7 +25,7 @@ struct Letter {
     scan_most: u32,
 }
 
-/// The letters, and YCSB's own defaults in front.
+/// YCSB's own defaults, followed by the workloads with a letter.
 const LETTERS: [Letter; 7] = [
     Letter { name: "ycsb", shares: [0.95, 0.05, 0.0, 0.0, 0.0], requests: "uniform", scan_most: SCAN_MOST },
     Letter { name: "ycsb-a", shares: [0.5, 0.5, 0.0, 0.0, 0.0], requests: "zipfian", scan_most: SCAN_MOST },
@@ -36,39 +36,39 @@ const LETTERS: [Letter; 7] = [
     Letter { name: "ycsb-f", shares: [0.5, 0.0, 0.0, 0.0, 0.5], requests: "zipfian", scan_most: SCAN_MOST },
 ];
 
-/// What clients do.
+/// The operations of a workload's clients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Shares of [`SHARES`], with a sum above 0.
+    /// The shares of [`SHARES`], with a sum above 0.
     pub shares: [f64; 5],
-    /// How records are chosen.
+    /// Name of the distribution by which records are chosen.
     pub requests: String,
-    /// Records there are at first.
+    /// Number of records at the beginning.
     pub rows: u64,
-    /// First record asked for.
+    /// Number of the first record asked for.
     pub first: u64,
-    /// How many from there on, at least 1.
+    /// Number of records asked for from there on, at least 1.
     pub count: u64,
-    /// Inserts that `zipfian` makes room for.
+    /// Number of inserts that `zipfian` makes room for.
     pub inserts_expected: u64,
     /// Whether reads ask for all fields.
     pub read_all_fields: bool,
     /// Whether updates set all fields.
     pub write_all_fields: bool,
-    /// Records of a scan: least, most, and whether they are skewed rather than even.
+    /// Minimum and maximum number of records in a scan, and whether the lengths are skewed rather than uniform.
     pub scan: (u32, u32, bool),
     /// See [`crate::trial::YcsbSettings`].
     pub hot_records: f64,
-    /// Likewise.
+    /// See [`crate::trial::YcsbSettings`].
     pub hot_operations: f64,
-    /// Likewise.
+    /// See [`crate::trial::YcsbSettings`].
     pub recent_records: f64,
-    /// Likewise.
+    /// See [`crate::trial::YcsbSettings`].
     pub recent_operations: f64,
 }
 
 impl Plan {
-    /// The plan of a workload with a letter, or of `ycsb` without one.
+    /// Creates the plan of a workload with a letter, or of `ycsb` without one.
     ///
     /// # Errors
     /// A sentence that names the setting, its value and the remedy.
@@ -110,13 +110,13 @@ impl Plan {
         })
     }
 
-    /// Whether any operation is of this kind, one of [`SHARES`].
+    /// Returns whether any operation is of this kind, one of [`SHARES`].
     pub fn has(&self, kind: &str) -> bool {
         SHARES.iter().zip(self.shares).any(|(name, share)| *name == kind && share > 0.0)
     }
 }
 
-/// The records asked for: first, and how many.
+/// Returns the records asked for: the first one, and their number.
 fn range(settings: &Settings, rows: u64) -> Result<(u64, u64), String> {
     let ycsb = &settings.workload.ycsb;
     let first = ycsb.first.unwrap_or(0);
@@ -129,7 +129,7 @@ fn range(settings: &Settings, rows: u64) -> Result<(u64, u64), String> {
     Ok((first, count))
 }
 
-/// Operations that end the trial; 0 where a time does, as in YCSB.
+/// Returns the number of operations that ends the trial; 0 if a time ends it, as in YCSB.
 fn operations(settings: &Settings) -> u64 {
     match settings.load.length {
         Length::Operations(operations) => operations,

@@ -1,6 +1,6 @@
-//! Which record an operation is on: the request distributions of YCSB's core workloads. Main type: [`Requests`].
+//! The records that operations ask for: the request distributions of YCSB's core workloads. Main type: [`Requests`].
 //!
-//! Invariant: a record is chosen among those that are there, and the random numbers that choose it are the client's own.
+//! Invariant: a record is chosen among the existing ones, by random numbers of the client's own.
 
 use super::key_space::KeySpace;
 use super::plan::{NAMES, Plan};
@@ -12,19 +12,19 @@ use crate::workload::Client;
 /// Ranks that `zipfian` draws from, whatever the number of records: 0 to ten thousand million, as in YCSB.
 const RANKS: u64 = 10_000_000_001;
 
-/// ζ of ten thousand million, as YCSB has it.
+/// ζ of ten thousand million, with YCSB's value.
 const RANKS_ZETA: f64 = 26.469_028_201_783_02;
 
 /// A distribution over the records.
 #[derive(Debug, Clone)]
 pub enum Requests {
-    /// First, and how many.
+    /// First number, and how many numbers there are.
     Uniform(u64, u64),
-    /// A rank, scattered by its hash over so many numbers from the first on, of which some may not be there yet.
+    /// A rank, scattered by its hash over `count` numbers from the first on, some of which may not exist yet.
     Zipfian {
         /// First number.
         first: u64,
-        /// How many, records that are still to be inserted included.
+        /// How many numbers there are, including records still to be inserted.
         count: u64,
         /// The ranks.
         skew: Skew,
@@ -37,19 +37,19 @@ pub enum Requests {
         first: u64,
         /// How many are hot: the first ones.
         hot: u64,
-        /// How many are not.
+        /// How many are not hot.
         cold: u64,
         /// Share of the operations on hot records.
         hot_operations: f64,
     },
-    /// Counted back from the record inserted last, with this mean.
+    /// A distance with this mean, counted back from the record inserted last.
     Exponential(f64),
-    /// One after another from the first on, round and round: first, how many, the client's next, number of clients.
+    /// One after another from the first on, round and round: first number, how many there are, the client's next, number of clients.
     Sequential(u64, u64, u64, u64),
 }
 
 impl Requests {
-    /// The distribution of a plan.
+    /// Creates the distribution of a plan.
     ///
     /// # Errors
     /// A sentence that names the setting, its value and the remedy.
@@ -57,7 +57,7 @@ impl Requests {
         let (first, count) = (plan.first, plan.count);
         match plan.requests.as_str() {
             "uniform" => Ok(Requests::Uniform(first, count)),
-            // YCSB's range includes its end, so that there is one number more than records.
+            // YCSB's range includes its end, so that it has one number more than there are records.
             "zipfian" => Ok(Requests::Zipfian {
                 first,
                 count: count + plan.inserts_expected + 1,
@@ -95,7 +95,7 @@ impl Requests {
         }
     }
 
-    /// The next record to ask for.
+    /// Returns the next record to ask for.
     #[inline]
     pub fn next(&mut self, stream: &mut Stream, keys: &KeySpace) -> u64 {
         match self {
@@ -166,7 +166,7 @@ mod tests {
         counts
     }
 
-    /// Whether counts agree with probabilities by Pearson's chi-square; bins of which fewer than ten are expected are taken together.
+    /// Checks by Pearson's chi-square that counts agree with probabilities; bins with fewer than ten expected are merged.
     fn agree(counts: &[f64], probabilities: &[f64]) -> Result<(), String> {
         let draws: f64 = counts.iter().sum();
         let total: f64 = probabilities.iter().sum();
@@ -196,12 +196,12 @@ mod tests {
         let rows = 1000;
         let skew = Skew::with_zeta(RANKS, RANKS_ZETA);
         let head = 200_000;
-        // Ranks behind the head are so many that each number has an equal part of them.
+        // There are so many ranks behind the head that each number has an equal part of them.
         let mut popularity = vec![(1.0 - skew.begin_of(head)) / 1001.0; 1001];
         for (rank, probability) in (0..).zip(probabilities(&skew, head)) {
             popularity[(key_hash(rank) % 1001) as usize] += probability;
         }
-        // YCSB draws again where it has drawn the number behind the last record.
+        // YCSB draws again when it has drawn the number behind the last record.
         popularity.truncate(1000);
         let drawn = counts(&mut requests("zipfian", rows, |_| {}), rows, 1_000_000);
         agree(&drawn, &popularity).unwrap();

@@ -1,16 +1,16 @@
-//! Searches against a server that now and then serves nothing for a while, whatever the load.
+//! Searches against a server that sometimes serves nothing for a while, whatever the load.
 
 use super::*;
 
-/// Arrivals per second that the server carries: a tenth of what a quick one does, with times ten times as long, so that it is simulated soon.
+/// Arrivals per second that the server carries: a tenth of those of a quick server, with times ten times as long, so that the simulation is fast.
 const CAPACITY_PER_S: f64 = 300.0;
 
-/// Lines as shares of the true one, the lowest first, for stalls that come every so many seconds on average and last so long.
+/// Returns lines as shares of the true one, the lowest first, for stalls that come every `apart_s` seconds on average and last `stall_s`.
 fn lines_beside_stalls([apart_s, stall_s]: [f64; 2]) -> Vec<f64> {
     let (length, start_per_s) = (TrialLength::Seconds(20.0), 10.0);
     let bound = Bound { quantile: 0.99, below_s: 0.2, within: 0.1, length, start_per_s, ..BOUND };
     let server = Server { service_s: 1.0 / CAPACITY_PER_S, stalls_s: [apart_s, stall_s], ..MM1 };
-    // Late is what arrives from the beginning of a stall until its queue has become so short again; else the wait is that of M/M/1.
+    // Operations are late if they arrive between the beginning of a stall and the time when its queue is short enough again; otherwise the wait is that of M/M/1.
     let stalled = |rate: f64| (stall_s - bound.below_s) / (1.0 - rate / CAPACITY_PER_S) / apart_s;
     let late = |rate: f64| (-(CAPACITY_PER_S - rate) * bound.below_s).exp() + stalled(rate);
     let truth_per_s = crossing(&bound, CAPACITY_PER_S - 1.0, late);
@@ -31,7 +31,7 @@ fn lines_beside_stalls([apart_s, stall_s]: [f64; 2]) -> Vec<f64> {
     lines
 }
 
-/// How many lie within a tenth of the one in the middle.
+/// Returns how many lines are within a tenth of the median.
 fn near_median(lines: &[f64]) -> usize {
     lines.iter().filter(|line| (*line / lines[lines.len() / 2] - 1.0).abs() <= 0.1).count()
 }
@@ -46,7 +46,7 @@ fn searches_beside_rare_stalls_agree() {
     }
 }
 
-/// What the decision on the search says of servers that stall so often, or so long, that it is much of what the bound leaves.
+/// Tests what the decision on the search says about servers with stalls so frequent, or so long, that they take up much of the tolerated share.
 #[test]
 fn lines_beside_frequent_stalls_are_too_high_by_what_is_said_of_them() {
     for (stalls_s, most) in [([200.0, 0.6], 1.2), ([600.0, 2.0], 1.4), ([200.0, 1.0], 1.6)] {

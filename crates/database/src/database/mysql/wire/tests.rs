@@ -1,4 +1,4 @@
-//! The state machine on answers made by hand.
+//! Tests of the state machine with hand-made answers.
 
 use super::*;
 use crate::database::mysql::values::Bound;
@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 const OK: &[u8] = &[7, 0, 0, 1, 0, 1, 0, 2, 0, 0, 0];
 const DUPLICATE: &[u8] = b"\x0c\0\0\x01\xff\x26\x04#23000twi";
 
-/// A wire with two statements of one parameter; the first takes bulks.
+/// Returns a wire with two statements of one parameter; the first takes bulk executions.
 fn wire(engine: Engine) -> MySqlWire {
     let (socket, _) = UnixStream::pair().unwrap();
     let abilities = Abilities { deprecates_eof: true, caches_metadata: true, has_bulk: true };
@@ -32,7 +32,7 @@ fn request(steps: &[(u16, u32)]) -> Request {
     request
 }
 
-/// The commands sent, by their first byte or as text.
+/// Returns the commands sent, by their first byte or as text.
 fn commands(mut out: &[u8]) -> Vec<String> {
     let mut commands = Vec::new();
     while let Some(message) = Message::at_front_of(out) {
@@ -46,7 +46,7 @@ fn commands(mut out: &[u8]) -> Vec<String> {
     commands
 }
 
-/// Starts a request and gives these answers one by one: what was sent after each, and the outcome.
+/// Starts a request and passes these answers one by one. Returns the commands sent after each, and the outcome.
 fn converse(wire: &mut MySqlWire, request: &Request, answers: &[&[u8]]) -> (Vec<Vec<String>>, Option<Outcome>) {
     let mut out = Vec::new();
     wire.start(request, &mut out);

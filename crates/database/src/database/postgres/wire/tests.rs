@@ -1,4 +1,4 @@
-//! The state machine on answers made by hand: likely ones, unlikely ones, and all of them cut at any place.
+//! Tests of the state machine with hand-made answers: likely ones, unlikely ones, and all of them cut at any place.
 
 use super::super::types;
 use super::*;
@@ -51,7 +51,7 @@ fn ready() -> Vec<u8> {
     message(b'Z', b"I")
 }
 
-/// The tags of messages that were sent.
+/// Returns the tags of the messages sent.
 fn tags(mut bytes: &[u8]) -> String {
     let mut tags = String::new();
     while let Some(message) = message::read(bytes).unwrap() {
@@ -61,7 +61,7 @@ fn tags(mut bytes: &[u8]) -> String {
     tags
 }
 
-/// What a pipelining wire sends at once, what it sends after these answers, and the outcome.
+/// Returns what a pipelining wire sends at once, what it sends after these answers, and the outcome.
 fn run(request: &Request, answers: &[Vec<u8>]) -> (String, String, Option<Result<Answer, DatabaseError>>) {
     let (mut wire, mut first, mut then) = (PostgresWire { pipelines: true, ..wire() }, Vec::new(), Vec::new());
     wire.start(request, &mut first);
@@ -69,7 +69,7 @@ fn run(request: &Request, answers: &[Vec<u8>]) -> (String, String, Option<Result
     (tags(&first), tags(&then), progress.outcome)
 }
 
-/// What is sent at once and after each of these answers, where each statement waits for the answer to the one before.
+/// Returns what is sent at once and after each of these answers, where each statement waits for the answer to the one before, and the outcome.
 fn step_by_step(request: &Request, answers: &[Vec<u8>]) -> (Vec<String>, Option<Result<Answer, DatabaseError>>) {
     let (mut wire, mut out) = (wire(), Vec::new());
     wire.start(request, &mut out);
@@ -85,7 +85,7 @@ fn step_by_step(request: &Request, answers: &[Vec<u8>]) -> (Vec<String>, Option<
     (sent, outcome)
 }
 
-/// The text of a simple query, or the tags of messages.
+/// Returns the text of a simple query, or the tags of messages.
 fn said(bytes: &[u8]) -> String {
     match message::read(bytes).unwrap() {
         Some(Message { tag: b'Q', body }) => String::from_utf8_lossy(&body[..body.len() - 1]).into_owned(),
@@ -93,7 +93,7 @@ fn said(bytes: &[u8]) -> String {
     }
 }
 
-/// The answer to a statement that is alone in its round trip.
+/// Returns the answer to a statement that is alone in its round trip.
 fn answered(tag: &str) -> Vec<u8> {
     [done(tag), ready()].concat()
 }
@@ -128,7 +128,7 @@ fn whatever_fails_between_begin_and_commit_is_rolled_back() {
     let (sent, outcome) = step_by_step(&plain, &[answered("BEGIN"), refused.clone(), rolled_back.clone()]);
     assert_eq!(sent, ["BEGIN", "BES", "ROLLBACK", ""]);
     assert_eq!(outcome, Some(Err(DatabaseError::refused("23505", "no"))));
-    // An insert that a trigger dropped, and an update of more rows than it should: nothing of either stays.
+    // An insert that a trigger dropped, and an update of more rows than expected: nothing of either stays.
     for (inserted, updated) in [("INSERT 0 0", None), ("INSERT 0 1", Some("UPDATE 3"))] {
         let steps = [Some("BEGIN"), Some(inserted), updated, Some("ROLLBACK")];
         let answers: Vec<_> = steps.into_iter().flatten().map(answered).collect();
@@ -282,7 +282,7 @@ fn tags_of_commands_tell_the_rows_changed() {
     }
 }
 
-/// Messages of a server, likely and unlikely.
+/// Generates messages of a server, likely and unlikely.
 fn server_message() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         Just(message(b'2', b"")),

@@ -1,4 +1,4 @@
-//! What is sent for requests, and what is made of the answers.
+//! Tests of the bytes sent for requests and of the outcomes of answers.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -12,7 +12,7 @@ const SELECT: u16 = 1;
 const UPDATE_NOTE: u16 = 2;
 const DELETE: u16 = 3;
 
-/// A table of a key, a number that may be null, and a text, with statements for it.
+/// Returns a wire with a table of a key, a nullable number and a text, and statements for it.
 fn wire() -> RedisWire {
     let column = |name: &str, kind, nullable| TableColumn { name: name.to_owned(), kind, nullable };
     let columns = vec![
@@ -65,7 +65,7 @@ fn row(cells: &mut Cells, id: i64, note: Option<&str>) {
     }
 }
 
-/// What is sent, with ends of lines that can be read.
+/// Returns the bytes sent, with readable line ends.
 fn sent(wire: &mut RedisWire, request: &Request) -> String {
     let mut out = Vec::new();
     wire.start(request, &mut out);
@@ -130,7 +130,7 @@ fn several_commands_are_a_transaction() {
 fn rows_are_read_with_their_kinds_and_absent_ones_leave_nothing() {
     let (mut wire, mut request) = (wire(), Request::default());
     step(&mut request, SELECT, 1, Expect::Anything, |cells| cells.int(7));
-    // A row of nulls is told from none by a field that every row has.
+    // A row of nulls is distinguished from a missing row by a field that every row has.
     assert_eq!(sent(&mut wire, &request), "*5 $5 HMGET $3 t:7 $5 level $4 note $2 id ");
     let mut read = |said: &str| {
         wire.keep_rows(Some(Cells::new()));

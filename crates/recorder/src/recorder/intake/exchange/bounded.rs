@@ -1,4 +1,4 @@
-//! What is read of a connection: no more than a head may have, until its client was let in. Main type: [`Bounded`].
+//! Bounded reading of a connection: until its client is admitted, no more than a head may have. Main type: [`Bounded`].
 
 use std::io::Result;
 use std::pin::Pin;
@@ -11,22 +11,22 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use crate::recorder::intake::anteroom::Place;
 use crate::recorder::intake::listen::Stream;
 
-/// Bytes of a stranger's head at most, and those read at a time.
+/// The most bytes of a stranger's head; also those read at a time.
 const STRANGERS_HEAD_BYTES: usize = 16 << 10;
 const STRANGERS_STEP_BYTES: usize = 4 << 10;
-/// What a client of HTTP/2 says first (RFC 9113, section 3.4).
+/// The first bytes of a client of HTTP/2 (RFC 9113, section 3.4).
 pub(in crate::recorder::intake) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A connection of which no more is read than a head may have, until it was let in.
+/// A connection of which no more is read than a head may have, until its client is admitted.
 pub(super) struct Bounded {
     pub(super) stream: Box<dyn Stream>,
     place: Arc<Place>,
-    /// Bytes since the request before.
+    /// Bytes received since the previous request.
     came: Arc<AtomicUsize>,
     pub(super) is_too_long: bool,
-    /// Bytes at most since the request before, from a stranger.
+    /// The most bytes since the previous request, from a stranger.
     pub(super) strangers_most: usize,
-    /// What was looked at ahead of reading it, and how much of that was read.
+    /// Bytes that were read ahead to detect the protocol, and how many of them were passed on.
     ahead: Vec<u8>,
     read: usize,
 }
@@ -45,8 +45,8 @@ impl Bounded {
         }
     }
 
-    /// Whether the client begins as one of HTTP/2 does. Waits for bytes only as long as they could still become that. Nothing is lost where the wait
-    /// is given up.
+    /// Returns whether the client begins as one of HTTP/2 does. Waits for bytes only as long as they can still match. Nothing is lost if the
+    /// future is dropped.
     ///
     /// # Errors
     /// When the connection fails.
@@ -62,7 +62,7 @@ impl Bounded {
         Ok(self.ahead == HTTP2_PREFACE)
     }
 
-    /// Whether anything has come.
+    /// Returns whether any bytes were received.
     pub(super) fn has_begun(&self) -> bool {
         !self.ahead.is_empty()
     }

@@ -16,16 +16,16 @@ use crate::recorder::intake::anteroom::Place;
 use crate::recorder::intake::response::Answer;
 use crate::recorder::stop::Stop;
 
-/// Requests of a connection that are answered at a time: as many as clients may count on (RFC 9113, section 6.5.2).
+/// The most requests of a connection that are answered at a time: as many as clients may count on (RFC 9113, section 6.5.2).
 const REQUESTS_MOST: u32 = 100;
-/// Bytes of a head at most, unpacked.
+/// The most bytes of a head, unpacked.
 const HEAD_BYTES: u32 = 16 << 10;
-/// Bytes of bodies that a client may send before somebody asks for them: they are in no account of memory yet.
+/// Bytes of bodies that a client may send before they are read: they are not counted as memory yet.
 const AHEAD_BYTES: u32 = 64 << 10;
-/// Bytes of answers that wait for a client to take them.
+/// The most bytes of answers that wait for a client to read them.
 const ANSWERS_BYTES: usize = 64 << 10;
 
-/// Requests that are being answered; one is when this is dropped.
+/// Number of requests that are being answered; a drop ends one.
 struct UnderWay(Arc<AtomicUsize>);
 
 impl UnderWay {
@@ -41,7 +41,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// Answers the requests of a connection until it ends. A client that has no request under way has `patience` for the head of the next one, as over
+/// Answers the requests of a connection until it ends. A client without a request under way has `patience` for the head of the next one, as over
 /// HTTP/1.1.
 pub(super) async fn exchange<A, F>(
     mut bounded: Bounded,
@@ -53,7 +53,7 @@ pub(super) async fn exchange<A, F>(
     A: Fn(Request<Incoming>) -> F + 'static,
     F: Future<Output = Answer> + Send + 'static,
 {
-    // What comes of bodies before it is known who sends them.
+    // Bytes of bodies may arrive before the sender is known.
     bounded.strangers_most += AHEAD_BYTES as usize;
     let (requests, under_way) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (counted, begun) = (Arc::clone(&requests), Arc::clone(&under_way));
@@ -86,7 +86,7 @@ pub(super) async fn exchange<A, F>(
         }
         let idle = idle_since.elapsed();
         if idle > 2 * patience {
-            // It does not take its answers either.
+            // The client does not read its answers either.
             place.count_slow();
             return;
         }

@@ -1,7 +1,7 @@
 //! Reading a connection: first the line that shows a token, then batches, each within its bounds of time and memory.
 //!
-//! Invariant: nothing is taken of the memory that all requests share, and no more is read than [`HEAD_BYTES_MAX`], before a token is known to be
-//! right.
+//! Invariant: before the token is known to be right, nothing is taken of the memory that all requests share, and no more than [`HEAD_BYTES_MAX`] is
+//! read.
 
 use std::time::{Duration, Instant};
 
@@ -14,19 +14,19 @@ use crate::recorder::access::TokenHash;
 use crate::recorder::clock::now_ns;
 use crate::recorder::line::whole_lines;
 
-/// The longest first line of a connection that needs a token.
+/// The longest first line of a connection that needs a token, in bytes.
 const HEAD_BYTES_MAX: usize = 4 << 10;
-/// Bytes read at a time of that line, within a batch, and while there is none.
+/// Bytes read at a time: of that line, within a batch, and while there is no batch.
 const HEAD_STEP_BYTES: usize = 512;
 const STEP_BYTES: usize = 64 << 10;
 const IDLE_STEP_BYTES: usize = 2 << 10;
-/// So long lines may wait while others follow them.
+/// How long whole lines may wait while others follow them.
 const AGE_MAX: Duration = Duration::from_secs(5);
-/// How often a connection looks at the clock.
+/// How often a connection checks the time.
 const LOOK: Duration = Duration::from_millis(200);
 
 impl Connection<'_> {
-    /// Reads the first line where a token is needed; whether it shows one that is known.
+    /// Reads the first line if a token is needed; returns whether it shows a known one.
     pub(super) async fn shows_a_token(&mut self) -> bool {
         if self.surroundings.live.senders("tcp").are_all() {
             return true;
@@ -42,7 +42,7 @@ impl Connection<'_> {
                 self.say(&reason).await;
                 return false;
             }
-            // Whoever says nothing may stay until others need the place; who has begun to speak may not take its time.
+            // A silent client may stay until others need the place; one that has begun to send may not take its time.
             if searched > 0 && self.first.elapsed() > self.config.patience {
                 self.place.count_slow();
                 self.say("error the first line took longer than intake.tcp.patience to arrive\n").await;
@@ -74,7 +74,7 @@ impl Connection<'_> {
         self.input.extend_from_slice(bytes);
     }
 
-    /// Reads what comes next, or says what there is to do meanwhile.
+    /// Reads more input, or returns what is to be done meanwhile.
     pub(super) async fn read_more(&mut self) -> Came {
         // A connection may be idle for long, and there may be many.
         let mut chunk = vec![0; if self.input.is_empty() { IDLE_STEP_BYTES } else { STEP_BYTES }];
@@ -100,12 +100,12 @@ impl Connection<'_> {
         self.make_room().await
     }
 
-    /// Whether what is there takes longer than it may, however it trickles in.
+    /// Returns whether the present input takes longer than it may, however slowly it arrives.
     fn is_late(&self) -> bool {
         !self.input.is_empty() && self.first.elapsed() > self.config.patience
     }
 
-    /// What becomes of it: whole lines are taken in, and what follows has its own time; all else has had it.
+    /// Ends late input: whole lines are stored, and what follows them gets time of its own; anything else is cut off.
     fn end_what_is_late(&mut self) -> Came {
         if let Some(end) = self.whole() {
             return Came::Lines(end, false);
@@ -117,7 +117,7 @@ impl Connection<'_> {
         }
     }
 
-    /// Reserves memory for what came. Where there is too much of it, whole lines are taken in first.
+    /// Reserves memory for the input. If there is too much of it, whole lines are stored first.
     async fn make_room(&mut self) -> Came {
         let (bytes, most) = (self.input.len() as u64, self.surroundings.config.request_bytes);
         if bytes > most {
@@ -134,36 +134,36 @@ impl Connection<'_> {
             None => loop {
                 match self.surroundings.door.reserve(bytes).await {
                     Ok(memory) => break self.memory = Some(memory),
-                    // Who does not ask cannot be told to come again.
+                    // A client that does not ask cannot be told to come again.
                     Err(_) if self.is_asked() || self.surroundings.stop.is_asked() => return Came::Refused(busy()),
-                    // It is not the client's time that passes.
+                    // The time of waiting is not the client's.
                     Err(_) => self.first = Instant::now(),
                 }
             },
         }
-        // One that is whole by now has come in time.
+        // A batch that is whole by now has come in time.
         if self.is_late() && batch_end(&self.input, 0).is_none() {
             return self.end_what_is_late();
         }
-        // What had no whole lines is looked at again when it is twice as long, so that the work stays linear.
+        // Input without whole lines is searched again when it is twice as long, so that the work stays linear.
         match self.first.elapsed() > AGE_MAX && self.input.len() >= 2 * self.looked_at {
             true => self.whole().map_or(Came::Bytes, |end| Came::Lines(end, false)),
             false => Came::Bytes,
         }
     }
 
-    /// Whether somebody waits for an answer to what is there.
+    /// Returns whether the client waits for an answer to the input.
     fn is_asked(&self) -> bool {
         self.has_id() || batch_end(&self.input, 0).is_some()
     }
 
-    /// How much of the input can be taken in unasked, if there is any: whole lines of a batch without an id.
+    /// Returns how many bytes of the input can be stored unasked: whole lines of a batch without an id; `None` if there are none.
     pub(super) fn whole(&mut self) -> Option<usize> {
         self.looked_at = self.input.len();
         if self.has_id() {
             return None;
         }
-        // Long work must not keep the threads of the network from others.
+        // Long work must not block the network threads.
         let end = match self.input.len() > LONG_BYTES {
             true => tokio::task::block_in_place(|| whole_lines(&self.input)),
             false => whole_lines(&self.input),

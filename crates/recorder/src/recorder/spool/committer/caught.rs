@@ -1,4 +1,4 @@
-//! A committer's other end without a disk, for fuzzing: what would be stored is kept in memory. Main type: [`Caught`].
+//! The receiving end of a committer without a disk, for fuzzing: offers are kept in memory. Main type: [`Caught`].
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use super::{CommitterHandle, Placed, QUEUE_MAX, Refused, Request, Shared};
 use crate::recorder::clock::machine;
 use crate::recorder::spool::{Offer, Stored};
 
-/// What was given to a committer.
+/// Collects what is given to a committer.
 pub struct Caught {
     receiver: mpsc::Receiver<Request>,
-    /// What was acknowledged as stored.
+    /// Offers that were acknowledged as stored.
     pub offers: Vec<Offer>,
-    /// What was acknowledged as kept in quarantine.
+    /// Records that were acknowledged as kept in quarantine.
     pub refused: Vec<Refused>,
 }
 
 impl Caught {
-    /// A handle, and what is given to it.
+    /// Returns a handle, and the collector of what is given to it.
     pub fn new() -> (CommitterHandle, Caught) {
         let (requests, receiver) = mpsc::channel(QUEUE_MAX);
         let handle = CommitterHandle {
@@ -32,7 +32,7 @@ impl Caught {
         (handle, Caught { receiver, offers: Vec::new(), refused: Vec::new() })
     }
 
-    /// Acknowledges whatever comes, until nobody is left who could give anything.
+    /// Acknowledges every request until all handles are dropped.
     pub async fn take_all(&mut self) {
         while let Some(request) = self.receiver.recv().await {
             match request {

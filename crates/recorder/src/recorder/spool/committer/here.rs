@@ -1,4 +1,4 @@
-//! The work of a committer's thread, done by whoever asks for it: nothing happens beside it, and the same requests come to the same. Main type: [`Here`].
+//! A committer's work, done by the caller instead of a thread: nothing runs beside it, so the same requests have the same results. Main type: [`Here`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -6,14 +6,14 @@ use super::CommitterHandle;
 use crate::recorder::spool::SpoolFile;
 use crate::recorder::spool::worker::Worker;
 
-/// What writes a spool without a thread.
+/// Writes a spool without a thread.
 #[derive(Clone)]
 pub(super) struct Here {
     worker: Arc<Mutex<Option<Worker>>>,
 }
 
 impl Here {
-    /// Does all that was asked for.
+    /// Does everything that was asked for.
     pub(super) fn work(&self) {
         if let Some(worker) = &mut *self.lock() {
             worker.work_off();
@@ -26,13 +26,13 @@ impl Here {
 }
 
 impl CommitterHandle {
-    /// A handle over an opened spool that does the work itself, within each call.
+    /// Returns a handle over an open spool that does the work itself, within each call.
     pub fn here(file: SpoolFile) -> Self {
         let (handle, worker) = CommitterHandle::over(file);
         CommitterHandle { here: Some(Here { worker: Arc::new(Mutex::new(Some(worker))) }), ..handle }
     }
 
-    /// Ends the spool: in order, or as a kill does, with nothing noted. From here on every handle is told that it has ended.
+    /// Ends the spool: in order, or as a kill of the process does, with nothing noted. Afterwards every handle gets the error that it has ended.
     pub fn end(&self, in_order: bool) {
         let worker = self.here.as_ref().and_then(|here| here.lock().take());
         match worker {

@@ -1,7 +1,7 @@
-//! A spool as versions 1 to 4 kept it, in the SQLite database `spool.db`: it is read once, and what it has goes into the logs before anything new does. Main
+//! Spools of versions 1 to 4, which were an SQLite database `spool.db`: it is read once, and its contents go into the logs before anything new does. Main
 //! function: [`bring_over`].
 //!
-//! Invariant: the database is removed only when everything in it is durable in the logs; until then it is what counts.
+//! Invariant: the database is removed only when everything in it is durable in the logs; until then the database counts.
 
 mod salvage;
 mod schema;
@@ -25,17 +25,17 @@ use crate::recorder::line::Precision;
 
 pub use salvage::Salvaged;
 
-/// The database's name.
+/// The file name of the database.
 pub(super) const NAME: &str = "spool.db";
 /// The last version that was a database.
 const VERSION: i64 = 4;
-/// Ids of a frame.
+/// The most ids in a frame.
 const IDS_MAX: usize = 10_000;
 
-/// Brings a database over into the logs, if there is one; what was damaged of it.
+/// Moves the contents of a database into the logs, if there is a database; returns its damage, if any.
 ///
 /// # Errors
-/// As it, or the disk, cannot be read or written.
+/// Returns an error if the database cannot be read, or the logs cannot be written.
 pub(super) fn bring_over(
     directory: &Path,
     bound_bytes: u64,
@@ -49,7 +49,7 @@ pub(super) fn bring_over(
     let mut salvaged = None;
     if !was_brought_over(directory).map_err(|error| unusable(error.to_string()))? {
         for log in [LogName::Lasting, LogName::Entries] {
-            // What an attempt before has left.
+            // The remains of an earlier attempt.
             match std::fs::remove_dir_all(logs::directory(directory, log)) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(unusable(error.to_string())),
                 _ => {}
@@ -69,7 +69,7 @@ pub(super) fn bring_over(
     Ok(salvaged)
 }
 
-/// Whether everything of the database is in the logs: their state is written last.
+/// Returns whether everything of the database is in the logs, whose state is written last.
 fn was_brought_over(directory: &Path) -> std::io::Result<bool> {
     let lasting = logs::directory(directory, LogName::Lasting);
     if !lasting.exists() {
@@ -84,7 +84,7 @@ fn was_brought_over(directory: &Path) -> std::io::Result<bool> {
 }
 
 fn remove(path: &Path) -> std::io::Result<()> {
-    // The database itself goes last: without it nobody looks for the others.
+    // The database itself is removed last: without it nobody looks for the other files.
     for suffix in ["-wal", "-shm", ""] {
         match std::fs::remove_file(format!("{}{suffix}", path.display())) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
@@ -111,7 +111,7 @@ fn copy(database: &Connection, directory: &Path, (bound_bytes, now_ns): (u64, i6
         let newest_quarantined = read_quarantine(database, &mut put)?;
         let newest_quarantined = read_entries(database, (newest_quarantined, now_ns), &mut put)?;
         let state = State { has_unowned, newest_quarantined, ..read_state(database, now_ns)? };
-        // As it always is, so that no single damage takes it away.
+        // Twice, as always, so that no single damage takes the state away.
         (0..2).for_each(|_| put(&Fact::State(Box::new(state.clone())), 0));
         Ok(())
     };
@@ -139,7 +139,7 @@ fn read_ids(database: &Connection, put: &mut Put<'_>) -> rusqlite::Result<bool> 
     Ok(has_unowned)
 }
 
-/// The highest number in quarantine.
+/// Reads the quarantine, and returns the highest number in it.
 fn read_quarantine(database: &Connection, put: &mut Put<'_>) -> rusqlite::Result<i64> {
     let select = "SELECT id, entry, row, rows, source, sender, received_ns, precision, quarantined_ns, reason, body, checksum \
                   FROM quarantine ORDER BY id";
@@ -147,7 +147,7 @@ fn read_quarantine(database: &Connection, put: &mut Put<'_>) -> rusqlite::Result
     let (mut rows, mut newest) = (select.query([])?, 0);
     while let Some(row) = rows.next()? {
         let (body, precision): (Vec<u8>, u8) = (row.get(10)?, row.get(7)?);
-        // What is not as it was is never replayed.
+        // A record that has changed is never replayed.
         let is_whole = crc32fast::hash(&body) == row.get::<_, u32>(11)? && Precision::from_code(precision).is_some();
         let number: i64 = row.get(2)?;
         let offer = Offer {
@@ -176,7 +176,7 @@ fn read_quarantine(database: &Connection, put: &mut Put<'_>) -> rusqlite::Result
     Ok(newest)
 }
 
-/// The highest number in quarantine, damaged entries included.
+/// Reads the entries, and returns the highest number in quarantine, where damaged entries go.
 fn read_entries(
     database: &Connection,
     (mut newest_quarantined, now_ns): (i64, i64),
@@ -206,7 +206,7 @@ fn read_entries(
     Ok(newest_quarantined)
 }
 
-/// What an entry's row says: `sequence, source, sender, message_id, received_ns, precision, rows, checksum, body`; and whether it is as it was stored.
+/// Returns an entry's sequence and offer, and whether it is as it was stored, from a row of `sequence, source, sender, message_id, received_ns, precision, rows, checksum, body`.
 fn offer_of(row: &Row<'_>, lane: u32) -> rusqlite::Result<(i64, Offer, bool)> {
     let precision = Precision::from_code(row.get(5)?);
     let offer = Offer {
@@ -224,7 +224,7 @@ fn offer_of(row: &Row<'_>, lane: u32) -> rusqlite::Result<(i64, Offer, bool)> {
     Ok((row.get(0)?, offer, is_whole))
 }
 
-/// CRC-32 of everything that was stored of an entry.
+/// Returns the CRC-32 of everything that was stored of an entry.
 fn checksum(offer: &Offer) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&offer.lane.to_le_bytes());
@@ -236,7 +236,7 @@ fn checksum(offer: &Offer) -> u32 {
     hasher.update(&[offer.precision.code()]);
     hasher.update(&offer.rows.to_le_bytes());
     hasher.update(&offer.body);
-    // Entries of versions that knew no senders have none, and the checksums that they had then.
+    // Entries of versions without senders have none, and keep their checksums.
     hasher.update(offer.sender.as_bytes());
     hasher.finalize()
 }
@@ -276,7 +276,7 @@ fn read_state(database: &Connection, now_ns: i64) -> rusqlite::Result<State> {
     })
 }
 
-/// The newest records in quarantine of a database that was not brought over yet; none where there is no database.
+/// Returns the newest records in quarantine of a database that was not moved into logs yet; `None` if there is no database.
 pub(super) fn list(directory: &Path, limit: u32) -> Option<rusqlite::Result<Vec<Quarantined>>> {
     let path = directory.join(NAME);
     if !path.exists() {

@@ -1,4 +1,4 @@
-//! A spool whose file is damaged: it is kept aside, and what can be read goes into a new one. Main function: [`check`].
+//! Salvages a damaged spool database: the file is kept aside, and everything readable goes into a new one. Main function: [`check`].
 
 use std::path::{Path, PathBuf};
 
@@ -6,21 +6,21 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::schema::connect;
 
-/// What was found damaged.
+/// What was found damaged and what was saved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvaged {
-    /// Where the damaged file is now.
+    /// The path of the damaged file now.
     pub kept: PathBuf,
-    /// Entries and quarantined records that could be read.
+    /// The number of entries and quarantined records that could be read.
     pub read: u64,
-    /// What SQLite said.
+    /// The error that SQLite reported.
     pub damage: String,
 }
 
-/// Checks a spool's file, if there is one; a damaged one is moved aside and what is readable of it copied to a new one.
+/// Checks a spool's file, if there is one; a damaged one is moved aside and its readable contents are copied to a new one.
 ///
 /// # Errors
-/// A sentence, when nothing can be moved or made.
+/// A sentence, if the file cannot be moved or the new one cannot be created.
 pub(super) fn check(path: &Path) -> Result<Option<Salvaged>, String> {
     if !path.exists() {
         return Ok(None);
@@ -31,7 +31,7 @@ pub(super) fn check(path: &Path) -> Result<Option<Salvaged>, String> {
     Ok(Some(Salvaged { kept, read, damage }))
 }
 
-/// Reads every page.
+/// Reads every page of the file.
 fn look(path: &Path) -> Result<(), String> {
     let check = || {
         let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
@@ -59,7 +59,7 @@ fn aside(path: &Path) -> Result<PathBuf, String> {
     Ok(kept)
 }
 
-/// Copies row by row, past what cannot be read.
+/// Copies row by row, past rows that cannot be read.
 fn copy(from: &Path, to: &Path) -> rusqlite::Result<u64> {
     let target = connect(to)?;
     let Ok(source) = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_WRITE) else { return Ok(0) };
@@ -73,14 +73,14 @@ fn copy(from: &Path, to: &Path) -> rusqlite::Result<u64> {
             target.execute("INSERT OR REPLACE INTO fact VALUES (?, ?)", rusqlite::params![name, value])?;
         }
     }
-    // Sequences are never used twice, even those of entries that are lost.
+    // No sequence is ever used twice, even that of a lost entry.
     if let Ok(last) =
         source.query_row("SELECT seq FROM sqlite_sequence WHERE name = 'entry'", [], |row| row.get::<_, i64>(0))
     {
         target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('entry', ?)", [last])?;
     }
     copy_table(&source, &target, "lane", "number")?;
-    // Whatever was checked is checked again.
+    // Every lane must be compared with the ledger again.
     target.execute("UPDATE lane SET is_checked = 0", [])?;
     copy_table(&source, &target, "opening", "lane, number")?;
     copy_table(&source, &target, "apart", "measurement")?;
@@ -89,7 +89,7 @@ fn copy(from: &Path, to: &Path) -> rusqlite::Result<u64> {
 }
 
 fn copy_table(source: &Connection, target: &Connection, table: &str, key: &str) -> rusqlite::Result<u64> {
-    // From both ends to the damage: rows behind it are reached by going backwards.
+    // From both ends to the damage: rows behind it are reached by reading backwards.
     let mut copied = 0;
     for order in ["ASC", "DESC"] {
         let key = key.replace(',', &format!(" {order},"));

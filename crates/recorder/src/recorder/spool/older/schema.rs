@@ -1,4 +1,4 @@
-//! The tables of the spool's file: how they are made, and brought up from older versions. Main function: [`connect`].
+//! The tables of the spool's database: creates them, and upgrades older versions. Main function: [`connect`].
 
 use std::path::Path;
 use std::time::Duration;
@@ -46,25 +46,25 @@ CREATE TABLE quarantine (
 CREATE TABLE fact (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 ";
 
-/// What version 1 did not have: openings, which the ledger tells a spool from its copies by.
+/// Added in version 2: openings, by which the ledger tells a spool from its copies.
 const OPENINGS: &str = "
 CREATE TABLE lane (number INTEGER PRIMARY KEY, recorder TEXT NOT NULL, is_checked INTEGER NOT NULL);
 CREATE TABLE opening (lane INTEGER, number INTEGER, token TEXT NOT NULL, newest INTEGER NOT NULL, PRIMARY KEY (lane, number));
 ";
 
-/// What versions 1 and 2 did not have: the lane in which the records of a measurement wait.
+/// Added in version 3: the lane in which the records of a measurement wait.
 const APART: &str = "CREATE TABLE apart (measurement TEXT PRIMARY KEY, lane INTEGER NOT NULL) WITHOUT ROWID;";
 
-/// What versions up to 3 did not have: who sent, as its token says.
+/// Added in version 4: the sender according to its token.
 const SENDERS: &str = "
 ALTER TABLE entry ADD COLUMN sender TEXT NOT NULL DEFAULT '';
 ALTER TABLE quarantine ADD COLUMN sender TEXT NOT NULL DEFAULT '';
 ";
 
-/// A random name of 32 characters, in SQL.
+/// An SQL expression for a random name of 32 characters.
 const RANDOM_NAME: &str = "lower(hex(randomblob(16)))";
 
-/// Opens the file, with its tables made where it is new.
+/// Opens the file, and creates its tables if it is new.
 pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     let mut connection = Connection::open(path)?;
     connection.busy_timeout(Duration::from_secs(10))?;
@@ -94,7 +94,7 @@ pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// Makes what an older version did not have; a newer one stays as it is.
+/// Adds what an older version did not have; a newer version stays as it is.
 fn upgrade(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     let version = fact_number(transaction, "version")?;
     if version < 2 {

@@ -1,4 +1,4 @@
-//! Tests of spools that older versions have left.
+//! Tests of spools of older versions.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::*;
 use crate::recorder::spool::file::tests::{Directory, append, assert_counted, offer, waiting};
 use crate::recorder::spool::{SpoolFile, Stored, list as list_any};
 
-/// Makes the database of a spool as version 4 did, with this many entries.
+/// Creates the database of a spool as version 4 did, with this many entries.
 fn database(directory: &Directory, entries: u32) -> Connection {
     let database = schema::connect(&directory.0.join(NAME)).unwrap();
     database.execute("UPDATE fact SET value = 1 WHERE name = 'lanes'", []).unwrap();
@@ -60,7 +60,7 @@ fn everything_of_a_database_is_in_the_logs_before_it_is_removed() {
     assert_eq!((&*opening.recorder, &*opening.openings[0].token, opening.openings[1].newest), ("r", "token", 3));
     assert_eq!(file.apart()["m"], 501);
     let message = |id: &str| Offer { message_id: id.into(), ..offer(1) };
-    // Ids that were kept without owners are recognised, and no new one is kept so.
+    // Ids that were kept without owners are recognised, and no new id is kept that way.
     let again = append(&mut file, &[message("access a\nold"), message("access a\nnew"), message("access b\nnew")]);
     assert_eq!(again, [Stored::Duplicate, Stored::Duplicate, Stored::New(4)]);
     drop(file);
@@ -79,7 +79,7 @@ fn an_attempt_that_was_cut_off_is_made_again_and_one_that_was_not_is_not() {
     assert_eq!(waiting(&file).len(), 3);
     append(&mut file, &[offer(4)]);
     drop(file);
-    // The database was not removed yet when the power went.
+    // The power went before the database was removed.
     drop(database(&directory, 9));
     let file = directory.open();
     assert_eq!((waiting(&file).len(), directory.0.join(NAME).exists()), (4, false));

@@ -1,24 +1,24 @@
-//! Everything that a spool has. Main function: [`inventory`].
+//! Lists everything in a spool. Main function: [`inventory`].
 
 use crate::recorder::spool::entry::DEFERRED_LANE;
 use crate::recorder::spool::fact::StoredRefusal;
 use crate::recorder::spool::{APART_LANES, Entry, GREEDY_LANES, Offer, Reader, SpoolError};
 
-/// What a spool has.
+/// The contents of a spool.
 #[derive(Debug, Default)]
 pub struct Inventory {
-    /// What waits, wherever.
+    /// The waiting entries of all lanes.
     pub waiting: Vec<Entry>,
-    /// Records in quarantine: the entry that each is of, and the record.
+    /// The records in quarantine, each with its entry.
     pub quarantined: Vec<(i64, Offer)>,
-    /// Entries and records in quarantine that cannot be read.
+    /// The number of entries and records in quarantine that cannot be read.
     pub unreadable: u64,
 }
 
-/// All that stands in so many lanes of sources, in all other lanes, and in quarantine.
+/// Returns everything in this many lanes of sources, in all other lanes, and in quarantine.
 ///
 /// # Errors
-/// As the disk fails.
+/// Returns an error if the disk fails.
 pub fn inventory(reader: &Reader, lanes: u32) -> Result<Inventory, SpoolError> {
     let mut all = Inventory::default();
     for lane in (0..lanes).chain(GREEDY_LANES).chain(APART_LANES).chain([DEFERRED_LANE]) {

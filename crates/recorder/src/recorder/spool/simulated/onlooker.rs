@@ -1,4 +1,4 @@
-//! A writer that looks at a spool in the middle of what its one thread does. Main type: [`Onlooker`].
+//! A writer that looks at a spool in the middle of the changes of its one thread. Main type: [`Onlooker`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,14 +7,14 @@ use super::super::reader::Reader;
 use super::super::{Entry, SpoolError};
 use crate::random::Stream;
 
-/// Percent of the syncs after which it looks.
+/// The percentage of syncs after which the writer looks.
 const LOOKS_PERCENT: u64 = 30;
 
-/// What it found in one lane and committed: the ledger has it whatever becomes of the spool.
+/// What the writer found in one lane and committed: the ledger has it whatever becomes of the spool.
 pub struct Seen {
     pub lane: u32,
     pub entries: Vec<Arc<Entry>>,
-    /// Entry and number of the records of them that were in quarantine.
+    /// The records of these entries that were in quarantine, as entry and row.
     pub quarantined: Vec<(i64, i64)>,
 }
 
@@ -42,7 +42,7 @@ impl Onlooker {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks, or does not.
+    /// Looks at the spool, or leaves it, at random.
     pub fn look(&self) {
         let mut inner = self.inner();
         if inner.random.below(100) < LOOKS_PERCENT {
@@ -54,10 +54,10 @@ impl Onlooker {
         }
     }
 
-    /// What it committed, in order.
+    /// Returns what the writer committed, in order.
     ///
     /// # Errors
-    /// As its reading failed.
+    /// Returns the error of a read that failed.
     pub fn seen(&self) -> Result<Vec<Seen>, SpoolError> {
         let mut inner = self.inner();
         match inner.failed.take() {
@@ -73,7 +73,7 @@ impl Inner {
         let most = 1 + self.random.below(12);
         let done = self.ledgers.get(&lane).copied().unwrap_or(0);
         let found = self.reader.read(lane, (done, i64::MAX), 100_000, most)?;
-        // What is damaged is for whoever waits for it: up to there it goes.
+        // Damaged entries are left to a writer that waits for them: the commit ends before the first one.
         let entries: Vec<Arc<Entry>> = found.into_iter().map_while(Result::ok).map(Arc::new).collect();
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(None) };
         let quarantined = self.reader.quarantined(first.sequence, last.sequence)?;

@@ -1,4 +1,4 @@
-//! Opens a spool on disks and by a clock that are made. What [`SpoolFile`] does for simulations.
+//! Opens a spool on simulated disks with a simulated clock: the part of [`SpoolFile`] for simulations.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::recorder::clock::SharedClock;
 use crate::recorder::spool::{SpoolError, SpoolFile, replay};
 
 impl SpoolFile {
-    /// As [`SpoolFile::open`], on two disks and by a clock of the caller's.
+    /// As [`SpoolFile::open`], on two disks and with a clock of the caller's.
     ///
     /// # Errors
     /// As [`SpoolFile::open`].

@@ -1,4 +1,4 @@
-//! What was really given to a spool, and what became of it. Main type: [`Truth`].
+//! The truth about what was given to a spool and what became of it. Main type: [`Truth`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use loadline_segments::segments::simulated::Told;
 
 use crate::recorder::spool::{Damage, Entry, Offer};
 
-/// What became of a record.
+/// The fate of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// Nobody was told anything yet.
+    /// Its sender has no answer yet.
     Offered,
     /// Its sender was told that it is not stored.
     Refused,
@@ -18,28 +18,28 @@ pub enum Fate {
     Acknowledged,
     /// It is in the database.
     Committed,
-    /// Somebody gave it up, or tried to.
+    /// It was discarded, or a discard was tried.
     MayBeDiscarded,
-    /// It is gone, and was told to be.
+    /// It is gone, and was reported as lost.
     Lost,
 }
 
-/// All records, by the number that each carries.
+/// The fates of all records, by the number that each carries.
 #[derive(Debug, Default)]
 pub struct Truth {
     fates: BTreeMap<u64, Fate>,
     ledgers: BTreeMap<u32, i64>,
     newest: u64,
-    /// Records that were told to be lost and may be there all the same.
+    /// The number of records that were reported as lost and may be there all the same.
     told_too_much: u64,
 }
 
-/// The lines of a body, each with its end.
+/// Returns the lines of a body, each with its line end.
 pub fn lines_of(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     body.split_inclusive(|byte| *byte == b'\n')
 }
 
-/// The numbers of the records in a body.
+/// Returns the numbers of the records in a body.
 pub fn rows_of(body: &[u8]) -> Vec<u64> {
     let number = |line: &[u8]| std::str::from_utf8(line).ok()?.split(' ').next()?.parse().ok();
     lines_of(body).filter_map(number).collect()
@@ -71,7 +71,7 @@ impl Truth {
         self.ledgers.clone()
     }
 
-    /// A writer has committed entries, but for the records of them that are in quarantine.
+    /// Notes that a writer has committed entries, except for their records in quarantine.
     pub fn commit(&mut self, lane: u32, entries: &[Arc<Entry>], quarantined: &[(i64, i64)]) -> Result<(), Told> {
         for entry in entries {
             for (number, row) in rows_of(&entry.offer.body).into_iter().enumerate() {
@@ -113,7 +113,7 @@ impl Truth {
         }
     }
 
-    /// Holds what a spool that was opened has against what it should have; how many records are lost.
+    /// Compares the contents of an opened spool with what it should have, and returns how many records are lost.
     pub fn compare(
         &mut self,
         waiting: &[Entry],
@@ -136,7 +136,7 @@ impl Truth {
                 ));
             }
             for row in rows {
-                // One that is in quarantine is decided with its entry.
+                // A record in quarantine is decided with its entry.
                 if !quarantined.contains(&(row, entry.sequence)) {
                     *found.entry(row).or_default() += 1;
                 }
@@ -164,7 +164,7 @@ impl Truth {
                     *fate = Fate::Lost;
                     missing += 1;
                 }
-                // Another damage has taken what said that an older version of its entry is over: so it is found again.
+                // Another damage took the statement that an older version of its entry is superseded, so the record is found again.
                 (Fate::Lost, true) => *fate = Fate::Acknowledged,
                 (Fate::Committed | Fate::Refused, true) => {
                     return Err(format!("record {row} is there, and was {fate:?}"));

@@ -1,6 +1,6 @@
-//! What an FTP client says: one line, one command (RFC 959, 2228, 2428, 4217). Main type: [`Command`]; reading it is pure.
+//! Commands of an FTP client: one line, one command (RFC 959, 2228, 2428, 4217). Main type: [`Command`]; parsing it is pure.
 //!
-//! Only what uploading needs is understood. What would give blocks out, change or remove them, or make the server open connections is
+//! Only what uploading needs is understood. Commands that would read, change or remove blocks, or make the server open connections, are
 //! known by name and refused.
 
 /// A command.
@@ -18,13 +18,13 @@ pub(super) enum Command {
     Password(String),
     /// `TYPE I` (true), or text.
     Binary(bool),
-    /// `MODE S`, `STRU F`, `OPTS UTF8 ON`: what is so anyway.
+    /// `MODE S`, `STRU F`, `OPTS UTF8 ON`: settings that hold anyway.
     AsItIs,
     /// `PASV`
     Passive,
     /// `EPSV`
     ExtendedPassive,
-    /// `ALLO`, with the bytes that will come.
+    /// `ALLO`, with the number of bytes that will come.
     Allocate(u64),
     /// `REST 0`: from the beginning.
     FromBeginning,
@@ -32,7 +32,7 @@ pub(super) enum Command {
     Store(String),
     /// `ABOR`
     Abort,
-    /// `CWD` to where everybody is anyway.
+    /// `CWD` to the only directory there is.
     Stay,
     /// `PWD`
     Where,
@@ -40,17 +40,17 @@ pub(super) enum Command {
     System,
     /// `FEAT`
     Features,
-    /// `STAT` or `HELP` without anything.
+    /// `STAT` or `HELP` without a parameter.
     Help,
     /// `NOOP`
     Nothing,
     /// `QUIT`
     Quit,
-    /// Known, and not done here.
+    /// A command that is known but not supported; the reason.
     Refused(&'static str),
-    /// A parameter that is not taken.
+    /// A parameter that is not accepted; the reason.
     Wrong(&'static str),
-    /// Not known.
+    /// An unknown command.
     Unknown,
 }
 
@@ -59,7 +59,7 @@ const CHANGED: &str = "blocks that are stored are not changed";
 const ACTIVE: &str = "the server opens no connections; use PASV or EPSV";
 const FOLDERS: &str = "every camera has one folder, and this is it";
 
-/// Reads a line without its end.
+/// Parses a line without its end.
 pub(super) fn read(line: &[u8]) -> Command {
     let Ok(text) = std::str::from_utf8(line) else { return Command::Wrong("commands must be UTF-8") };
     if text.contains('\0') || text.contains('\r') {

@@ -11,7 +11,7 @@ use crate::recorder::intake::anteroom::lone_place;
 use crate::recorder::intake::listen::Ends;
 use crate::recorder::upload::Blocks;
 
-/// One control connection; the first byte says into what pieces the rest is cut.
+/// One control connection; the first byte decides into what pieces the rest is cut.
 pub static FTP: Target = Target {
     name: "ftp",
     run: session,
@@ -27,7 +27,7 @@ pub static FTP: Target = Target {
     is_linear: true,
 };
 
-/// What all sessions share, and where their blocks would go.
+/// State that all sessions share, and the inbox for their blocks.
 struct Place {
     shared: Shared,
     directory: std::path::PathBuf,
@@ -41,7 +41,7 @@ static PLACE: LazyLock<Place> = LazyLock::new(|| {
     let receiving = Receiving::start(&inbox).unwrap_or_else(|error| panic!("{error}"));
     let blocks = Arc::new(Blocks::new(&config.intake.blocks, receiving).unwrap_or_else(|error| panic!("{error}")));
     let Some(mut config) = config.intake.ftp else { panic!("it is configured") };
-    // Nobody ever connects for data; that is waited for.
+    // No client ever opens a data connection; the wait for it is short.
     (config.listen.patience, config.commands) = (std::time::Duration::from_millis(1), 40);
     Place { shared: Shared { config, blocks, certificate: None, stop: Arc::default() }, directory }
 });
@@ -68,7 +68,7 @@ fn session(input: &[u8]) {
     assert_names(&place.directory.join("cameras"));
 }
 
-/// Whatever was asked for, there is nothing in the inbox but folders of cameras with blocks in them.
+/// Asserts that, whatever was sent, the inbox contains nothing but folders of cameras with blocks in them.
 fn assert_names(cameras: &std::path::Path) {
     let names = |path: &std::path::Path| -> Vec<String> {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();

@@ -1,6 +1,6 @@
 //! The control connection: lines in, replies out, both bounded in size and time. Main type: [`Lines`].
 //!
-//! Invariant: a client that is not yet known cannot make the server hold more than [`LINE_BYTES_MAX`] and what a read brings.
+//! Invariant: a client that has not logged in cannot make the server hold more than [`LINE_BYTES_MAX`] and what one read brings.
 
 use std::io;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::recorder::intake::listen::Stream;
 
-/// The longest line; the longest name of a block fits twice.
+/// The longest line, in bytes; the longest name of a block fits twice.
 const LINE_BYTES_MAX: usize = 512;
-/// Lines that a client may send ahead, in bytes.
+/// The most bytes of lines that a client may send ahead.
 const AHEAD_BYTES_MAX: usize = 4_096;
 
 /// A control connection.
@@ -22,14 +22,14 @@ pub(super) struct Lines {
     patience: Duration,
 }
 
-/// What came.
+/// The result of reading a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     /// A line, without its end.
     Text(Vec<u8>),
-    /// More than a line may have.
+    /// A line that is too long.
     TooLong,
-    /// The client has gone.
+    /// The client has disconnected.
     End,
 }
 
@@ -38,7 +38,7 @@ impl Lines {
         Lines { stream, input: Vec::new(), patience }
     }
 
-    /// The next line. May be dropped: what has come is kept.
+    /// Returns the next line. The future may be dropped: what has arrived is kept.
     pub(super) async fn next(&mut self) -> Line {
         loop {
             if let Some(line) = self.take_line() {
@@ -50,7 +50,7 @@ impl Lines {
         }
     }
 
-    /// Waits, while something else is done, until the client aborts (true) or goes. Other lines are kept for later.
+    /// Waits, during other work, until the client aborts (true) or disconnects (false). Other lines are kept for later.
     pub(super) async fn aborts(&mut self) -> bool {
         loop {
             if let Some(line) = self.abort_line() {
@@ -66,7 +66,7 @@ impl Lines {
         }
     }
 
-    /// Says something; whether the client took it in time.
+    /// Sends a reply; returns whether the client accepted it in time.
     pub(super) async fn say(&mut self, reply: &str) -> bool {
         debug_assert!(reply.ends_with("\r\n"), "{reply}");
         let said = async {
@@ -79,7 +79,7 @@ impl Lines {
     /// Goes on with TLS.
     ///
     /// # Errors
-    /// When the client does not. Lines that were sent ahead in the clear would be taken as if they had been protected.
+    /// If the client does not, or has sent lines ahead in the clear, which would be taken as if they had been protected.
     pub(super) async fn secure(self, acceptor: &TlsAcceptor) -> io::Result<Self> {
         if !self.input.is_empty() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "commands came behind AUTH TLS in the clear"));
@@ -89,7 +89,7 @@ impl Lines {
         Ok(Lines::new(Box::new(stream), self.patience))
     }
 
-    /// Says goodbye to the connection itself.
+    /// Closes the connection.
     pub(super) async fn close(mut self) {
         let _ = tokio::time::timeout(Duration::from_secs(1), self.stream.shutdown()).await;
     }
@@ -112,7 +112,7 @@ impl Lines {
         }
     }
 
-    /// The line that says `ABOR`, with its end.
+    /// Returns the range of the line that says `ABOR`, with its end.
     fn abort_line(&self) -> Option<std::ops::Range<usize>> {
         let mut from = 0;
         while let Some(end) = self.input[from..].iter().position(|byte| *byte == b'\n') {
@@ -125,7 +125,7 @@ impl Lines {
         None
     }
 
-    /// Reads what has come; false at the end.
+    /// Reads what has arrived; false at the end.
     async fn read(&mut self) -> bool {
         let mut piece = [0; LINE_BYTES_MAX];
         match self.stream.read(&mut piece).await {
@@ -138,7 +138,7 @@ impl Lines {
     }
 }
 
-/// A line without what Telnet puts before `ABOR`: interrupt, and the mark of urgent data.
+/// Returns a line without the bytes that Telnet puts before `ABOR`: interrupt, and the mark of urgent data.
 fn without_telnet(line: &[u8]) -> Vec<u8> {
     let start = line.iter().position(|byte| ![0xff, 0xf4, 0xf2].contains(byte)).unwrap_or(line.len());
     line[start..].to_vec()

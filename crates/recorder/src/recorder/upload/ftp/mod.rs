@@ -1,10 +1,10 @@
-//! FTP and FTPS: cameras upload blocks, and 226 is said after a block is durable. Nothing can be read, changed or removed.
+//! FTP and FTPS: cameras upload blocks, and 226 is sent after a block is durable. Nothing can be read, changed or removed.
 //!
 //! The server is our own, for the reasons in docs/decisions/0030-ftp-server.md. It understands what uploading needs: `AUTH TLS`, `PBSZ`, `PROT`, `USER`, `PASS`,
-//! `TYPE I`, `PASV`, `EPSV`, `ALLO`, `STOR`, `ABOR`, and what clients ask before. With `ALLO` an upload that was cut is recognised even without
-//! TLS; with TLS by the end that only the client can make.
+//! `TYPE I`, `PASV`, `EPSV`, `ALLO`, `STOR`, `ABOR`, and what clients ask before. With `ALLO` an interrupted upload is recognised even without
+//! TLS; with TLS by the end of the stream, which only the client can make.
 //!
-//! Invariant: 226 is sent only after [`Blocks::deposit`] came back; whatever else ends a session discards what had come.
+//! Invariant: 226 is sent only after [`Blocks::deposit`] has returned; any other end of a session discards what has arrived.
 
 mod command;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
@@ -30,7 +30,7 @@ use crate::recorder::intake::{Renewable, Running};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::FTP as FUZZED;
 
-/// FTP, with TLS where the client asks for it.
+/// FTP, with TLS if the client asks for it.
 pub(super) static FTP: Entry = Entry {
     name: "ftp",
     start: |surroundings| {
@@ -78,8 +78,8 @@ fn start(
     Ok(running)
 }
 
-/// TLS for data connections. No tickets are sent on them: an uploading client that never reads, and closes with them unread, would reset the
-/// connection, and the end of its block would be lost. Sessions of control connections can still be resumed.
+/// Returns the TLS acceptor for data connections. It sends no session tickets: an uploading client that never reads, and closes with them unread, would
+/// reset the connection, and the end of its block would be lost. Sessions of control connections can still be resumed.
 fn for_data(acceptor: &TlsAcceptor) -> TlsAcceptor {
     let mut config = ServerConfig::clone(acceptor.config());
     config.send_tls13_tickets = 0;

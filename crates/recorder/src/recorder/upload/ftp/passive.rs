@@ -1,6 +1,6 @@
 //! Data connections: a port is opened, and the client connects to it. Main type: [`Passive`].
 //!
-//! Invariant: only the host that has the control connection is let in.
+//! Invariant: only the host of the control connection is admitted.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -26,7 +26,7 @@ impl Passive {
     /// Opens a port: one of the range, tried from a random one on, or any that is free.
     ///
     /// # Errors
-    /// When none is free.
+    /// If none is free.
     pub(super) fn open(address: IpAddr, ports: Option<(u16, u16)>) -> io::Result<Self> {
         let Some((first, last)) = ports else { return Self::bind(address, 0) };
         let count = u32::from(last - first) + 1;
@@ -51,15 +51,15 @@ impl Passive {
         Ok(Passive { listener: TcpListener::from_std(listener)?, port })
     }
 
-    /// Its number.
+    /// Returns the number of the port.
     pub(super) fn port(&self) -> u16 {
         self.port
     }
 
-    /// The client's data connection, with TLS where it was agreed. Others who connect are turned away.
+    /// Accepts the client's data connection, with TLS if it was agreed. Connections of other hosts are closed.
     ///
     /// # Errors
-    /// When it does not come about.
+    /// If the connection does not come about.
     pub(super) async fn accept(self, peer: SocketAddr, acceptor: Option<&TlsAcceptor>) -> io::Result<Data> {
         let stream = loop {
             let (stream, from) = self.listener.accept().await?;
@@ -76,7 +76,7 @@ impl Passive {
     }
 }
 
-/// A data connection. With TLS its end is authenticated: one that only breaks off is an error.
+/// A data connection. With TLS its end is authenticated: a connection that only breaks off is an error.
 #[derive(Debug)]
 pub(super) enum Data {
     Plain(TcpStream),
@@ -88,7 +88,7 @@ impl Body for Data {
         let room = (buffer.capacity() - buffer.len()) as u64;
         let read = AsyncReadExt::take(&mut *self, room).read_buf(buffer).await?;
         if read == 0 {
-            // Our own end, without waiting for whoever does not read it.
+            // Sends our own end, without waiting for a client that does not read it.
             let _ = self.shutdown().await;
         }
         Ok(read)

@@ -1,4 +1,4 @@
-//! What the FTP server says: a code and a sentence, each code as RFC 959, 2228 and 4217 mean it.
+//! Replies of the FTP server: a code and a sentence, each code as RFC 959, 2228 and 4217 define it.
 //!
 //! Codes that begin with 4 ask to send again later, and clients do so by themselves; codes that begin with 5 do not.
 
@@ -48,29 +48,29 @@ pub(super) const ABORTED: &str = "426 Aborted, nothing is stored\r\n226 Aborted\
 pub(super) const FROM_BEGINNING: &str = "350 From the beginning\r\n";
 pub(super) const ALLOCATED: &str = "200 Fewer bytes will be taken for an upload that was cut\r\n";
 
-/// Known and not done.
+/// Reply to a command that is known but not supported.
 pub(super) fn not_done(reason: &str) -> String {
     format!("502 Not done here: {reason}\r\n")
 }
 
-/// A parameter that is not taken.
+/// Reply to a parameter that is not accepted.
 pub(super) fn wrong(reason: &str) -> String {
     format!("504 Not taken: {reason}\r\n")
 }
 
-/// Where to connect to, for `PASV`; none where the address is too long for it.
+/// Reply to `PASV` with the address to connect to; `None` if the address does not fit into it.
 pub(super) fn passive(address: IpAddr, port: u16) -> Option<String> {
     let IpAddr::V4(address) = address else { return None };
     let [a, b, c, d] = address.octets();
     Some(format!("227 Entering Passive Mode ({a},{b},{c},{d},{},{})\r\n", port >> 8, port & 0xff))
 }
 
-/// The same for `EPSV`.
+/// Reply to `EPSV` with the port to connect to.
 pub(super) fn extended_passive(port: u16) -> String {
     format!("229 Entering Extended Passive Mode (|||{port}|)\r\n")
 }
 
-/// What became of an upload.
+/// Reply to an upload.
 pub(super) fn stored(outcome: &Result<Acknowledged, NotTaken>) -> String {
     let (code, sentence) = match outcome {
         Ok(Acknowledged::New) => return "226 The block is durable\r\n".to_owned(),
@@ -92,7 +92,7 @@ fn code(refusal: &NotTaken) -> u16 {
     }
 }
 
-/// The address that clients are told: the one they reached, unless another is configured.
+/// Returns the address that clients are told: the one they reached, unless another is configured.
 pub(super) fn told(configured: Option<IpAddr>, own: SocketAddr) -> IpAddr {
     configured.unwrap_or(own.ip().to_canonical())
 }

@@ -1,4 +1,4 @@
-//! One FTP session: who it is, what was agreed, and one upload after the other. Main type: [`Session`].
+//! One FTP session: login, agreed settings, and one upload after the other. Main type: [`Session`].
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::recorder::intake::tls::is_unproven;
 use crate::recorder::stop::Stop;
 use crate::recorder::upload::{self, Blocks, Expected, Login, NotTaken};
 
-/// How often a session looks whether it is to stop.
+/// How often a session checks whether it is to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
-/// Commands before the login.
+/// The most commands before the login.
 const COMMANDS_BEFORE_LOGIN_MAX: u32 = 30;
 
-/// What all sessions share.
+/// State that all sessions share.
 pub(super) struct Shared {
     pub(super) config: FtpConfig,
     pub(super) blocks: Arc<Blocks>,
-    /// Shown on control and data connections.
+    /// The certificate for control and data connections.
     pub(super) certificate: Option<Renewable>,
     pub(super) stop: Arc<Stop>,
 }
@@ -36,7 +36,7 @@ pub(super) struct Session<'a> {
     shared: &'a Shared,
     lines: Lines,
     ends: Ends,
-    /// Its place, which others may need until it has logged in.
+    /// The place of its connection, which others may need until it has logged in.
     place: Arc<Place>,
     is_secure: bool,
     is_data_protected: bool,
@@ -44,7 +44,7 @@ pub(super) struct Session<'a> {
     user: Option<String>,
     camera: Option<upload::Session>,
     attempts: u32,
-    /// Since the last block.
+    /// Number of commands since the last block.
     commands: u32,
     announced: Option<u64>,
     passive: Option<Passive>,
@@ -52,13 +52,13 @@ pub(super) struct Session<'a> {
 
 /// What follows a command.
 enum Next {
-    /// The next one.
+    /// The session goes on with this reply.
     Say(String),
-    /// The end, with these words.
+    /// The session ends with this reply.
     End(String),
-    /// The end, because nobody listens.
+    /// The session ends, because the client is gone.
     Gone,
-    /// TLS.
+    /// The session goes on with TLS.
     Secure,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Until one of both ends it.
+    /// Serves the session until either side ends it.
     pub(super) async fn serve(mut self) {
         if !self.lines.say(reply::READY).await {
             return;
@@ -118,7 +118,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The next line, or why none is waited for any longer.
+    /// Returns the next line, or why none is waited for any longer.
     async fn next_line(&mut self) -> Result<Line, &'static str> {
         let most = if self.camera.is_some() { self.shared.config.commands } else { COMMANDS_BEFORE_LOGIN_MAX };
         if self.commands >= most {
@@ -253,7 +253,7 @@ impl<'a> Session<'a> {
         if self.must_protect() {
             return reply::PROTECTED.into();
         }
-        // The one before is closed first: its port may be the only one.
+        // The previous port is closed first: it may be the only one.
         self.passive = None;
         let Ok(passive) = Passive::open(self.ends.own.ip(), self.shared.config.passive_ports) else {
             return reply::NO_PORT.into();
@@ -296,7 +296,7 @@ impl<'a> Session<'a> {
         let outcome = tokio::select! {
             outcome = receive => outcome,
             is_aborted = self.lines.aborts() => {
-                // What has come is discarded with the upload.
+                // What has arrived is discarded with the upload.
                 shared.blocks.meter.refuse(upload::Why::Cut);
                 return if is_aborted { reply::ABORTED.into() } else { Next::Gone };
             }

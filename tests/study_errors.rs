@@ -102,7 +102,7 @@ fn bundled_studies_are_right_and_quick_ones_end_within_about_a_minute() {
             load_with(bundled.text, &[], false, &names).unwrap_or_else(|errors| panic!("{}:\n{errors}", bundled.name));
         assert_eq!(study.name, bundled.name);
         // A study of what its source only asks has nothing to check; its README says so.
-        let is_open_question = bundled.readme.contains("None to check:");
+        let is_open_question = bundled.readme.contains("There is no claim to check");
         assert!(!study.claims.is_empty() || is_open_question, "{} has no claim", bundled.name);
         assert!(!study.question.is_empty() && !study.source.is_empty());
         for part in ["## The claim", "## Hardware", "## Deviations"] {

@@ -182,7 +182,7 @@ pub enum ServerError {
         /// What to do about it, if that is known.
         remedy: Option<String>,
     },
-    /// The disk that can lose its power is not available.
+    /// The disk that can lose its power could not be mounted; the message names the reason and the remedy.
     #[error("the disk of the server: {0}")]
     Disk(String),
     /// The user asked loadline to stop.

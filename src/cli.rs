@@ -40,7 +40,7 @@ pub struct Cli {
 pub enum Command {
     /// Lists studies, record types, layouts, databases and workloads, and says which databases can start on this machine
     List {
-        /// Lists this kind alone
+        /// Lists only this kind
         what: Option<Listed>,
     },
     /// Checks a study and prints its cases, its trials and how long it will take; starts nothing
@@ -51,13 +51,13 @@ pub enum Command {
     },
     /// Writes a first study of your own, from three answers
     Init(InitArguments),
-    /// Draws a study from a database that is there: its tables, and the statements that run on it; reads only
+    /// Drafts a study from an existing database, its tables and the statements that run on it; only reads
     Draft(DraftArguments),
-    /// Makes a trace of a log: statements with their times, sessions and values, for the workload replay
+    /// Makes a trace from logs for the workload replay: statements with their times, sessions and values
     Capture(CaptureArguments),
     /// Runs a study: starts the database, loads it case by case, repeats, and reports
     Run(RunArguments),
-    /// Cuts the power under a database while it records, again and again, and counts what was acknowledged and is gone
+    /// Cuts the power of a database again and again while it records, and counts the acknowledged records that are gone
     Durability(DurabilityArguments),
     /// Watches this machine for a run elsewhere whose server is here: CPU, disk, memory, network, the server's processes
     Watch(WatchArguments),
@@ -74,15 +74,15 @@ pub enum Command {
     Compare(CompareArguments),
     /// Fits formulas for how response times grow with the arrival rate (queueing models) to a run or to points
     Fit(FitArguments),
-    /// Tells the response times that a model expects at an arrival rate, or the highest rate for a bound
+    /// Prints the response times that a model predicts at an arrival rate, or the highest rate for a bound
     Predict(PredictArguments),
-    /// Tells how many sources of data a server takes in, or what a number of sources needs
+    /// Says how many sources of data a server carries, or what a number of sources needs
     Size(Box<size::SizeArguments>),
     /// Gives each alternative points for writing and for reading, and says which has the most
     Score(ScoreArguments),
     /// Prints generated records, as studies write them
     Data(DataArguments),
-    /// Makes a run directory of what YCSB, sysbench or pgbench printed
+    /// Makes a run directory from the output of YCSB, sysbench or pgbench
     Import(ImportArguments),
     /// Writes the trials of a run as CSV, JSON lines or Parquet for other tools
     Export {
@@ -103,7 +103,7 @@ pub enum Command {
         #[command(subcommand)]
         action: BlockAction,
     },
-    /// Prints what a study file or the recorder's file may say, or what run and report print as JSON, as JSON Schema
+    /// Prints a JSON Schema of study files, of the recorder's file, or of the JSON that run and report print
     Schema {
         /// What to describe
         what: Described,
@@ -114,7 +114,7 @@ pub enum Command {
         #[arg(value_name = "COMMAND|SETTING")]
         what: Vec<String>,
     },
-    /// Do a part of a trial, as another loadline says on the standard input
+    /// Does a part of a trial, as another loadline says on the standard input
     #[command(hide = true)]
     Work {
         /// Which part
@@ -131,7 +131,7 @@ pub enum Command {
     },
 }
 
-/// Parts of trials that processes of their own do.
+/// Parts of trials that separate processes do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum WorkKind {
     /// A group of readers.
@@ -176,14 +176,14 @@ pub struct StudyArguments {
     /// Runs a property file of YCSB, such as workloads/workloada, instead of a study; --set takes YCSB's properties too
     #[arg(long, value_name = "FILE", conflicts_with = "study")]
     pub ycsb: Option<String>,
-    /// Changes a setting of the study: load.clients=4. A list is measured level by level: load.clients=[1, 4]. Nothing behind the
-    /// sign takes the setting out. The password for database.url may stand in the environment variable LOADLINE_PASSWORD instead
+    /// Changes a setting of the study: load.clients=4. A list is measured level by level: load.clients=[1, 4]. An empty
+    /// value removes the setting. The password for database.url can be given in the environment variable LOADLINE_PASSWORD instead
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
     /// Rehearses the study in about a minute with smaller sizes and fewer trials; its figures are not to be quoted
     #[arg(long)]
     pub quick: bool,
-    /// Number that decides the order of trials and all that is random in them; equal seeds repeat both
+    /// Number that determines the order of trials and everything random in them; equal seeds repeat both
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
@@ -216,7 +216,7 @@ pub struct CompareArguments {
     pub run: Option<PathBuf>,
     /// Directory of a second run, to compare the first with
     pub run2: Option<PathBuf>,
-    /// Factor whose levels are compared within each run. Without it: all factors with alternatives; of two runs, the runs
+    /// Factor whose levels are compared within each run. Without it: all factors with alternatives; with two runs, the runs
     #[arg(long, value_name = "SETTING", conflicts_with = "summaries")]
     pub factor: Option<String>,
     /// Figure to compare: throughput, response_time_mean, response_time_p99, ... Without it: the one that the report compares by
@@ -289,7 +289,7 @@ pub struct PredictArguments {
     /// Operations that one server completes per second when it is busy; usl: throughput of one client
     #[arg(long)]
     pub mu: f64,
-    /// Time that every operation takes besides, as in 1.6ms
+    /// Additional time that every operation takes, as in 1.6ms
     #[arg(long, default_value = "0s")]
     pub delta: String,
     /// Operations that arrive per second; models of closed loops take --clients instead
@@ -298,7 +298,7 @@ pub struct PredictArguments {
     /// Quantile of response time, 0 to 1
     #[arg(long)]
     pub quantile: Option<f64>,
-    /// Asks for the highest arrival rate at which that quantile, or the mean without one, stays below this: 10ms
+    /// Finds the highest arrival rate at which the quantile, or the mean if there is none, stays below this, as in 10ms
     #[arg(long)]
     pub below: Option<String>,
     /// Parameters that only some models have.
@@ -359,7 +359,7 @@ pub struct ScoreArguments {
     /// File of read times with the columns alternative,query,case,time_s
     #[arg(long, value_name = "FILE.csv", requires = "writes")]
     pub reads: Option<PathBuf>,
-    /// How many times as much as reading writing counts
+    /// How many times as much writing counts as reading
     #[arg(long, default_value_t = 2.0, value_name = "WEIGHT")]
     pub write_weight: f64,
     /// What counts the same in reading: every query, or every case of every query
@@ -420,11 +420,11 @@ pub struct PasswordArguments {
 /// What can be done with the recorder's quarantine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum QuarantineAction {
-    /// Show each record with its reason
+    /// Shows each record with its reason
     List,
-    /// Give all of them back to the queue; the recorder must be stopped
+    /// Gives all of them back to the queue; the recorder must be stopped
     Replay,
-    /// Give all of them up: they are removed; the recorder must be stopped
+    /// Removes all of them; the recorder must be stopped
     Discard,
 }
 

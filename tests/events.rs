@@ -47,6 +47,8 @@ fn a_server_that_is_killed_comes_back_and_keeps_what_it_has_acknowledged() {
         assert_eq!((events.lost(), events.surplus()), (Some(0), 0), "{name}: {events:?}");
         let page = std::fs::read_to_string(scratch.path(name).join("report.html")).unwrap();
         assert!(page.contains("id=\"events\""), "{name}");
+        // The trial is drawn with the event in it.
+        assert!(page.contains("id=\"timeline\"") && page.contains(">kill</text>"), "{name}");
     }
 }
 
@@ -108,4 +110,6 @@ fn events_need_a_server_of_loadlines_own_and_time() {
     let late = KILL.replace("1s", "9s");
     refused("name = \"postgres\"", &late, &["is not over before load.duration, 4 s"]);
     refused("name = \"postgres\"", "[[events]]\nat = \"1s\"\ndo = \"melt\"\n", &["melt"]);
+    let cut = "[[events]]\nat = \"1s\"\ndo = \"cut-link\"\nlasts = \"1s\"\n";
+    refused("name = \"postgres\"", cut, &["cuts the link and there is none", "write a [link]"]);
 }

@@ -8,6 +8,8 @@
 mod capture;
 #[path = "copied/mod.rs"]
 mod copied;
+#[path = "links/cut.rs"]
+mod cut;
 #[path = "links/program.rs"]
 mod program;
 #[path = "links/studies.rs"]

@@ -7,18 +7,18 @@ use clap::{Args, Subcommand};
 /// `block`
 #[derive(Debug, Clone, Subcommand)]
 pub enum BlockAction {
-    /// Make keys for the data centre and for cameras; keys that are there already stay
+    /// Makes keys for the data centre and for cameras; existing keys stay
     Keys {
-        /// Directory for them
+        /// Directory for the keys
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
-        /// Cameras, each with a key of its own
+        /// Cameras, each of which gets a key
         #[arg(value_name = "CAMERA")]
         cameras: Vec<String>,
     },
-    /// Make blocks: of generated violations with drawn images, or of a record and an image that there are
+    /// Makes blocks of generated violations with drawn images, or of an existing record and image
     Make(MakeArguments),
-    /// Verify the signatures of blocks, and decrypt nothing
+    /// Verifies the signatures of blocks, and decrypts nothing
     Verify {
         /// Blocks
         #[arg(required = true, value_name = "FILE")]
@@ -26,11 +26,11 @@ pub enum BlockAction {
         /// The cameras' public keys, in the form of allowed_signers
         #[arg(long, value_name = "FILE")]
         signers: PathBuf,
-        /// The camera that must have signed them; without it any that is known
+        /// The camera that must have signed them; without it, any known camera
         #[arg(long)]
         camera: Option<String>,
     },
-    /// Verify, decrypt and check blocks, and write their records and images
+    /// Verifies, decrypts and checks blocks, and writes their records and images
     Open {
         /// Blocks
         #[arg(required = true, value_name = "FILE")]
@@ -41,26 +41,26 @@ pub enum BlockAction {
         /// The data centre's secret keys, as age-keygen writes them
         #[arg(long, value_name = "FILE")]
         identity: PathBuf,
-        /// The camera that must have signed them; without it the one whose key it is
+        /// The camera that must have signed them; without it, the one whose key signed them
         #[arg(long)]
         camera: Option<String>,
         /// Directory for the files: CAMERA-SEQUENCE.xml and CAMERA-SEQUENCE.jpg
         #[arg(long, value_name = "DIR")]
         out: PathBuf,
     },
-    /// List the blocks that the processing refused, or give them back to it
+    /// Lists the blocks that the processing refused, or gives them back to it
     Quarantine {
         /// Configuration of the recorder
         #[arg(value_name = "CONFIG.toml")]
         config: PathBuf,
-        /// Give them back: they are processed again
+        /// Gives them back, so that they are processed again
         #[arg(long)]
         replay: bool,
-        /// Only those of this camera
+        /// Takes only those of this camera
         #[arg(long)]
         camera: Option<String>,
     },
-    /// Erase violations for good, at somebody's request: their records and their images; the audit file says who and why
+    /// Erases violations for good, with their records and images; the audit file says at whose request and why
     Erase {
         /// Configuration of the recorder
         #[arg(value_name = "CONFIG.toml")]
@@ -68,10 +68,10 @@ pub enum BlockAction {
         /// Numbers of the violations, as the ticket office shows them
         #[arg(required = true, value_name = "NUMBER")]
         numbers: Vec<i64>,
-        /// Who wants it so: it is written into the audit file
+        /// Who requests it; this is written into the audit file
         #[arg(long, value_name = "NAME")]
         by: String,
-        /// Why: it is written into the audit file
+        /// Why; this is written into the audit file
         #[arg(long)]
         reason: String,
     },

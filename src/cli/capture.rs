@@ -14,7 +14,7 @@ pub struct CaptureArguments {
     /// File to write. It has the values of all statements, and only you may read it
     #[arg(long, value_name = "TRACE")]
     pub out: PathBuf,
-    /// Takes the statements on this database alone, where the log says which each ran on
+    /// Takes only the statements on this database, if the log names the database of each
     #[arg(long, value_name = "NAME")]
     pub database: Option<String>,
 }

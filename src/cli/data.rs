@@ -12,16 +12,16 @@ pub struct ImportArguments {
     /// Its output: one file for each repetition; pgbench's logs and YCSB's .hdr logs beside it
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Directory of the run to be made
+    /// Directory to make for the run
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// What the files do not tell, for all of them, as in layout.name=json
+    /// Levels that hold for all files and are not in them, as in layout.name=json
     #[arg(long = "level", value_name = "SETTING=VALUE")]
     pub levels: Vec<String>,
-    /// Where the files' names tell it, as in '{layout.name}-{load.clients}-*.txt'
+    /// Where levels stand in the files' names, as in '{layout.name}-{load.clients}-*.txt'
     #[arg(long, value_name = "PATTERN")]
     pub pattern: Option<String>,
-    /// Leave the first repetition of each case out of all analyses
+    /// Leaves the first repetition of each case out of all analyses
     #[arg(long)]
     pub discard_first: bool,
 }

@@ -10,22 +10,22 @@ use crate::trial::{DurabilityPlan, FaultKind};
 /// `durability`
 #[derive(Debug, Clone, Args)]
 pub struct DurabilityArguments {
-    /// Name of a database, or of a study or its file, whose databases and layouts are taken; without it the study `durability`: SQLite, as its settings have it
+    /// Name of a database, or of a study or its file, whose databases and layouts are taken; without it the study `durability`, which tries settings of SQLite
     #[arg(value_name = "TARGET|STUDY")]
     pub target: Option<String>,
     /// Changes a setting: database.config.fsync=off. Each level of a list is tried: "database.config.synchronous_commit=[on, off]"
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Failures of each kind for each case; without it as many as the study says, and 100 where it says nothing
+    /// Failures of each kind for each case; by default as many as the study says, else 100
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(DurabilityPlan::CUTS_MOST)))]
     pub cuts: Option<u32>,
-    /// What fails; may be given several times. Without it what the study says, and where it says nothing: the power, and the server alone where power cuts lose something
+    /// What fails; can be repeated. By default what the study says, else the power, and the server alone if power cuts lose something
     #[arg(long = "fault", value_name = "FAULT", value_parser = fault_kinds())]
     pub faults: Vec<FaultKind>,
-    /// Number that decides the operations, the moments of the failures, and what the disk keeps
+    /// Number that determines the operations, the moments of the failures, and what the disk keeps
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Keeps what was found in this new directory, with a report as a page
+    /// Writes the results into this new directory, with a report as a page
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

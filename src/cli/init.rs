@@ -7,13 +7,13 @@ use clap::{Args, ValueEnum};
 /// `init`
 #[derive(Debug, Clone, Args)]
 pub struct InitArguments {
-    /// What is to be found out; is asked for without it, where there is a terminal
+    /// What to find out; without it, loadline asks if there is a terminal
     #[arg(long, value_enum, value_name = "WHAT")]
     pub find: Option<Aim>,
     /// What is recorded: qos, sensor, usertable, or custom for columns of your own
     #[arg(long, value_name = "TYPE")]
     pub record: Option<String>,
-    /// The database: sqlite, mariadb, mysql or postgres; all but sqlite are started privately where they are installed
+    /// The database: sqlite, mariadb, mysql or postgres; all but sqlite are started privately if they are installed
     #[arg(long, value_name = "NAME")]
     pub database: Option<String>,
     /// File to write
@@ -21,7 +21,7 @@ pub struct InitArguments {
     pub out: PathBuf,
 }
 
-/// What a study is to find out.
+/// What a study finds out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Aim {
     /// Which table layout takes the most records per second

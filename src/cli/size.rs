@@ -7,10 +7,10 @@ use clap::Args;
 /// `size`
 #[derive(Debug, Clone, Args)]
 pub struct SizeArguments {
-    /// Blocks that a source makes in the time of --every
+    /// Blocks that a source makes in each interval of --every
     #[arg(long, default_value_t = 1.0)]
     pub blocks: f64,
-    /// That time, as in 5s
+    /// The interval, as in 5s
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub every: String,
     /// Size of a block, as in 2MB
@@ -28,7 +28,7 @@ pub struct SizeArguments {
     /// How often each byte of a block is written there: into the inbox and into the store
     #[arg(long, value_name = "N", default_value_t = 2.0)]
     pub writes: f64,
-    /// Time of a core to process a block, as in 20ms or 18ms..22ms
+    /// CPU time to process a block, as in 20ms or 18ms..22ms
     #[arg(long, value_name = "TIME")]
     pub processing: Option<String>,
     /// Cores that process
@@ -40,7 +40,7 @@ pub struct SizeArguments {
     /// Run whose load line is that of the database
     #[arg(long, value_name = "RUN")]
     pub run: Option<PathBuf>,
-    /// Which load line of the run, where it has several, as in layout.name=star; more than once for several settings
+    /// Which load line of the run, if it has several, as in layout.name=star; can be repeated for several settings
     #[arg(long = "where", value_name = "SETTING=LEVEL", requires = "run")]
     pub levels: Vec<String>,
     /// Operations of a block in the database
@@ -49,7 +49,7 @@ pub struct SizeArguments {
     /// Share of link, disk and cores that may be used; the rest is for bursts. A load line is used whole
     #[arg(long, value_name = "SHARE", default_value_t = 0.8)]
     pub use_at_most: f64,
-    /// The reverse: what so many sources need
+    /// Says instead what this many sources need
     #[arg(long, value_name = "N")]
     pub sources: Option<f64>,
 }

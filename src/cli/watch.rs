@@ -8,11 +8,11 @@ use clap::Args;
 /// `watch`
 #[derive(Debug, Clone, Args)]
 pub struct WatchArguments {
-    /// Address to listen on, as in 10.0.0.5:7481. Who asks must know the token in the environment variable LOADLINE_WATCH_TOKEN; without one, only
-    /// addresses of this machine itself, as 127.0.0.1, can be listened on
+    /// Address to listen on, as in 10.0.0.5:7481. Clients must send the token in the environment variable LOADLINE_WATCH_TOKEN; without it, only
+    /// addresses of this machine itself, such as 127.0.0.1, are permitted
     #[arg(long, value_name = "ADDRESS")]
     pub listen: SocketAddr,
-    /// Speaks TLS, with the certificate in this PEM file
+    /// Uses TLS with the certificate in this PEM file
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_certificate: Option<PathBuf>,
     /// PEM file with the certificate's key

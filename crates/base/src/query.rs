@@ -28,7 +28,7 @@ pub struct Query {
     /// Number of rows that the query finds according to its source, with `record.scale` 1.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rows: Option<u64>,
-    /// Whether the database is told to join tables in the order in which the layout names them.
+    /// Whether the database must join tables in the order in which the layout names them.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub straight_join: bool,
     /// Whether the database is told to keep the answer in its query cache, or not to keep it; `None` gives no hint.

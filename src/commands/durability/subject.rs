@@ -14,7 +14,7 @@ use crate::runner::stage::{Opening, Stage};
 use crate::server::{DiskPlan, PowerDisk, Server, When};
 use crate::study::Passwords;
 use crate::study::plan::private_server;
-use crate::trial::{CutKeeps, EventKind, EventSettings, Settings};
+use crate::trial::{EventKind, EventSettings, Settings};
 use crate::workload::Work;
 
 /// The database under test.
@@ -56,12 +56,7 @@ impl Subject {
         let disk = match entry_of(&settings.database)?.recipe {
             Some(_) => {
                 // This event puts a server's data on such a disk.
-                settings.events = vec![EventSettings {
-                    at_s: 0.0,
-                    what: EventKind::CutPower,
-                    lasts_s: 0.0,
-                    keeps: CutKeeps::Nothing,
-                }];
+                settings.events = vec![EventSettings::new(0.0, EventKind::CutPower)];
                 None
             }
             None => {

@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::TimeFinding;
+
 /// The events of a case, over all its valid trials.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct EventsFinding {
@@ -31,7 +33,7 @@ pub struct EventsFinding {
 /// One event of `[[events]]`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct EventFinding {
-    /// `kill`, `stop`, `pause` or `cut-power`.
+    /// `kill`, `stop`, `pause`, `cut-power`, `slow-disk`, `full-disk` or `cut-link`.
     pub what: String,
     /// Mean time of the event, in seconds after the start of the measured phase.
     pub start_s: f64,
@@ -39,16 +41,18 @@ pub struct EventFinding {
     pub n: u64,
     /// Blocks and names that the disk had not synced when its power was cut, mean; null for other events.
     pub unsynced: Option<f64>,
-    /// Mean time until the server accepted clients again, or continued, in seconds.
+    /// Mean time until the server accepted clients again or continued, or for which its disk was slow or full or its link was cut, in seconds.
     pub away_s: f64,
-    /// Longest time until the server accepted clients again, or continued, in seconds.
+    /// Longest such time, in seconds.
     pub away_max_s: f64,
     /// The gap in service: the longest time without a completed operation that met the event, mean in seconds; null where no trial shows it.
     pub gap_s: Option<f64>,
     /// Longest gap in service, in seconds.
     pub gap_max_s: Option<f64>,
-    /// Operations that were intended while the server was away and completed later.
+    /// Operations that were intended meanwhile and completed later.
     pub completed: u64,
-    /// Operations that were intended while the server was away and failed.
+    /// Operations that were intended meanwhile and failed.
     pub failed: u64,
+    /// Response times of operations that were intended meanwhile and completed.
+    pub response_time_s: TimeFinding,
 }

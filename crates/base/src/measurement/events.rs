@@ -28,14 +28,14 @@ pub struct EventsMeasurement {
 /// One event.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EventMeasurement {
-    /// `kill`, `stop`, `pause` or `cut-power`.
+    /// `kill`, `stop`, `pause`, `cut-power`, `slow-disk`, `full-disk` or `cut-link`.
     pub what: String,
     /// Blocks that the disk had taken and not synced when its power was cut, plus changes to names; `None` for other events.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unsynced: Option<u64>,
     /// Time of the event, in seconds after the start of the measured phase.
     pub start_s: f64,
-    /// Time until the server accepted clients again, or continued, in seconds.
+    /// Time until the server accepted clients again or continued, or for which its disk was slow or full or its link was cut, in seconds.
     pub away_s: f64,
     /// The gap in service: the longest time without a completed operation that met the event, in seconds. `None` where the load ended within it.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -14,6 +14,20 @@ pub struct EventSettings {
     /// The unsynced data that survive a power cut.
     #[serde(default, skip_serializing_if = "CutKeeps::is_default")]
     pub keeps: CutKeeps,
+    /// Time by which each sync of a slow disk takes longer, in seconds; 0 for other events.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub sync_takes_s: f64,
+}
+
+impl EventSettings {
+    /// Creates an event that lasts no time and has no settings of its own.
+    pub fn new(at_s: f64, what: EventKind) -> Self {
+        EventSettings { at_s, what, lasts_s: 0.0, keeps: CutKeeps::default(), sync_takes_s: 0.0 }
+    }
+}
+
+fn is_zero(seconds: &f64) -> bool {
+    *seconds == 0.0
 }
 
 /// The written but unsynced data that survive a power cut.
@@ -58,9 +72,28 @@ pub enum EventKind {
     Pause,
     /// The power of the server's disk is cut, its processes are killed, and it is started again on the data that the disk has kept.
     CutPower,
+    /// Each sync of the server's disk takes longer for a while.
+    SlowDisk,
+    /// The server's disk has no more room for a while.
+    FullDisk,
+    /// The link between the load and the server carries nothing for a while.
+    CutLink,
 }
 
 impl EventKind {
+    /// Names of all kinds in studies.
+    pub const NAMES: [&'static str; 7] = ["kill", "stop", "pause", "cut-power", "slow-disk", "full-disk", "cut-link"];
+
+    const ALL: [EventKind; 7] = [
+        EventKind::Kill,
+        EventKind::Stop,
+        EventKind::Pause,
+        EventKind::CutPower,
+        EventKind::SlowDisk,
+        EventKind::FullDisk,
+        EventKind::CutLink,
+    ];
+
     /// Returns the name in studies.
     pub fn name(self) -> &'static str {
         match self {
@@ -68,6 +101,36 @@ impl EventKind {
             EventKind::Stop => "stop",
             EventKind::Pause => "pause",
             EventKind::CutPower => "cut-power",
+            EventKind::SlowDisk => "slow-disk",
+            EventKind::FullDisk => "full-disk",
+            EventKind::CutLink => "cut-link",
         }
+    }
+
+    /// Returns the kind with a name; `None` where no kind has it.
+    pub fn of_name(name: &str) -> Option<Self> {
+        EventKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Returns whether loadline does not end the server, so that the event is over after its own time.
+    pub fn leaves_the_server(self) -> bool {
+        matches!(self, EventKind::Pause | EventKind::SlowDisk | EventKind::FullDisk | EventKind::CutLink)
+    }
+
+    /// Returns whether the server's data must be on a disk of loadline's own.
+    pub fn needs_own_disk(self) -> bool {
+        matches!(self, EventKind::CutPower | EventKind::SlowDisk | EventKind::FullDisk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_found_by_its_name() {
+        assert_eq!(EventKind::ALL.map(EventKind::name), EventKind::NAMES);
+        assert_eq!(EventKind::NAMES.map(EventKind::of_name), EventKind::ALL.map(Some));
+        assert_eq!(EventKind::of_name("melt"), None);
     }
 }

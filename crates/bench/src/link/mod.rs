@@ -53,7 +53,9 @@ pub struct Network {
     server: Host,
     clients: Vec<Host>,
     /// The switch, which is a bridge in a namespace of its own.
-    _switch: Namespace,
+    switch: Namespace,
+    /// The port of the switch that the server's link ends at.
+    server_port: String,
     wanted: Wanted,
 }
 
@@ -66,6 +68,32 @@ pub struct Host {
     pub address: Ipv4Addr,
     /// The address on the link itself.
     pub wire_address: Ipv4Addr,
+}
+
+/// The end of the server's link at the switch.
+#[derive(Debug, Clone)]
+pub struct Plug {
+    switch: Namespace,
+    port: String,
+}
+
+impl Plug {
+    /// Takes the link from the switch: no frame passes between the server and the other hosts any more. Both ends keep their interfaces, and
+    /// learn of it only because nothing arrives, as with a failure somewhere on the way.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub fn pull(&self) -> Result<(), LinkError> {
+        device::run(&self.switch, "ip", &["link", "set", &self.port, "nomaster"])
+    }
+
+    /// Gives the link back to the switch.
+    ///
+    /// # Errors
+    /// See [`LinkError`].
+    pub fn put_back(&self) -> Result<(), LinkError> {
+        device::run(&self.switch, "ip", &["link", "set", &self.port, "master", plan::SWITCH])
+    }
 }
 
 /// The reason why there is no link. Messages name the place, the value and the remedy.
@@ -147,7 +175,8 @@ impl Network {
             Some(suite) => Some(Tunnels::open(suite, &server, &clients)?),
             None => None,
         };
-        Ok(Network { tunnels, _delays: delays, server, clients, _switch: switch, wanted: wanted.clone() })
+        let server_port = plan.server.port;
+        Ok(Network { tunnels, _delays: delays, server, clients, switch, server_port, wanted: wanted.clone() })
     }
 
     /// Returns the host for the server.
@@ -158,6 +187,11 @@ impl Network {
     /// Returns the other hosts.
     pub fn clients(&self) -> &[Host] {
         &self.clients
+    }
+
+    /// Returns the plug of the server's link, by which it can be cut from the switch for a while.
+    pub fn plug(&self) -> Plug {
+        Plug { switch: self.switch.clone(), port: self.server_port.clone() }
     }
 
     /// Returns how a server on the server's host is reached by clients on the first of the other hosts.

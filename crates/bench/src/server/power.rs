@@ -165,6 +165,16 @@ impl Server {
         self.power.as_mut()
     }
 
+    /// Sets the faults of the server's disk from now on; the default has none.
+    ///
+    /// # Errors
+    /// When the server's data is not on such a disk.
+    pub fn set_disk_faults(&self, faults: Faults) -> Result<(), ServerError> {
+        let none = || ServerError::Disk("its data are on no disk that can have faults".to_owned());
+        self.power.as_ref().ok_or_else(none)?.plan(Plan { faults, ..Plan::default() });
+        Ok(())
+    }
+
     /// Does the same as [`Server::lose_power`], with the study's description of what the disk keeps.
     ///
     /// # Errors

@@ -12,27 +12,27 @@ use crate::written::{Absent, Kind, Part, Setting};
 /// The settings of the section.
 pub static BACKGROUND: Part = Part {
     name: "background",
-    help: "A second load, which arrives at a rate of its own over connections of its own and is reported apart. Without the section there is none.",
+    help: "A second load with its own rate and connections, which is reported separately. Without the section there is none.",
     settings: &[
-        Setting::new("workload", Kind::OneOf(&BACKGROUND_WORKLOADS), Absent::Text("write"), "What its clients do.")
+        Setting::new("workload", Kind::OneOf(&BACKGROUND_WORKLOADS), Absent::Text("write"), "The work of its clients.")
             .factor(|settings| Some(background(settings)?.workload.as_str().into())),
-        Setting::new("clients", Kind::Whole(1, 100_000), Absent::Whole(1), "Its connections.")
+        Setting::new("clients", Kind::Whole(1, 100_000), Absent::Whole(1), "Number of its connections.")
             .factor(|settings| Some(background(settings)?.clients.into())),
         Setting::new(
             "arrivals",
             Kind::OneOf(&["poisson", "constant"]),
             Absent::Text("poisson"),
-            "When its operations are due: at random and independent of each other, or at equal gaps.",
+            "When its operations are due: at random and independent of each other, or at equal intervals.",
         )
         .factor(|settings| serde_json::to_value(background(settings)?.arrivals).ok()),
         Setting::new(
             "rate",
             Kind::Number(1e-3, 1e9),
             Absent::Means("none: it must be given, or be a factor"),
-            "Its operations per second.",
+            "Number of its operations per second.",
         )
         .factor(|settings| Some(background(settings)?.rate_per_s.into())),
-        Setting::new("batch", Kind::Whole(1, 100_000), Absent::Whole(1), "Records of each of its transactions.")
+        Setting::new("batch", Kind::Whole(1, 100_000), Absent::Whole(1), "Number of records per transaction.")
             .factor(|settings| Some(background(settings)?.batch.into())),
     ],
 };

@@ -17,30 +17,30 @@ const NONE: &str = "none";
 /// The settings of the section.
 pub static BLOCKS: Part = Part {
     name: "blocks",
-    help: "What cameras upload where `recorder.path` is `ftp`, `ftps` or `put`, and what the recorder does with it.",
+    help: "What cameras upload if `recorder.path` is `ftp`, `ftps` or `put`, and what the recorder does with it.",
     settings: &[
         // A block has at least a signature and a header, and one larger than the recorder's limit would be refused.
-        Setting::new("size", Kind::Size(4 << 10, 32 << 20, &[]), Absent::Text("1MiB"), "The size of a block.")
+        Setting::new("size", Kind::Size(4 << 10, 32 << 20, &[]), Absent::Text("1MiB"), "Size of a block.")
             .factor(|settings| Some(blocks(settings)?.bytes.into())),
         Setting::new(
             "rate",
             Kind::Size(16 << 10, 100 << 30, &[NONE]),
             Absent::Text(NONE),
-            "The most that the recorder takes in per second; `none` is no limit.",
+            "Maximum bytes that the recorder takes in per second; `none` means no limit.",
         )
         .factor(|settings| Some(blocks(settings)?.rate_bytes_per_s.map_or_else(|| NONE.into(), Into::into))),
         Setting::new(
             "process",
             Kind::Truth,
             Absent::Truth(true),
-            "Whether blocks are real ones, which the recorder verifies, decrypts and stores; otherwise they are random bytes and wait in its inbox.",
+            "Whether blocks are real ones, which the recorder verifies, decrypts and stores. Otherwise they are random bytes that stay in its inbox.",
         )
         .factor(|settings| Some(blocks(settings)?.process.into())),
         Setting::new(
             "bound",
             Kind::Size(64 << 20, 1 << 40, &[]),
             Absent::Text("4GiB"),
-            "The most that the recorder's inbox holds.",
+            "Maximum size of the recorder's inbox.",
         )
         .factor(|settings| Some(blocks(settings)?.bound_bytes.into())),
     ],

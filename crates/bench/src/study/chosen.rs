@@ -15,7 +15,7 @@ pub(super) const DESIGN: Setting = Setting::new(
     "design",
     Kind::Text,
     Absent::Means("it is in every design"),
-    "The design that it is in: cases whose `workload.design` is another one do without it.",
+    "The design to which it belongs. Cases with another `workload.design` do not use it.",
 );
 
 /// The setting for the databases that a table or a statement is for.
@@ -23,7 +23,7 @@ pub(super) const DATABASES: Setting = Setting::new(
     "databases",
     Kind::Texts,
     Absent::Means("all"),
-    "The databases that it is for, as in `[\"mariadb\", \"mysql\"]`: cases on another `database.name` do without it.",
+    "The databases for which it is meant, as in `[\"mariadb\", \"mysql\"]`. Cases with another `database.name` do not use it.",
 );
 
 /// The design and the database of a case, by which tables and statements are chosen.

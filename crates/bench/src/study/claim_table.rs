@@ -10,27 +10,32 @@ use crate::written::{Absent, Form, Kind, Part, Setting, Span};
 /// The settings of a claim.
 pub static CLAIM: Part = Part {
     name: "claims",
-    help: "What the source says, as a ratio, a bound or a model; exactly one of the three. The report says reproduced, contradicted or undecided.",
+    help: "What the source claims, as exactly one of a ratio, a bound or a model. The report says reproduced, contradicted or undecided.",
     settings: &[
         Setting::new("says", Kind::Text, Absent::Refused, "The claim in words."),
         Setting::new(
             "metric",
             Kind::OneOf(&NAMES),
             Absent::Means("none: it must be given with `ratio` and `bound`"),
-            "The figure that is claimed.",
+            "The figure that the claim is about.",
         ),
         Setting::new(
             "ratio",
             Kind::Part(&RATIO),
             Absent::Means("none"),
-            "That the metric's ratio between cases lies in a range.",
+            "The claim that the metric's ratio between cases lies in a range.",
         ),
-        Setting::new("bound", Kind::Part(&BOUND), Absent::Means("none"), "That the metric itself lies in a range."),
+        Setting::new(
+            "bound",
+            Kind::Part(&BOUND),
+            Absent::Means("none"),
+            "The claim that the metric itself lies in a range.",
+        ),
         Setting::new(
             "model",
             Kind::Part(&MODEL),
             Absent::Means("none"),
-            "That response times grow with the arrival rate as a queueing model says, or do not.",
+            "The claim that response times grow with the arrival rate as a queueing model says, or do not.",
         ),
     ],
 };
@@ -40,16 +45,16 @@ const NO_END: Absent = Absent::Means("exactly one of `between`, `above` and `bel
 /// The settings of a claim's `ratio`.
 pub(super) static RATIO: Part = Part {
     name: "claims.ratio",
-    help: "A ratio between two sets of cases; cases are matched by the factors that are not named.",
+    help: "A ratio between two sets of cases. Cases are matched by the factors that are not named.",
     settings: &[
         Setting::new("of", Kind::Own(&LEVELS), Absent::Refused, "Levels of the numerator."),
         Setting::new("to", Kind::Own(&LEVELS), Absent::Refused, "Levels of the denominator."),
-        Setting::new("where", Kind::Own(&LEVELS), Absent::Means("none"), "Levels that both have besides."),
+        Setting::new("where", Kind::Own(&LEVELS), Absent::Means("none"), "Further levels that both have."),
         Setting::new(
             "best",
             Kind::Truth,
             Absent::Truth(false),
-            "Whether the best cases of both are compared, instead of each matched pair.",
+            "Whether the best cases of both are compared, rather than each matched pair.",
         ),
         Setting::new("between", Kind::Own(&BETWEEN), NO_END, "The range of the ratio."),
         Setting::new("above", Kind::Number(0.0, 1e12), NO_END, "The lower end of a range without an upper one."),
@@ -60,7 +65,7 @@ pub(super) static RATIO: Part = Part {
 /// The settings of a claim's `bound`.
 pub(super) static BOUND: Part = Part {
     name: "claims.bound",
-    help: "A range that the metric lies in, in the metric's unit; times can be written as durations.",
+    help: "A range of the metric, in its unit. Times can be written as durations.",
     settings: &[
         Setting::new("of", Kind::Own(&LEVELS), Absent::Means("all cases"), "Levels of the cases."),
         Setting::new("between", Kind::Own(&BETWEEN), NO_END, "The range."),
@@ -81,7 +86,7 @@ pub(super) static MODEL: Part = Part {
             "The model, by the name that `loadline fit` prints.",
         ),
         Setting::new("where", Kind::Own(&LEVELS), Absent::Means("all cases"), "Levels of the cases."),
-        Setting::new("fits", Kind::Truth, Absent::Truth(true), "Whether it is said to fit."),
+        Setting::new("fits", Kind::Truth, Absent::Truth(true), "Whether the claim is that it fits."),
     ],
 };
 

@@ -36,7 +36,7 @@ pub static CONFIG: Form = Form {
 /// The settings of the section.
 pub static DATABASE: Part = Part {
     name: "database",
-    help: "Which database, and how a private server of it is started; or where a server is that exists.",
+    help: "The database, and how its private server is started, or the address of an existing server.",
     settings: &[
         Setting::new("name", Kind::Named(database_names), Absent::Text("sqlite"), "The database.")
             .factor(|settings| Some(settings.database.name.as_str().into())),
@@ -44,21 +44,21 @@ pub static DATABASE: Part = Part {
             "engine",
             Kind::Text,
             Absent::Means("the database's own"),
-            "The storage engine, where the database has several: `innodb`, `myisam` and `aria` of MariaDB, `innodb` and `myisam` of MySQL.",
+            "The storage engine, if the database has several: `innodb`, `myisam` and `aria` in MariaDB, `innodb` and `myisam` in MySQL.",
         )
         .factor(|settings| settings.database.engine.as_deref().map(Into::into)),
         Setting::new(
             "url",
             Kind::Own(&URL_FORM),
             Absent::Means("a private server is started, and stopped at the end"),
-            "A server that exists. The password may stand in it, or in LOADLINE_PASSWORD.",
+            "The address of an existing server. The password can be in the address or in LOADLINE_PASSWORD.",
         )
         .factor(|settings| settings.database.url.as_deref().map(Into::into)),
         Setting::new(
             "watch",
             Kind::Text,
-            Absent::Means("a server on this machine is watched here, one elsewhere not at all"),
-            "The `loadline watch` on the machine of the server at `url`, as in `watch://db.example:7481`: what is told of CPU, disk, memory and network is that machine's. It asks for the token in LOADLINE_WATCH_TOKEN; `?sslmode=verify-full&sslrootcert=FILE` as in a database's address.",
+            Absent::Means("a server on this machine is watched from here, one elsewhere not at all"),
+            "The address of `loadline watch` on the machine of the server at `url`, as in `watch://db.example:7481`. Figures for CPU, disk, memory and network are then those of that machine. The token is taken from LOADLINE_WATCH_TOKEN; `?sslmode=verify-full&sslrootcert=FILE` works as in a database's address.",
         ),
         Setting::new(
             "path",
@@ -68,17 +68,17 @@ pub static DATABASE: Part = Part {
         )
         .only("embedded databases")
         .factor(|settings| settings.database.path.as_deref().map(Into::into)),
-        Setting::new("binary", Kind::Text, Absent::Means("the one installed"), "The file of the server program.")
+        Setting::new("binary", Kind::Text, Absent::Means("the one installed"), "The server's program file.")
             .only(PRIVATE)
             .factor(|settings| settings.database.binary.as_deref().map(Into::into)),
-        Setting::new("base", Kind::Text, Absent::Means("none"), "The directory that a server was unpacked in.")
+        Setting::new("base", Kind::Text, Absent::Means("none"), "The directory into which a server was unpacked.")
             .only(PRIVATE)
             .factor(|settings| settings.database.base.as_deref().map(Into::into)),
         Setting::new(
             "socket",
             Kind::OneOf(&["unix", "tcp"]),
             Absent::Means("`\"unix\"`; `\"tcp\"` over a `[link]`"),
-            "How clients reach it.",
+            "How clients connect.",
         )
         .only(PRIVATE)
         .factor(|settings| settings.database.socket.as_deref().map(Into::into)),
@@ -86,18 +86,18 @@ pub static DATABASE: Part = Part {
             "tls",
             Kind::OneOf(&["none", "verify"]),
             Absent::Text("none"),
-            "How its connections are protected: `verify` is TLS with a certificate made for it, which its clients verify. It needs `socket = \"tcp\"`, or a `[link]`. A server that exists has `sslmode` in its address.",
+            "How connections are protected: `verify` is TLS with a certificate made for the server, which its clients verify. It needs `socket = \"tcp\"` or a `[link]`. For an existing server, write `sslmode` in its address.",
         )
         .only(PRIVATE)
         .factor(|settings| Some(settings.database.tls.as_deref().unwrap_or("none").into())),
-        Setting::new("cpus", Kind::Own(&CPUS), Absent::Means("all"), "The CPUs that it is pinned to.")
+        Setting::new("cpus", Kind::Own(&CPUS), Absent::Means("all"), "The CPUs to which the server is pinned.")
             .only(PRIVATE)
             .factor(|settings| settings.database.cpus.as_deref().map(Into::into)),
         Setting::new(
             "memory",
             Kind::Bytes(MEMORY_LEAST, MEMORY_MOST),
             Absent::Means("no limit"),
-            "The most memory that it may take together with the page cache of its files, as in `\"512MiB\"`: for tables larger than memory. It needs a control group, which root may make, and whoever runs in a delegated scope.",
+            "Maximum memory of the server together with the page cache of its files, as in `\"512MiB\"`, for tables that are larger than memory. It needs a control group, which root can make, or a user in a delegated scope.",
         )
         .only(PRIVATE)
         .factor(|settings| settings.database.memory_bytes.map(Into::into)),
@@ -105,7 +105,7 @@ pub static DATABASE: Part = Part {
             "encryption",
             Kind::OneOf(&["none", "aes128", "aes256"]),
             Absent::Text("none"),
-            "How it encrypts its files.",
+            "How the server encrypts its files.",
         )
         .only(PRIVATE)
         .factor(|settings| Some(settings.database.encryption.as_deref().unwrap_or("none").into())),
@@ -113,7 +113,7 @@ pub static DATABASE: Part = Part {
             "durability",
             Kind::OneOf(&Level::NAMES),
             Absent::Means("as its settings have it: the strongest that it has, unless `config` says otherwise"),
-            "What its acknowledged writes are to survive: `power-cut`, `crash` (a killed server, and no power cut) or `none`. It stands for the database's own settings that give it, which are written into `config`; `loadline durability` shows whether they do.",
+            "What acknowledged writes must survive: `power-cut`, `crash` (a killed server, but no power cut) or `none`. It stands for the database's own settings that provide this, which are written into `config`; `loadline durability` shows whether they do.",
         )
         .only("databases that loadline starts, or opens as a file")
         .factor(|settings| settings.database.durability.as_deref().map(Into::into)),
@@ -121,14 +121,14 @@ pub static DATABASE: Part = Part {
             "statement_timeout",
             Kind::Duration(Span::AboveZero),
             Absent::Text("5m"),
-            "The longest wait for the answer to a statement before and after the load: to prepare, fill, count and drop. Making, changing and dropping tables may take 20 times as long.",
+            "Maximum wait for the answer to a statement before and after the load, such as to prepare, fill and count. Creating, changing and dropping tables may take 20 times as long.",
         )
         .only("databases behind a connection"),
         Setting::new(
             "config",
             Kind::Own(&CONFIG),
             Absent::Means("none"),
-            "The database's own settings. Each is a factor as `database.config.NAME`.",
+            "The database's own settings. Each can be a factor, as `database.config.NAME`.",
         ),
     ],
 };

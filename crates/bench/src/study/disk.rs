@@ -16,13 +16,13 @@ const DIRECT_MULTIPLE: u64 = 4096;
 /// The settings of the section.
 pub static DISK: Part = Part {
     name: "disk",
-    help: "A writer beside the load, which writes to the disk of the database's files as fast as it can. Without the section there is none.",
+    help: "A thread that writes beside the load, as fast as it can, to the disk with the database's files. Without the section there is none.",
     settings: &[
         Setting::new(
             "block",
             Kind::Size(512, 64 << 20, &[NONE]),
             Absent::Text("1MiB"),
-            "How much is written at a time; `none` writes nothing, so that it can be a level beside the others.",
+            "Bytes per write. `none` writes nothing, as a level to compare the others with.",
         )
         .factor(|settings| {
             let block = settings.disk.as_ref().map(|disk| disk.block_bytes).filter(|bytes| *bytes > 0);
@@ -32,17 +32,17 @@ pub static DISK: Part = Part {
             "sync",
             Kind::OneOf(&["each", "none", "direct"]),
             Absent::Text("each"),
-            "When the disk must have a block: before the next one, whenever the operating system likes, or at once and past the page cache.",
+            "When a block must be on the disk: before the next one is written (`each`), whenever the operating system decides (`none`), or at once and without the page cache (`direct`).",
         )
         .factor(|settings| serde_json::to_value(settings.disk.as_ref()?.sync).ok()),
         Setting::new(
             "file",
             Kind::Size(1 << 20, 64 << 30, &[]),
             Absent::Text("1GiB"),
-            "The size of all files together; they are written again from their start.",
+            "Size of all files together. At the end they are written again from their start.",
         )
         .factor(|settings| Some(disk(settings)?.file_bytes.into())),
-        Setting::new("writers", Kind::Whole(1, 64), Absent::Whole(1), "Threads that write, each with a file of its own.")
+        Setting::new("writers", Kind::Whole(1, 64), Absent::Whole(1), "Number of threads that write, each with its own file.")
             .factor(|settings| Some(disk(settings)?.writers.into())),
     ],
 };

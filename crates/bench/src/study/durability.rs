@@ -21,19 +21,19 @@ static FAULTS: Form = Form {
 /// The settings of the section.
 pub(super) static DURABILITY: Part = Part {
     name: "durability",
-    help: "The study asks what survives: `loadline run` lets each of its databases fail, again and again, as `loadline durability` does, and measures no load.",
+    help: "The study asks what survives: `loadline run` makes each of its databases fail again and again, as `loadline durability` does, and measures no load.",
     settings: &[
         Setting::new(
             "cuts",
             Kind::Whole(1, DurabilityPlan::CUTS_MOST as i64),
             Absent::Whole(DurabilityPlan::CUTS as i64),
-            "Failures of each kind for each case.",
+            "Number of failures of each kind for each case.",
         ),
         Setting::new(
             "faults",
             Kind::Own(&FAULTS),
-            Absent::Means("the power, and the processes alone where cuts of the power lose something"),
-            "What fails: the power of the disk, the processes, calls of the disk (`eio`), room on it (`enospc`), bits of what is read.",
+            Absent::Means("the power, and the processes alone if power cuts lose something"),
+            "What fails: the power of the disk, the processes, calls to the disk (`eio`), room on it (`enospc`), or bits of the data that are read.",
         ),
     ],
 };

@@ -12,34 +12,48 @@ use crate::written::{Absent, Kind, Part, Setting, Span};
 /// An event of `[[events]]`.
 pub(super) static EVENT: Part = Part {
     name: "events",
-    help: "Something that happens to the private server while it is measured. The report says how long nothing was answered, what failed, and whether anything is gone that was acknowledged.",
+    help: "Something that happens to the private server while it is measured. The report says for how long nothing was answered, what failed, and whether any acknowledged record is gone.",
     settings: &[
         Setting::new(
             "at",
             Kind::Duration(Span::AboveZero),
             Absent::Refused,
-            "When it happens, from the start of the measured phase on.",
+            "When it happens, from the start of the measured phase.",
         ),
         Setting::new(
             "do",
-            Kind::OneOf(&["kill", "stop", "pause", "cut-power"]),
+            Kind::OneOf(&EventKind::NAMES),
             Absent::Refused,
-            "What happens: `kill` ends all processes of the server at once, as a crash does, and starts it again on what is there; `stop` stops it in order and starts it again; `pause` makes all of its processes stand still, and go on; `cut-power` takes the power from the disk that its data are on, kills its processes, and starts it again on what the disk has kept: what was synced.",
+            "What happens: `kill` ends all processes of the server at once, as a crash does, and starts it again with the data that are there; `stop` stops it in order and starts it again; `pause` suspends all of its processes for a while; `cut-power` cuts the power of the disk with its data, kills its processes, and starts it again with the data that the disk has kept, which are those that were synced; `slow-disk` makes each sync of this disk take longer; `full-disk` leaves it no room for more data; `cut-link` lets nothing through between the load and the server, and needs a `[link]`.",
         ),
         Setting::new(
             "lasts",
             Kind::Duration(Span::Any),
-            Absent::Means("no time: it is started again at once; for `pause` it must be given"),
-            "How long the server stays away before it is started again, or goes on.",
+            Absent::Means(
+                "no time: it is started again at once; for `pause`, `slow-disk`, `full-disk` and `cut-link` it must be given",
+            ),
+            "How long the server stays away before it is started again or continues, or how long the disk is slow or full, or the link is cut.",
         ),
         Setting::new(
             "keeps",
             Kind::OneOf(&CutKeeps::NAMES),
             Absent::Means("nothing"),
-            "What `cut-power` keeps of what was written and not synced: `nothing`; `sectors` of 512 bytes by chance, so that pages are torn; `blocks` of 4,096 bytes by chance; `in-order` what was written first, up to a moment by chance.",
+            "What `cut-power` keeps of the data that were written and not synced: `nothing`; random `sectors` of 512 bytes, so that pages are torn; random `blocks` of 4,096 bytes; or, `in-order`, everything that was written before a random moment.",
+        ),
+        Setting::new(
+            "sync",
+            Kind::Duration(Span::AtMost(SYNC_S_MOST)),
+            Absent::Means("100 ms for `slow-disk`"),
+            "How much longer each sync takes while `slow-disk` lasts.",
         ),
     ],
 };
+
+/// Maximum time by which a sync of a slow disk takes longer, in seconds: a server that is stopped waits for its last sync.
+const SYNC_S_MOST: f64 = 10.0;
+
+/// Time by which a sync of a slow disk takes longer where the study does not say, in seconds.
+const SYNC_S: f64 = 0.1;
 
 /// Maximum number of events of a trial.
 pub const EVENTS_MOST: usize = 16;
@@ -62,16 +76,11 @@ pub(super) fn read_events(root: &Table, errors: &mut Errors) -> Vec<EventSetting
                 errors.push(section.place, fault!("an event of [[events]] has no {key}"; "write {example}"));
             }
         }
-        let what = match section.text("do", errors) {
-            Some("pause") => EventKind::Pause,
-            Some("stop") => EventKind::Stop,
-            Some("cut-power") => EventKind::CutPower,
-            _ => EventKind::Kill,
-        };
+        let what = section.text("do", errors).and_then(EventKind::of_name).unwrap_or(EventKind::Kill);
         let lasts: Option<f64> = section.find("lasts", errors);
-        if what == EventKind::Pause && lasts.is_none_or(|seconds| seconds <= 0.0) {
-            let remedy = "say how long the server stands still, as in lasts = \"2s\"";
-            errors.push(section.place, fault!("an event of [[events]] pauses the server for no time"; "{remedy}"));
+        if what.leaves_the_server() && lasts.is_none_or(|seconds| seconds <= 0.0) {
+            let remedy = "say how long it lasts, as in lasts = \"2s\"";
+            errors.push(section.place, fault!("the {} of [[events]] lasts no time", what.name(); "{remedy}"));
         }
         let at_s: f64 = section.find("at", errors).unwrap_or_default();
         if let Some(before) = events.last()
@@ -89,14 +98,20 @@ pub(super) fn read_events(root: &Table, errors: &mut Errors) -> Vec<EventSetting
             errors.push(section.place, fault!("an event of [[events]] keeps something, and cuts no power"; "{remedy}"));
         }
         let keeps = keeps.and_then(CutKeeps::of_name).unwrap_or_default();
-        events.push(EventSettings { at_s, what, lasts_s: lasts.unwrap_or_default(), keeps });
+        let sync: Option<f64> = section.find("sync", errors);
+        if sync.is_some() && what != EventKind::SlowDisk {
+            let remedy = "leave sync out, or write do = \"slow-disk\"";
+            errors.push(section.place, fault!("an event of [[events]] has a sync, and slows no disk"; "{remedy}"));
+        }
+        let sync_takes_s = if what == EventKind::SlowDisk { sync.unwrap_or(SYNC_S) } else { 0.0 };
+        events.push(EventSettings { at_s, what, lasts_s: lasts.unwrap_or_default(), keeps, sync_takes_s });
     }
     events
 }
 
-/// Returns whether an event cuts the power, so that the server's data must be on a disk of loadline's own.
-pub fn cuts_power(events: &[EventSettings]) -> bool {
-    events.iter().any(|event| event.what == EventKind::CutPower)
+/// Returns whether an event happens to the server's disk, so that its data must be on a disk of loadline's own.
+pub fn need_own_disk(events: &[EventSettings]) -> bool {
+    events.iter().any(|event| event.what.needs_own_disk())
 }
 
 /// Returns what cannot be combined with events; `None` if nothing is wrong.
@@ -107,6 +122,11 @@ pub(super) fn clash_of_events(settings: &Settings, has_private_server: bool) -> 
         let name = &settings.database.name;
         let remedy = "leave database.url out, and name a database whose server loadline starts";
         return Some(fault!("there are [[events]] and {name} has no server that loadline has started"; "{remedy}"));
+    }
+    let cuts_link = settings.events.iter().any(|event| event.what == EventKind::CutLink);
+    if cuts_link && settings.link.is_none() {
+        let remedy = "write a [link] section, as in [link] rate = \"1Gbit/s\"";
+        return Some(fault!("one of [[events]] cuts the link and there is none"; "{remedy}"));
     }
     if settings.recorder.is_some() {
         return with("a [recorder], which hides the server from the load", "leave one of them out");
@@ -148,12 +168,15 @@ mod tests {
         let events = read(
             "[[events]]\nat = \"1s\"\ndo = \"pause\"\nlasts = \"500ms\"\n[[events]]\nat = \"3s\"\ndo = \"kill\"\n",
         );
-        let pause = EventSettings { at_s: 1.0, what: EventKind::Pause, lasts_s: 0.5, keeps: CutKeeps::Nothing };
-        let kill = EventSettings { at_s: 3.0, what: EventKind::Kill, lasts_s: 0.0, keeps: CutKeeps::Nothing };
+        let pause = EventSettings { lasts_s: 0.5, ..EventSettings::new(1.0, EventKind::Pause) };
+        let kill = EventSettings::new(3.0, EventKind::Kill);
         assert_eq!(events, Ok(vec![pause, kill]));
         assert_eq!(read("name = \"a\""), Ok(Vec::new()));
         let cut = read("[[events]]\nat = \"1s\"\ndo = \"cut-power\"\nkeeps = \"in-order\"\n").unwrap();
         assert_eq!((cut[0].what, cut[0].keeps), (EventKind::CutPower, CutKeeps::InOrder));
+        let slow = "[[events]]\nat = \"1s\"\ndo = \"slow-disk\"\nlasts = \"2s\"\n";
+        assert_eq!(read(slow).unwrap()[0].sync_takes_s, 0.1);
+        assert_eq!(read(&format!("{slow}sync = \"1s\"\n")).unwrap()[0].sync_takes_s, 1.0);
     }
 
     #[test]
@@ -164,6 +187,10 @@ mod tests {
             ("[[events]]\nat = \"3s\"", "do = \"kill\""),
             ("[[events]]\nat = \"3s\"\ndo = \"melt\"", "melt"),
             ("[[events]]\nat = \"3s\"\ndo = \"pause\"", "lasts = \"2s\""),
+            ("[[events]]\nat = \"3s\"\ndo = \"slow-disk\"", "the slow-disk of [[events]] lasts no time"),
+            ("[[events]]\nat = \"3s\"\ndo = \"cut-link\"\nlasts = \"0s\"", "the cut-link of [[events]] lasts no time"),
+            ("[[events]]\nat = \"3s\"\ndo = \"kill\"\nsync = \"1s\"", "slows no disk"),
+            ("[[events]]\nat = \"3s\"\ndo = \"slow-disk\"\nlasts = \"1s\"\nsync = \"1h\"", "10"),
             ("[[events]]\nat = \"3s\"\ndo = \"kill\"\nkeeps = \"nothing\"", "cuts no power"),
             ("[[events]]\nat = \"3s\"\ndo = \"cut-power\"\nkeeps = \"all\"", "in-order"),
             ("[[events]]\nat = \"3s\"\ndo = \"kill\"\n[[events]]\nat = \"1s\"\ndo = \"kill\"", "order of their times"),

@@ -26,8 +26,8 @@ const KINDS: &[&str] = &["smallint", "int", "bigint", "float", "text", "blob"];
 
 const COLUMN: [Setting; 4] = [
     Setting::new("name", Kind::Text, Absent::Refused, "The column's name: 1 to 60 letters, digits or underscores."),
-    Setting::new("kind", Kind::OneOf(KINDS), Absent::Refused, "What it holds."),
-    Setting::new("fill", Kind::Own(&FILL), Absent::Refused, "How it gets its values."),
+    Setting::new("kind", Kind::OneOf(KINDS), Absent::Refused, "The type of its values."),
+    Setting::new("fill", Kind::Own(&FILL), Absent::Refused, "How its values are generated."),
     Setting::new("hot", Kind::Truth, Absent::Truth(true), "Whether the layout `star-hot` keeps it in the main table."),
 ];
 
@@ -43,18 +43,22 @@ const SQL: Setting = Setting::new(
     "sql",
     Kind::Text,
     Absent::Means("none: it must be given, unless there is a `transaction`"),
-    "The statement, with `?` for each parameter; `??` is a question mark of its own, as in PostgreSQL's operators.",
+    "The statement, with `?` for each parameter. `??` is a literal question mark, as in PostgreSQL's operators.",
 );
-const PARAMS: Setting =
-    Setting::new("params", Kind::Own(&FILLS_OF_PARAMS), Absent::Means("none"), "How each parameter gets its value.");
+const PARAMS: Setting = Setting::new(
+    "params",
+    Kind::Own(&FILLS_OF_PARAMS),
+    Absent::Means("none"),
+    "How the value of each parameter is generated.",
+);
 const ALLOW_EMPTY: Setting =
     Setting::new("allow_empty", Kind::Truth, Absent::Truth(false), "Whether a query may find no row.");
 
 const ROWS: Setting = Setting::new(
     "rows",
     Kind::Whole(0, 1_000_000_000),
-    Absent::Means("any number is right, but for what `allow_empty` says"),
-    "How many rows it must find, or change where it is no query: with another number it has failed.",
+    Absent::Means("any number, except as `allow_empty` says"),
+    "Number of rows that a query must find, or another statement must change. With another number it has failed.",
 );
 
 /// A statement of `workload.statements`.
@@ -67,7 +71,7 @@ pub static STATEMENT: Part = Part {
             "name",
             Kind::Text,
             Absent::Means("its number, as in `statement-1`"),
-            "What it is called in results: up to 40 letters, digits, `-`, `_`, `.` and spaces, a letter first.",
+            "Its name in results: a letter, then up to 39 letters, digits, `-`, `_`, `.` and spaces.",
         ),
         Setting::new(
             "weight",
@@ -82,7 +86,7 @@ pub static STATEMENT: Part = Part {
             "with_writes",
             Kind::Truth,
             Absent::Truth(false),
-            "Whether it is left out as long as `workload.writes` is not true.",
+            "Whether it is left out unless `workload.writes` is true.",
         ),
         DESIGN,
         DATABASES,
@@ -90,7 +94,7 @@ pub static STATEMENT: Part = Part {
             "transaction",
             Kind::Parts(&PART),
             Absent::Means("it is a statement of its own"),
-            "Statements that are one transaction; `sql`, `params`, `allow_empty` and `rows` then stand in them.",
+            "The statements of one transaction. `sql`, `params`, `allow_empty` and `rows` are then given in them.",
         ),
     ],
 };
@@ -109,7 +113,7 @@ const fn share(key: &'static str, help: &'static str, told: Told) -> Setting {
 /// The shares of `workload.mix`.
 pub static MIX: Part = Part {
     name: "workload.mix",
-    help: "The shares of the workloads that `mix` is made of, relative to each other.",
+    help: "The shares of the workloads that `mix` consists of, relative to each other.",
     settings: &[
         share("select", "Share of `select`.", |settings| mixed(settings, "select")),
         share("update", "Share of `update`.", |settings| mixed(settings, "update")),

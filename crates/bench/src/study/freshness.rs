@@ -13,45 +13,43 @@ use crate::written::{Absent, Kind, Part, Setting, Span};
 /// The settings of the section.
 pub static FRESHNESS: Part = Part {
     name: "freshness",
-    help: "Who reads the events that the workload `freshness` writes, and how. The section is for that workload alone.",
+    help: "Who reads the events that the workload `freshness` writes, and how. The section is for this workload only.",
     settings: &[
         Setting::new(
             "path",
             Kind::OneOf(&["database", "notify", "subscribe", "both"]),
             Absent::Text("database"),
-            "The way of an event to its readers: they poll the database, the database tells them that there is something, they subscribe to what \
-             is published over NATS, or some subscribe and some poll.",
+            "How events reach readers: readers poll the database (`database`), the database notifies them (`notify`), they subscribe to events published over NATS (`subscribe`), or some subscribe and some poll (`both`).",
         )
         .factor(|settings| serde_json::to_value(freshness(settings)?.path).ok()),
         Setting::new(
             "tables",
             Kind::Whole(1, 1_000),
             Absent::Means("one for each writer"),
-            "Tables that events are written into.",
+            "Number of tables into which events are written.",
         )
         .factor(|settings| freshness(settings)?.tables.map(Into::into)),
-        Setting::new("groups", Kind::Whole(1, 64), Absent::Whole(2), "Groups of readers, which are reported apart.")
+        Setting::new("groups", Kind::Whole(1, 64), Absent::Whole(2), "Number of groups of readers, which are reported separately.")
             .factor(|settings| Some(freshness(settings)?.groups.into())),
         Setting::new(
             "readers",
             Kind::Whole(1, 1_000),
             Absent::Whole(1),
-            "Readers of a group, each with a connection of its own.",
+            "Number of readers in a group, each with its own connection.",
         )
         .factor(|settings| Some(freshness(settings)?.readers.into())),
         Setting::new(
             "run_as",
             Kind::OneOf(&["threads", "processes"]),
             Absent::Text("threads"),
-            "Whether the readers of a group are threads of the process that writes, or of a process of their own.",
+            "Whether the readers of a group are threads of the writing process, or of a separate process.",
         )
         .factor(|settings| serde_json::to_value(freshness(settings)?.run_as).ok()),
         Setting::new(
             "poll",
             Kind::OneOf(&["key", "window", "notify"]),
             Absent::Means("`\"key\"`; `\"notify\"` with `path = \"notify\"`"),
-            "What readers ask for: rows with a higher key than they have seen, the latest rows, or rows with a higher key whenever the database says \
-             that there are some.",
+            "What readers ask for: rows with a higher key than they have seen (`key`), the latest rows (`window`), or rows with a higher key whenever the database notifies them (`notify`).",
         )
         .factor(|settings| serde_json::to_value(freshness(settings)?.poll).ok()),
         Setting::new(
@@ -65,32 +63,31 @@ pub static FRESHNESS: Part = Part {
             "look_back",
             Kind::Duration(Span::Any),
             Absent::Text("100ms"),
-            "How long keys that were passed over are asked for again.",
+            "How long readers ask again for keys that they passed over.",
         )
         .factor(|settings| Some(freshness(settings)?.look_back_s.into())),
-        Setting::new("window", Kind::Whole(1, 1_000_000), Absent::Whole(1_000), "How many of the latest rows are read.")
+        Setting::new("window", Kind::Whole(1, 1_000_000), Absent::Whole(1_000), "Number of latest rows to read.")
             .only("`poll = \"window\"`")
             .factor(|settings| Some(freshness(settings)?.window.into())),
         Setting::new(
             "results",
             Kind::Truth,
             Absent::Truth(false),
-            "Whether readers write what they found into tables of results.",
+            "Whether readers write what they found into result tables.",
         )
         .factor(|settings| Some(freshness(settings)?.results.into())),
         Setting::new(
             "tolerated",
             Kind::Number(0.0, 1.0),
             Absent::Number(0.0),
-            "The share of sightings that may be missing or double before a trial is invalid.",
+            "The share of sightings that may be lost or double before a trial is invalid.",
         )
         .factor(|settings| Some(freshness(settings)?.tolerated.into())),
         Setting::new(
             "tls",
             Kind::OneOf(&["none", "verify"]),
             Absent::Text("none"),
-            "How the connections of writers, readers and historian to the NATS server are protected: `verify` is TLS with a certificate made for the trial, \
-             which is verified.",
+            "How the connections of writers, readers and historian to the NATS server are protected: `verify` is TLS with a certificate that is made for the trial and verified.",
         )
         .only("`path = \"subscribe\"` and `path = \"both\"`")
         .factor(|settings| Some(freshness(settings)?.tls.as_deref().unwrap_or("none").into())),

@@ -15,11 +15,12 @@ pub const NAME: Setting = Setting::new(
     "name",
     Kind::Text,
     Absent::Means("that of its file"),
-    "A short name, which run directories begin with: 1 to 60 letters, digits and the signs - _ .",
+    "A short name with which run directories begin: 1 to 60 letters, digits and the signs - _ .",
 );
 
 /// `question`: what is to be found out.
-pub const QUESTION: Setting = Setting::new("question", Kind::Text, Absent::Text(""), "What is to be found out.");
+pub const QUESTION: Setting =
+    Setting::new("question", Kind::Text, Absent::Text(""), "The question that the study answers.");
 
 /// `source`: where a study comes from.
 pub const SOURCE: Setting = Setting::new(
@@ -34,8 +35,7 @@ pub const WHERE_POSSIBLE: Setting = Setting::new(
     "where_possible",
     Kind::Truth,
     Absent::Truth(false),
-    "Whether cases that cannot be carried out here are left out, and told with the reason: their database cannot do what they ask, or its server is not \
-     installed. Otherwise they are errors.",
+    "Whether cases that cannot be carried out here are left out, and reported with the reason: the database cannot do what they need, or its server is not installed. Otherwise they are errors.",
 );
 
 /// The settings of `[repeat]`.
@@ -47,8 +47,7 @@ pub static REPEAT: Part = Part {
             "rule",
             Kind::OneOf(&["interval", "standard-error", "fixed"]),
             Absent::Text("interval"),
-            "When a case has been repeated enough: when the half-width of the 95 % interval is at most `within` of the mean, when the standard error \
-             is below `within` of the mean (the Oulu rule), or after `least` trials.",
+            "When a case has enough trials: when the half-width of the 95 % interval is at most `within` of the mean (`interval`), when the standard error is below `within` of the mean (`standard-error`, the Oulu rule), or after `least` trials (`fixed`).",
         ),
         Setting::new(
             "within",
@@ -56,12 +55,12 @@ pub static REPEAT: Part = Part {
             Absent::Number(0.05),
             "The bound of the rule, relative to the mean.",
         ),
-        Setting::new("least", Kind::Whole(1, 10_000), Absent::Whole(5), "Trials of a case at least."),
+        Setting::new("least", Kind::Whole(1, 10_000), Absent::Whole(5), "Minimum number of trials of a case."),
         Setting::new(
             "most",
             Kind::Whole(1, 10_000),
-            Absent::Means("30, or `least` where that is more; `least` with `rule = \"fixed\"`"),
-            "Trials of a case at most.",
+            Absent::Means("30, or `least` if that is more; `least` with `rule = \"fixed\"`"),
+            "Maximum number of trials of a case.",
         ),
         Setting::new(
             "discard_first",
@@ -75,7 +74,7 @@ pub static REPEAT: Part = Part {
 /// The settings of `[goal]`.
 pub static GOAL: Part = Part {
     name: "goal",
-    help: "The load line that is looked for: the highest arrival rate at which a quantile of response time stays below a bound.",
+    help: "The load line to search for: the highest arrival rate at which a quantile of response time stays below a bound.",
     settings: &[
         Setting::new("quantile", Kind::Number(0.001, 0.9999), Absent::Number(0.9), "The quantile of response time."),
         Setting::new("below", Kind::Duration(Span::AboveZero), Absent::Refused, "Its bound."),
@@ -83,7 +82,7 @@ pub static GOAL: Part = Part {
             "within",
             Kind::Number(1e-4, 1.0),
             Absent::Number(0.05),
-            "How far the ends of the answer may be apart, relative to it.",
+            "Maximum distance between the ends of the answer, relative to it.",
         ),
     ],
 };

@@ -25,15 +25,14 @@ pub static LAYOUT: Part = Part {
             "indexes",
             Kind::Own(&INDEXES),
             Absent::Means("none"),
-            "Columns that get a secondary index each. As a level of a factor they are text.",
+            "Columns with a secondary index each. As a level of a factor they are written as text.",
         )
         .factor(|settings| Some(settings.layout.indexes.join(", ").into())),
         Setting::new(
             "tables",
             Kind::OneOf(&[ONE, PER_CLIENT, RECORDER]),
             Absent::Text(ONE),
-            "Whether all clients write into the same tables, or each into tables of its own; or all into the tables that `loadline record` makes, each \
-             transaction with the recorder's row of its writer.",
+            "Whether all clients write into the same tables (`one`), each client into its own (`per-client`), or all into the tables that `loadline record` makes, where each transaction also updates the recorder's row of its writer (`recorder`).",
         )
         .factor(|settings| Some(tables_of(&settings.layout).into())),
     ],

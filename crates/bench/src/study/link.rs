@@ -30,21 +30,20 @@ const DELAY_S_MAX: f64 = 10.0;
 /// The settings of the section.
 pub static LINK: Part = Part {
     name: "link",
-    help: "The load runs on another host than the private server, both network namespaces of this machine, joined by a link. It needs root. \
-           See [links.md](links.md).",
+    help: "The load and the private server run on two hosts, which are network namespaces of this machine, joined by a link. It needs root. See [links.md](links.md).",
     settings: &[
         Setting::new(
             "rate",
             Kind::BitRate(RATE_BITS_PER_S_LEAST, RATE_BITS_PER_S_MOST, &[UNLIMITED]),
             Absent::Text(UNLIMITED),
-            "What the link carries in each direction.",
+            "Rate of the link in each direction.",
         )
         .factor(|settings| Some(link(settings)?.rate_bits_per_s.map_or_else(|| UNLIMITED.into(), Into::into))),
         Setting::new(
             "delay",
             Kind::Duration(Span::AtMost(DELAY_S_MAX)),
             Absent::Text("0s"),
-            "How long a frame takes in each direction besides.",
+            "Additional time that a frame takes in each direction.",
         )
         .factor(|settings| Some(link(settings)?.delay_s.into())),
         Setting::new(
@@ -58,7 +57,7 @@ pub static LINK: Part = Part {
             "hosts",
             Kind::WholeOr(1, HOSTS_MAX as i64, &[EACH]),
             Absent::Whole(1),
-            "Hosts that connections are dealt out among, each with a link of its own; `each` is one for each connection.",
+            "Number of hosts to which connections are distributed, each with its own link. `each` means one host for each connection.",
         )
         .only("uploads of blocks")
         .factor(|settings| {
@@ -71,7 +70,7 @@ pub static LINK: Part = Part {
             "server_rate",
             Kind::BitRate(RATE_BITS_PER_S_LEAST, RATE_BITS_PER_S_MOST, &[UNLIMITED, SAME]),
             Absent::Text(UNLIMITED),
-            "What the server's own link to all hosts carries; `same` is as much as `rate`.",
+            "Rate of the server's own link to all hosts; `same` means that of `rate`.",
         )
         .factor(|settings| Some(link(settings)?.server_rate_bits_per_s.map_or_else(|| UNLIMITED.into(), Into::into))),
     ],

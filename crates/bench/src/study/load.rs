@@ -36,27 +36,26 @@ static PROFILE: Form = Form {
 /// The settings of the section.
 pub static LOAD: Part = Part {
     name: "load",
-    help: "What clients do when, and for how long.",
+    help: "When clients do it, and for how long.",
     settings: &[
         Setting::new(
             "arrivals",
             Kind::Named(|| ARRIVALS.to_vec()),
             Absent::Means("`\"closed\"`; `\"poisson\"` with `[goal]`"),
-            "When operations are due: when a client's last one is done (`closed`), at random and independent of each other (`poisson`), at equal gaps \
-             (`constant`), at the times of a file (`trace`), or at equal gaps of each client, which starts and ends at a time of its own (`sources`).",
+            "When operations are due: when the client's last one is done (`closed`), at random and independent of each other (`poisson`), at equal intervals (`constant`), at the times in a file (`trace`), or at equal intervals of each client, which starts and ends at its own time (`sources`).",
         )
         .factor(|settings| serde_json::to_value(settings.load.arrivals).ok()),
         Setting::new(
             "clients",
             Kind::Whole(1, 100_000),
             Absent::Whole(1),
-            "Connections. In an open loop they serve the operations that arrive; of `arrivals = \"sources\"` each is a source.",
+            "Number of connections. In an open loop they serve the operations that arrive; with `arrivals = \"sources\"` each is a source.",
         )
         .factor(|settings| Some(settings.load.clients.into())),
         Setting::new(
             "rate",
             Kind::Number(1e-3, 1e9),
-            Absent::Means("none: it must be given, be a factor, or be sought by `[goal]`"),
+            Absent::Means("none: it must be given, be a factor, or be searched for by `[goal]`"),
             "Operations that arrive per second.",
         )
         .only("`arrivals = \"poisson\"` and `\"constant\"`")
@@ -64,15 +63,15 @@ pub static LOAD: Part = Part {
         Setting::new(
             "profile",
             Kind::Own(&PROFILE),
-            Absent::Means("the rate is the same all the time"),
-            "How the rate changes within the measured phase: points of time and weight, between which it goes straight; two at one time are a step. The times, in any unit, are stretched over `duration`, and `rate` is the mean: `[[0, 1], [8, 4], [12, 6], [24, 1]]` is a day.",
+            Absent::Means("the rate stays the same"),
+            "How the rate changes within the measured phase: points of time and weight, connected by straight lines; two points at one time are a step. The times, in any unit, are scaled to `duration`, and `rate` is the mean: `[[0, 1], [8, 4], [12, 6], [24, 1]]` is a day.",
         )
         .only("`arrivals = \"poisson\"` and `\"constant\"`"),
         Setting::new(
             "source_rate",
             Kind::Number(1e-3, 1e6),
             Absent::Means("none: it must be given, or be a factor"),
-            "Operations that each source has per second.",
+            "Operations of each source per second.",
         )
         .only("`arrivals = \"sources\"`")
         .factor(|settings| settings.load.source_rate_per_s.map(Into::into)),
@@ -87,35 +86,35 @@ pub static LOAD: Part = Part {
             "operations",
             Kind::Whole(1, LARGE),
             Absent::Means("`duration` ends a trial"),
-            "A trial ends after so many operations of all clients together.",
+            "Number of operations, of all clients together, after which a trial ends.",
         )
         .factor(|settings| count(settings.load.length, Length::Operations)),
         Setting::new(
             "operations_per_client",
             Kind::Whole(1, LARGE),
             Absent::Means("`duration` ends a trial"),
-            "A trial ends after so many operations of each client.",
+            "Number of operations of each client after which a trial ends.",
         )
         .factor(|settings| count(settings.load.length, Length::OperationsPerClient)),
         Setting::new(
             "duration",
             Kind::Duration(Span::AboveZero),
-            Absent::Means("5 s, where no number of operations is given"),
-            "How long a trial measures.",
+            Absent::Means("5 s, if no number of operations is given"),
+            "Length of the measured phase.",
         )
         .factor(|settings| if let Length::Seconds(seconds) = settings.load.length { Some(seconds.into()) } else { None }),
         Setting::new(
             "at_most",
             Kind::Duration(Span::AboveZero),
             Absent::Means("no limit"),
-            "The longest that a trial measures which is counted in operations, whatever is left of them.",
+            "Maximum length of the measured phase if a trial ends by its number of operations.",
         )
         .factor(|settings| settings.load.at_most_s.map(Into::into)),
         Setting::new(
             "warmup",
             Kind::Duration(Span::Any),
             Absent::Text("500ms"),
-            "How long the load runs before it is measured.",
+            "Length of the load before the measured phase.",
         )
         .factor(|settings| Some(settings.load.warmup_s.into())),
         Setting::new(
@@ -130,7 +129,7 @@ pub static LOAD: Part = Part {
             "drain",
             Kind::Duration(Span::Any),
             Absent::Text("30s"),
-            "The longest wait, at the end of a trial, for operations that are not answered yet.",
+            "Maximum wait, at the end of a trial, for operations that are not answered yet.",
         )
         .factor(|settings| Some(settings.load.drain_s.into())),
         Setting::new(
@@ -140,41 +139,41 @@ pub static LOAD: Part = Part {
             "Whether the three times of every operation are kept, for `loadline export` and `loadline fit`.",
         )
         .factor(|settings| Some(settings.load.samples.into())),
-        Setting::new("cpus", Kind::Own(&CPUS), Absent::Means("all"), "The CPUs that loadline itself is pinned to.")
+        Setting::new("cpus", Kind::Own(&CPUS), Absent::Means("all"), "The CPUs to which loadline itself is pinned.")
             .factor(|settings| settings.load.cpus.as_deref().map(Into::into)),
         Setting::new(
             "loops",
             Kind::Whole(1, 1024),
             Absent::Means("one for every 64 clients"),
-            "Threads that drive the connections.",
+            "Number of threads that drive the connections.",
         )
         .factor(|settings| settings.load.loops.map(Into::into)),
         Setting::new(
             "statements",
             Kind::OneOf(&["prepared", TEXT]),
             Absent::Text("prepared"),
-            "Whether statements are prepared once, or sent as text with their values in it.",
+            "Whether statements are prepared once, or sent as text that contains their values.",
         )
         .factor(|settings| Some(if settings.load.statements_as_text { TEXT } else { "prepared" }.into())),
         Setting::new(
             "pipeline",
             Kind::Truth,
             Absent::Truth(false),
-            "Whether the statements of a transaction leave together, in one round trip.",
+            "Whether all statements of a transaction are sent in one round trip.",
         )
         .factor(|settings| Some(settings.load.pipeline.into())),
         Setting::new(
             "connect",
             Kind::OneOf(&["once", EACH]),
-            Absent::Means("`\"once\"`; `\"each\"` of the workload `connect`"),
-            "Whether a client keeps its connection, or opens one for each operation.",
+            Absent::Means("`\"once\"`; `\"each\"` for the workload `connect`"),
+            "Whether a client keeps its connection (`once`), or opens one for each operation (`each`).",
         )
         .factor(|settings| Some(if settings.load.connects_each_time { EACH } else { "once" }.into())),
         Setting::new(
             "count_connecting",
             Kind::Truth,
             Absent::Truth(false),
-            "Whether the time that it takes to open the connections counts in the throughput.",
+            "Whether the time to open the connections counts in the throughput.",
         )
         .only("`arrivals = \"closed\"`")
         .factor(|settings| Some(settings.load.count_connecting.into())),

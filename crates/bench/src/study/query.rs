@@ -36,40 +36,40 @@ static COLUMNS: Form = Form {
 /// A query of `workload.queries`.
 pub static QUERY: Part = Part {
     name: "workload.queries",
-    help: "A query over records, stated once and asked in every layout.",
+    help: "A query over records, stated once and executed in every layout.",
     settings: &[
-        Setting::new("name", Kind::Text, Absent::Refused, "What the query is called."),
-        Setting::new("where", Kind::Own(&CONDITIONS), Absent::Means("all records"), "What must hold of a record."),
+        Setting::new("name", Kind::Text, Absent::Refused, "The name of the query."),
+        Setting::new("where", Kind::Own(&CONDITIONS), Absent::Means("all records"), "The condition on records."),
         Setting::new(
             "columns",
             Kind::Own(&COLUMNS),
             Absent::Text("all"),
-            "What is read of each record; `one-table` is what needs no join.",
+            "The columns to read. `one-table` means those that need no join.",
         ),
         Setting::new(
             "order",
             Kind::Text,
             Absent::Means("none"),
-            "Columns that the answer is ordered by, with commas between them and `desc` behind those that fall.",
+            "The columns that order the answer, separated by commas, with `desc` after those in descending order.",
         ),
-        Setting::new("limit", Kind::Whole(1, LARGE), Absent::Means("none"), "The most rows of an answer."),
+        Setting::new("limit", Kind::Whole(1, LARGE), Absent::Means("none"), "Maximum number of rows of an answer."),
         Setting::new(
             "rows",
             Kind::Whole(0, LARGE),
             Absent::Means("not compared"),
-            "The rows that its source says it finds, with `record.scale = 1`.",
+            "Number of rows that it finds according to its source, with `record.scale = 1`.",
         ),
         Setting::new(
             "straight_join",
             Kind::Truth,
             Absent::Truth(false),
-            "Whether the database is told to join tables in the order in which the layout names them.",
+            "Whether the database must join tables in the order in which the layout names them.",
         ),
         Setting::new(
             "cache",
             Kind::Truth,
             Absent::Means("the database is told nothing"),
-            "Whether the database is told to keep the answer in its query cache, or not to.",
+            "Whether the database is told to keep the answer in its query cache, or told not to.",
         ),
     ],
 };

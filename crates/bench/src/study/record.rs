@@ -20,40 +20,47 @@ const RECORDS_PER_MEASUREMENT: u64 = 1000;
 /// The settings of the section.
 pub static RECORD: Part = Part {
     name: "record",
-    help: "The data: which record type, how many records there are before the load begins, and how they are made.",
+    help: "The data: the record type, the number of records before the load begins, and how they are generated.",
     settings: &[
-        Setting::new("type", Kind::Named(record_types), Absent::Text("qos"), "The record type; `custom` has the columns below.")
-            .factor(|settings| Some(settings.record.type_name.as_str().into())),
+        Setting::new(
+            "type",
+            Kind::Named(record_types),
+            Absent::Text("qos"),
+            "The record type. `custom` has the columns below.",
+        )
+        .factor(|settings| Some(settings.record.type_name.as_str().into())),
         Setting::new(
             "table",
             Kind::Text,
             Absent::Means("the record type's name"),
-            "The name of its table; layouts with several tables begin theirs with it. 1 to 40 letters, digits or underscores.",
+            "The name of the table, with which a layout's table names begin: 1 to 40 letters, digits or underscores.",
         )
         .factor(|settings| Some(settings.record.table.as_str().into())),
-        Setting::new("rows", Kind::Whole(0, LARGE), Absent::Whole(0), "Records that are there before the load begins.")
+        Setting::new("rows", Kind::Whole(0, LARGE), Absent::Whole(0), "Number of records before the load begins.")
             .factor(|settings| Some(settings.record.rows.into())),
         Setting::new(
             "runs",
             Kind::Own(&RUNS),
             Absent::Means("none: `rows` says how many there are"),
-            "Measurements of several lengths that are there before the load begins: how many, and how many records each has.",
+            "Measurements of several lengths before the load begins: how many measurements, and how many records each has.",
         ),
         Setting::new(
             "scale",
             Kind::Number(0.001, 100.0),
             Absent::Means("`1`"),
-            "What the lengths of `runs` are multiplied by.",
+            "The factor by which the lengths of `runs` are multiplied.",
         )
         .only("`runs`")
         .factor(|settings| Some(settings.record.scale.unwrap_or(1.0).into())),
-        Setting::new("seed", Kind::Whole(0, LARGE), Absent::Whole(1), "The number that the data follow from.")
+        Setting::new("seed", Kind::Whole(0, LARGE), Absent::Whole(1), "The number that determines the data.")
             .factor(|settings| Some(settings.record.seed.into())),
         Setting::new(
             "per_measurement",
             Kind::Whole(1, 1_000_000_000),
-            Absent::Means("what a client or a source writes in a trial where that is known; a batch of `sensor`; else 1,000"),
-            "Consecutive records that share an identity; made a multiple of `workload.batch`.",
+            Absent::Means(
+                "what a client or a source writes in a trial, if that is known; a batch for `sensor`; else 1,000",
+            ),
+            "Number of consecutive records that share an identity. It is rounded up to a multiple of `workload.batch`.",
         )
         .factor(|settings| Some(settings.record.per_measurement.into())),
         Setting::new(
@@ -68,16 +75,11 @@ pub static RECORD: Part = Part {
             "existing",
             Kind::Truth,
             Absent::Truth(false),
-            "Whether the tables are there already with their rows: they are then neither made, filled nor dropped.",
+            "Whether the tables and their rows exist already. They are then not created, filled or dropped.",
         )
         .factor(|settings| Some(settings.record.existing.into())),
-        Setting::new(
-            "identity",
-            Kind::Parts(&IDENTITY),
-            Absent::Means("none"),
-            "The columns that say who measured.",
-        )
-        .only("`type = \"custom\"`"),
+        Setting::new("identity", Kind::Parts(&IDENTITY), Absent::Means("none"), "The columns that say who measured.")
+            .only("`type = \"custom\"`"),
         Setting::new(
             "values",
             Kind::Parts(&VALUES),
@@ -92,14 +94,9 @@ pub static RECORD: Part = Part {
         ycsb_settings::FIELD_PREFIX,
         ycsb_settings::KEYS,
         ycsb_settings::KEY_DIGITS,
-        Setting::new(
-            "length",
-            Kind::Whole(1, LARGE),
-            Absent::Means("the type's own"),
-            "Bytes of content of a record.",
-        )
-        .only("`type = \"sensor\"`")
-        .factor(|settings| settings.record.length.map(Into::into)),
+        Setting::new("length", Kind::Whole(1, LARGE), Absent::Means("the type's own"), "Bytes of content per record.")
+            .only("`type = \"sensor\"`")
+            .factor(|settings| settings.record.length.map(Into::into)),
     ],
 };
 

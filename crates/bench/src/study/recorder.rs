@@ -12,36 +12,34 @@ use crate::written::{Absent, Kind, Part, Setting};
 /// The settings of the section.
 pub static RECORDER: Part = Part {
     name: "recorder",
-    help: "A private recorder between the load and the database. Without the section, clients write into the database themselves.",
+    help: "A private recorder between the load and the database. Without the section, clients write into the database directly.",
     settings: &[
         Setting::new(
             "path",
             Kind::Listed(|| RecorderPath::ALL.map(|(_, name)| name).to_vec()),
             Absent::Text("http"),
-            "What records go through: nothing, a recorder that takes line protocol over HTTP, NATS with a recorder behind it, or a recorder that \
-             takes blocks of cameras over FTP, FTP with TLS, or HTTP PUT.",
+            "The way of records: directly into the database, to a recorder that takes line protocol over HTTP, to NATS with a recorder behind it, or to a recorder that takes blocks of cameras over FTP, FTP with TLS, or HTTP PUT.",
         )
         .factor(|settings| Some(recorder(settings)?.path.name().into())),
         Setting::new(
             "writers",
             Kind::Whole(1, 16),
             Absent::Whole(1),
-            "The recorder's writers, each with a connection to the database.",
+            "Number of the recorder's writers, each with its own connection to the database.",
         )
         .factor(|settings| Some(recorder(settings)?.writers.into())),
         Setting::new(
             "batch",
             Kind::Whole(1, 100_000),
-            Absent::Means("the recorder's own, `writer.batch`"),
-            "The most rows of a writer's transaction.",
+            Absent::Means("as in the recorder's own `writer.batch`"),
+            "Maximum number of rows per transaction of a writer.",
         )
         .factor(|settings| recorder(settings)?.batch.map(Into::into)),
         Setting::new(
             "tls",
             Kind::OneOf(&["none", "verify"]),
             Absent::Text("none"),
-            "How the clients' connections to the recorder are protected, or those to the NATS server, which the recorder has one of too: `verify` is TLS with a \
-             certificate made for the trial, which is verified.",
+            "How the clients' connections to the recorder are protected, or the clients' and the recorder's connections to the NATS server: `verify` is TLS with a certificate that is made for the trial and verified.",
         )
         .only("`path = \"http\"` and `path = \"nats\"`")
         .factor(|settings| Some(recorder(settings)?.tls.as_deref().unwrap_or("none").into())),

@@ -34,7 +34,7 @@ const fn table(key: &'static str, part: &'static Part, help: &'static str) -> Se
 /// A study file.
 pub static STUDY: Part = Part {
     name: "",
-    help: "What is to be found out: which database, records, layout, workload and load, what of it is varied, and how often it is repeated.",
+    help: "What to measure: database, records, layout, workload and load, what is varied, and how often each case is repeated.",
     settings: &[
         NAME,
         QUESTION,
@@ -47,38 +47,38 @@ pub static STUDY: Part = Part {
         table("load", &LOAD, "When they do it, and for how long."),
         table("background", &BACKGROUND, "A second load beside it."),
         table("freshness", &FRESHNESS, "Who reads what the workload `freshness` writes."),
-        table("link", &LINK, "What lies between load and server."),
-        table("disk", &DISK, "A writer to the disk beside the load."),
-        table("recorder", &RECORDER, "What records go through on their way to the database."),
+        table("link", &LINK, "The network between load and server."),
+        table("disk", &DISK, "A thread that writes to the disk beside the load."),
+        table("recorder", &RECORDER, "The way of records to the database."),
         table("blocks", &BLOCKS, "What cameras upload."),
         Setting::new(
             "tables",
             Kind::Parts(&TABLE),
             Absent::Means("none"),
-            "Tables of the study's own, in the database's words: made, filled and dropped.",
+            "The study's own tables, written in the database's SQL. loadline creates, fills and drops them.",
         )
         .only("workloads `sql`, `connect` and `replay`"),
         Setting::new(
             "events",
             Kind::Parts(&EVENT),
             Absent::Means("none"),
-            "What happens to the server on purpose while it is measured: killed, stopped, paused.",
+            "What happens to the server on purpose while it is measured: it is killed, stopped or paused, its power or its link is cut, or its disk is slow or full.",
         )
         .only("private servers"),
         Setting::new(
             "factors",
             Kind::Own(&FACTORS),
             Absent::Means("none: the study has one case"),
-            "Settings that are varied, each with its levels; every combination is a case. The tables below say which settings can be a factor.",
+            "The settings to vary, each with its levels. Every combination is a case. The tables below say which settings can be a factor.",
         ),
         table("repeat", &REPEAT, "How often each case is repeated."),
-        table("goal", &GOAL, "The load line that is looked for."),
-        table("durability", &DURABILITY, "How its databases are made to fail."),
+        table("goal", &GOAL, "The load line to search for."),
+        table("durability", &DURABILITY, "How the databases are made to fail."),
         Setting::new(
             "claims",
             Kind::Parts(&CLAIM),
             Absent::Means("none"),
-            "What the source says; the report says whether it was reproduced.",
+            "What the source claims. The report says whether it was reproduced.",
         ),
     ],
 };

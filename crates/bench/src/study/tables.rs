@@ -18,43 +18,43 @@ use crate::written::{Absent, Kind, Part, Setting, closest};
 /// A table of `[[tables]]`.
 pub(super) static TABLE: Part = Part {
     name: "tables",
-    help: "A table of the study's own. loadline makes it, fills it before each trial unless all statements are queries, and drops it in the end. One that is there already is left alone, and the trial refused.",
+    help: "A table of the study's own. loadline creates it, fills it before each trial unless all statements are queries, and drops it at the end. If the table exists already, loadline does not touch it and refuses the trial.",
     settings: &[
         Setting::new(
             "name",
             Kind::Text,
             Absent::Refused,
-            "Its name, as it stands in `create`: 1 to 60 letters, digits or underscores.",
+            "Its name, as written in `create`: 1 to 60 letters, digits or underscores.",
         ),
         Setting::new(
             "create",
             Kind::Texts,
             Absent::Refused,
-            "The SQL that makes it, in order: `CREATE TABLE`, and what belongs to it, as partitions or types do.",
+            "The SQL that creates it, in order: `CREATE TABLE`, and what belongs to it, such as partitions or types.",
         ),
         Setting::new(
             "rows",
             Kind::Whole(0, LARGE),
             Absent::Means("none; with `columns` it must be given"),
-            "Rows that it is filled with.",
+            "Number of rows with which it is filled.",
         ),
         Setting::new(
             "columns",
             Kind::Parts(&COLUMN),
             Absent::Means("none: it must be given with `rows`"),
-            "The columns that are filled, in order; the database makes the values of the others.",
+            "The columns to fill, in order. The database makes the values of the others.",
         ),
         Setting::new(
             "then",
             Kind::Texts,
             Absent::Means("none"),
-            "SQL that follows the filling, in order: indexes, `ANALYZE`.",
+            "SQL to execute after filling, in order, such as `CREATE INDEX` and `ANALYZE`.",
         ),
         Setting::new(
             "drop",
             Kind::Texts,
             Absent::Means("`DROP TABLE` and its name"),
-            "The SQL that removes it, in order, where more than the table is to be removed.",
+            "The SQL that removes it, in order, if more than the table must be removed.",
         ),
         DESIGN,
         DATABASES,
@@ -64,10 +64,10 @@ pub(super) static TABLE: Part = Part {
 /// A column of such a table.
 static COLUMN: Part = Part {
     name: "tables.columns",
-    help: "A column that is filled.",
+    help: "A column to fill.",
     settings: &[
-        Setting::new("name", Kind::Text, Absent::Refused, "Its name, as it stands in `create`."),
-        Setting::new("fill", Kind::Own(&FILL_OF_OWN), Absent::Refused, "How it gets its values."),
+        Setting::new("name", Kind::Text, Absent::Refused, "Its name, as written in `create`."),
+        Setting::new("fill", Kind::Own(&FILL_OF_OWN), Absent::Refused, "How its values are generated."),
     ],
 };
 

@@ -32,7 +32,7 @@ pub static WORKLOAD: Part = Part {
             "The workload; `loadline list workloads` says what each does.",
         )
         .factor(|settings| Some(settings.workload.name.as_str().into())),
-        Setting::new("batch", Kind::Whole(1, 100_000), Absent::Whole(1), "Records of a transaction.")
+        Setting::new("batch", Kind::Whole(1, 100_000), Absent::Whole(1), "Number of records per transaction.")
             .factor(|settings| Some(settings.workload.batch.into())),
         Setting::new(
             "statements",
@@ -41,7 +41,7 @@ pub static WORKLOAD: Part = Part {
             "The statements that clients execute.",
         )
         .only("workloads `sql` and `connect`"),
-        Setting::new("mix", Kind::Part(&MIX), Absent::Means("none: it must be given"), "The shares of the workloads that it is made of.")
+        Setting::new("mix", Kind::Part(&MIX), Absent::Means("none: it must be given"), "The workloads that it consists of, with their shares.")
             .only("workload `mix`"),
         Setting::new(
             "attribute",
@@ -55,14 +55,14 @@ pub static WORKLOAD: Part = Part {
             "evolve",
             Kind::Duration(Span::Any),
             Absent::Means("the schema stays as it is"),
-            "The time from one change of the schema to the next, which takes it back.",
+            "The time from one change of the schema to the next. Each second change takes the one before it back.",
         )
         .factor(|settings| settings.workload.evolve_s.map(Into::into)),
         Setting::new(
             "evolve_records",
             Kind::Whole(1, LARGE),
             Absent::Means("`100`"),
-            "Records that get a value of the field that is added.",
+            "Number of records that get a value in the added field.",
         )
         .only(EVOLVING)
         .factor(|settings| settings.workload.evolve_records.map(Into::into)),
@@ -70,7 +70,7 @@ pub static WORKLOAD: Part = Part {
             "evolve_change",
             Kind::OneOf(&["field", "default", "not-null", "index"]),
             Absent::Text("field"),
-            "What is changed: a field that some records get, a column with a default, the same that cannot be null, or an index.",
+            "What is added: a field that some records get, a column with a default, such a column that cannot be null, or an index.",
         )
         .only(EVOLVING)
         .factor(|settings| serde_json::to_value(settings.workload.evolve.change).ok()),
@@ -78,7 +78,7 @@ pub static WORKLOAD: Part = Part {
             "evolve_algorithm",
             Kind::OneOf(&["auto", "instant", "inplace", "copy", "concurrently"]),
             Absent::Text("auto"),
-            "How the database is told to make the change; `auto` takes the best way that it accepts.",
+            "The algorithm of the change. `auto` takes the best one that the database accepts.",
         )
         .only(EVOLVING)
         .factor(|settings| Some(settings.workload.evolve.algorithm.as_deref().unwrap_or("auto").into())),
@@ -86,20 +86,20 @@ pub static WORKLOAD: Part = Part {
             "evolve_at_most",
             Kind::Duration(Span::Any),
             Absent::Means("60 s"),
-            "How much longer than its duration a trial goes on for a change that is being made.",
+            "How long a trial continues beyond its duration for a change that is not finished.",
         )
         .only(EVOLVING)
         .factor(|settings| Some(settings.workload.evolve.at_most_s.unwrap_or(EVOLVE_AT_MOST_S).into())),
-        Setting::new("queries", Kind::Parts(&QUERY), Absent::Means("none: they must be given"), "The queries that clients ask.")
+        Setting::new("queries", Kind::Parts(&QUERY), Absent::Means("none: they must be given"), "The queries that clients execute.")
             .only(QUERIES),
-        Setting::new("query", Kind::Text, Absent::Means("all are asked"), "The name of the query that alone is asked.")
+        Setting::new("query", Kind::Text, Absent::Means("all are asked"), "The name of the only query to execute.")
             .only(QUERIES)
             .factor(|settings| settings.workload.query.as_deref().map(Into::into)),
         Setting::new(
             "window",
             Kind::Whole(0, LARGE),
             Absent::Means("none: it must be given"),
-            "How many of the last records its queries look at; `0` for all.",
+            "Number of last records that the queries look at; `0` means all.",
         )
         .only("workload `recent`")
         .factor(|settings| settings.workload.window.map(Into::into)),
@@ -109,14 +109,14 @@ pub static WORKLOAD: Part = Part {
             "trace",
             Kind::Text,
             Absent::Means("none: it must be given"),
-            "The file of the statements to send, as `loadline capture` writes it.",
+            "The file with the statements to send, as `loadline capture` writes it.",
         )
         .only(REPLAY),
         Setting::new(
             "speed",
             Kind::Number(1e-3, 1e6),
             Absent::Means("`1`; sought by `[goal]`"),
-            "How many times as fast as in the trace its statements are sent.",
+            "How many times as fast as in the trace statements are sent.",
         )
         .only(REPLAY)
         .factor(|settings| settings.workload.replay.as_ref()?.speed.map(Into::into)),
@@ -124,28 +124,28 @@ pub static WORKLOAD: Part = Part {
             "until",
             Kind::Duration(Span::AboveZero),
             Absent::Means("its end"),
-            "Up to where the trace is sent, in its own time.",
+            "The time in the trace up to which it is sent.",
         )
         .only(REPLAY),
         Setting::new(
             "set_up",
             Kind::Texts,
             Absent::Means("none"),
-            "SQL that is executed before each trial, behind the making of tables; on a database that is not loadline's own with `writes` alone.",
+            "SQL to execute before each trial, after the tables are created. On a database that is not loadline's own it needs `writes = true`.",
         )
         .only(FOREIGN),
         Setting::new(
             "clean_up",
             Kind::Texts,
             Absent::Means("none"),
-            "SQL that is executed behind each trial, however it ended.",
+            "SQL to execute after each trial, however it ended.",
         )
         .only(FOREIGN),
         Setting::new(
             "design",
             Kind::Text,
             Absent::Means("none: all `[[tables]]` are the case's"),
-            "The design whose `[[tables]]`, and statements, are the case's, beside those that name none.",
+            "The design whose `[[tables]]` and statements the case uses, in addition to those that name no design.",
         )
         .only(FOREIGN)
         .factor(|settings| settings.workload.design.as_deref().map(Into::into)),
@@ -156,7 +156,7 @@ pub static WORKLOAD: Part = Part {
             "Whether statements may change a database that is not loadline's own.",
         )
         .only(FOREIGN),
-        Setting::new("ycsb", Kind::Part(&YCSB), Absent::Means("as the workload's letter says"), "What a workload of YCSB does otherwise.")
+        Setting::new("ycsb", Kind::Part(&YCSB), Absent::Means("as the workload's letter means"), "Differences from YCSB's own workload.")
             .only("workloads of YCSB"),
     ],
 };

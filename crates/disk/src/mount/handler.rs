@@ -115,21 +115,35 @@ impl Handler {
 
     fn sync(&self, inode: INodeNo, is_data_only: bool, reply: ReplyEmpty) {
         let longer = self.shared.disk().sync_takes();
-        self.answer(
-            reply,
-            |disk| disk.sync(inode.0, is_data_only),
-            |reply, ()| {
-                if longer.is_zero() {
-                    reply.ok();
-                } else {
-                    // Other requests are answered meanwhile; there are as many of these threads as threads that sync.
-                    thread::spawn(move || {
-                        thread::sleep(longer);
-                        reply.ok();
-                    });
-                }
-            },
-        );
+        self.answer(reply, |disk| disk.sync(inode.0, is_data_only), |reply, ()| later(longer, move || reply.ok()));
+    }
+}
+
+/// Answers after some time. Other requests are answered meanwhile; there are as many of these threads as threads that sync.
+fn later(longer: Duration, answer: impl FnOnce() + Send + 'static) {
+    if longer.is_zero() {
+        return answer();
+    }
+    let waiting = Arc::new(Mutex::new(Some(answer)));
+    let wait = {
+        let waiting = Arc::clone(&waiting);
+        move || {
+            thread::sleep(longer);
+            give(&waiting);
+        }
+    };
+    if thread::Builder::new().spawn(wait).is_err() {
+        // Without another thread, the other requests wait too.
+        thread::sleep(longer);
+        give(&waiting);
+    }
+}
+
+/// Gives an answer that was not given yet.
+fn give(waiting: &Mutex<Option<impl FnOnce()>>) {
+    let answer = waiting.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(answer) = answer {
+        answer();
     }
 }
 
@@ -322,9 +336,10 @@ impl Filesystem for Handler {
         reply: ReplyWrite,
     ) {
         let is_synced = flags.0 & libc::O_DSYNC != 0;
+        let longer = if is_synced { self.shared.disk().sync_takes() } else { Duration::ZERO };
         let written = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         let act = |disk: &mut Disk| disk.write(inode.0, offset, bytes, is_synced);
-        self.answer(reply, act, |reply, ()| reply.written(written));
+        self.answer(reply, act, |reply, ()| later(longer, move || reply.written(written)));
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {

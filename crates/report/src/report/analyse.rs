@@ -264,7 +264,7 @@ fn reasons(trials: &[&Measurement]) -> Vec<Invalidity> {
 fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], cases: &[CaseFinding]) -> Vec<Note> {
     let mut notes = Vec::new();
     notes.extend(study.quick.then_some(Note::Rehearsal {}));
-    notes.extend(events::is_on_power_disk(groups).then_some(Note::OnPowerDisk {}));
+    notes.extend(events::is_on_own_disk(groups).then_some(Note::OnPowerDisk {}));
     notes.extend(
         study.left_out_by_reason().into_iter().map(|(cases, why)| Note::LeftOut { cases, why: why.to_owned() }),
     );

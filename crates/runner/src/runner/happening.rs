@@ -1,6 +1,7 @@
 //! Events that happen to the server during the measurement: `[[events]]`.
 //!
-//! Main type: [`Happening`]. Invariant: the server is always given back and never left paused; if it does not come back, the reason is reported.
+//! Main type: [`Happening`]. Invariant: the server is always given back, never left paused, on a slow or full disk or with a cut link; if it does not come back, the
+//! reason is reported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +14,11 @@ use super::entry::entry_of;
 use super::stage::Current;
 use super::unanswered::Counted;
 use crate::database::recipe::{Reach, Recipe};
+use crate::link::Plug;
 use crate::load::{Changing, Observed};
 use crate::measurement::{EventMeasurement, EventsMeasurement, Measurement};
 use crate::random::derive;
-use crate::server::Server;
+use crate::server::{Faults, PowerDisk, Server};
 use crate::study::plan::private_server;
 use crate::trial::{DatabaseSettings, EventKind, EventSettings, Trial};
 
@@ -37,6 +39,8 @@ pub struct Happening {
     /// The server's own settings.
     own: DatabaseSettings,
     events: Vec<EventSettings>,
+    /// The plug of the link in front of the server, if there is one.
+    plug: Option<Plug>,
     /// The seed of what a power cut keeps by chance.
     seed: u64,
 }
@@ -63,7 +67,8 @@ impl Happening {
         let reach = current.reach_of_front();
         let own = private_server(&settings.database).unwrap_or_else(|| settings.database.clone());
         let server = current.server.take().context("events need a server that loadline has started")?;
-        Ok(Some(Happening { server, recipe, reach, own, events: settings.events.clone(), seed: trial.seed }))
+        let plug = current.link.as_ref().map(|link| link.network.plug());
+        Ok(Some(Happening { server, recipe, reach, own, events: settings.events.clone(), plug, seed: trial.seed }))
     }
 
     /// Waits for the measured phase and makes the events happen until the load is over.
@@ -106,28 +111,57 @@ impl Happening {
     /// Makes an event happen. Returns the number of unsynced blocks and names after a power cut; fails with the reason if the server did not come back.
     fn happen(&mut self, event: &EventSettings, begins: &Receiver<Arc<Changing>>) -> Result<Option<u64>, String> {
         let back = Instant::now() + Duration::from_secs_f64(event.lasts_s);
+        let lasts = || is_waited(begins, back);
         let mut unsynced = None;
         match event.what {
-            EventKind::Pause => {
-                self.server.pause();
-                is_waited(begins, back);
-                self.server.resume();
-                return Ok(None);
-            }
             EventKind::Kill => self.server.kill(),
             EventKind::Stop => drop(self.server.stop_in_order()),
             EventKind::CutPower => {
                 let seed = derive(self.seed, event.at_s.to_bits());
                 let away = || {
-                    is_waited(begins, back);
+                    lasts();
                 };
                 let lost = self.server.cut_power(event.keeps, seed, away).map_err(|error| error.to_string())?;
                 unsynced = Some(lost.unsynced());
             }
+            EventKind::Pause => {
+                self.server.pause();
+                lasts();
+                self.server.resume();
+            }
+            EventKind::SlowDisk => {
+                let sync_takes = Duration::from_secs_f64(event.sync_takes_s);
+                self.with_disk(Faults { sync_takes, ..Faults::default() }, lasts)?;
+            }
+            EventKind::FullDisk => {
+                let room = self.server.disk().map(PowerDisk::used_bytes);
+                self.with_disk(Faults { room, ..Faults::default() }, lasts)?;
+            }
+            EventKind::CutLink => {
+                let plug = self.plug.as_ref().ok_or("there is no link in front of the server")?;
+                plug.pull().map_err(|error| error.to_string())?;
+                lasts();
+                plug.put_back().map_err(|error| error.to_string())?;
+            }
         }
-        is_waited(begins, back);
+        if event.what.leaves_the_server() {
+            if self.server.is_running() {
+                return Ok(None);
+            }
+            // Some servers end when their disk is full.
+            self.server.kill();
+        } else {
+            lasts();
+        }
         self.server.start_again(&self.reach, self.recipe, &self.own).map_err(|error| error.to_string())?;
         Ok(unsynced)
+    }
+
+    /// Gives the server's disk faults until `lasts` returns.
+    fn with_disk(&self, faults: Faults, lasts: impl Fn() -> bool) -> Result<(), String> {
+        self.server.set_disk_faults(faults).map_err(|error| error.to_string())?;
+        lasts();
+        self.server.set_disk_faults(Faults::default()).map_err(|error| error.to_string())
     }
 }
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::cache;
 use crate::database::{Entry, level::Deciding};
 use crate::trial::DatabaseSettings;
+use crate::units::show_number;
 
 /// Largest number of bytes read from the file: some ten thousand proofs.
 const BYTES_MOST: u64 = 4 << 20;
@@ -86,7 +87,8 @@ pub fn proved(entry: &Entry, settings: &DatabaseSettings, facts: &[(String, Stri
     let of = |proof: &&Proof| proof.is_of(&wanted);
     let (cuts, harmed) =
         read(&file()?).iter().filter(of).fold((0, 0), |sum, proof| (sum.0 + proof.cuts, sum.1 + proof.harmed));
-    (cuts > 0).then(|| format!("{harmed} of {cuts} cuts"))
+    let [shown, all] = [harmed, cuts].map(|count| show_number(count as f64));
+    (cuts > 0).then(|| format!("{shown} of {all} cuts"))
 }
 
 fn file() -> Option<PathBuf> {

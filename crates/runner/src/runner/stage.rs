@@ -25,7 +25,7 @@ use crate::link::Wanted;
 use crate::measurement::PROVED;
 use crate::reason::Reason;
 use crate::server::{Server, interrupted, move_or_copy};
-use crate::study::cuts_power;
+use crate::study::need_own_disk;
 use crate::study::plan::private_server;
 use crate::study::{Passwords, Patience};
 use crate::trial::{DatabaseSettings, Settings};
@@ -164,7 +164,7 @@ impl Stage {
     /// Fails if the server does not start or cannot be reached.
     pub fn enter_for(&mut self, settings: &Settings) -> anyhow::Result<&mut Current> {
         // Data on a disk that loses power is used by this run only.
-        let loses_power = cuts_power(&settings.events);
+        let loses_power = need_own_disk(&settings.events);
         let identity = if self.cache.is_some() && !loses_power { identity_of(settings)? } else { None };
         let link = settings.link.as_ref().map(|link| wanted(link, settings.load.clients));
         // A database behind a recorder is not reached over the link.

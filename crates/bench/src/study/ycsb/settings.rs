@@ -15,19 +15,20 @@ use crate::written::section::Section;
 use crate::written::{Absent, Kind, Part, Setting};
 
 const USERTABLE: &str = "`type = \"usertable\"`";
-const LETTER: Absent = Absent::Means("as the workload's letter says");
+const LETTER: Absent = Absent::Means("as the workload's letter means");
 
 /// The number of fields of a record.
-pub const FIELDS: Setting = Setting::new("fields", Kind::Whole(1, 1000), Absent::Whole(10), "Fields of a record.")
-    .only(USERTABLE)
-    .factor(|settings| Some(settings.record.usertable.fields.into()));
+pub const FIELDS: Setting =
+    Setting::new("fields", Kind::Whole(1, 1000), Absent::Whole(10), "Number of fields of a record.")
+        .only(USERTABLE)
+        .factor(|settings| Some(settings.record.usertable.fields.into()));
 
 /// The length of a field.
 pub const FIELD_LENGTH: Setting = Setting::new(
     "field_length",
     Kind::Whole(1, 1 << 20),
     Absent::Whole(100),
-    "The length of a field in characters, or the largest one.",
+    "Length of a field in characters; the maximum if lengths differ.",
 )
 .only(USERTABLE)
 .factor(|settings| Some(settings.record.usertable.field_length.into()));
@@ -37,7 +38,7 @@ pub const FIELD_LENGTH_LEAST: Setting = Setting::new(
     "field_length_least",
     Kind::Whole(1, 1 << 20),
     Absent::Whole(1),
-    "The smallest length of a field, where lengths differ.",
+    "Minimum length of a field, if lengths differ.",
 )
 .only(USERTABLE)
 .factor(|settings| Some(settings.record.usertable.field_length_least.into()));
@@ -47,7 +48,7 @@ pub const FIELD_LENGTHS: Setting = Setting::new(
     "field_lengths",
     Kind::Named(|| vec!["constant", "uniform", "zipfian"]),
     Absent::Text("constant"),
-    "How the lengths of fields are spread.",
+    "The distribution of the lengths of fields.",
 )
 .only(USERTABLE)
 .factor(|settings| Some(settings.record.usertable.field_lengths.as_str().into()));
@@ -57,7 +58,7 @@ pub const FIELD_PREFIX: Setting = Setting::new(
     "field_prefix",
     Kind::Text,
     Absent::Text("field"),
-    "What the names of the fields begin with, before their number. 1 to 40 letters, digits or underscores.",
+    "The beginning of the fields' names, before their number: 1 to 40 letters, digits or underscores.",
 )
 .only(USERTABLE)
 .factor(|settings| Some(settings.record.usertable.field_prefix.as_str().into()));
@@ -67,14 +68,14 @@ pub const KEYS: Setting = Setting::new(
     "keys",
     Kind::Named(|| vec!["hashed", "ordered"]),
     Absent::Text("hashed"),
-    "Whether keys are spread by a hash, or ascend.",
+    "Whether keys are scattered by a hash or ascend.",
 )
 .only(USERTABLE)
 .factor(|settings| Some(settings.record.usertable.keys.as_str().into()));
 
 /// The number of digits of a key.
 pub const KEY_DIGITS: Setting =
-    Setting::new("key_digits", Kind::Whole(1, 250), Absent::Whole(1), "Digits of a key at least.")
+    Setting::new("key_digits", Kind::Whole(1, 250), Absent::Whole(1), "Minimum number of digits of a key.")
         .only(USERTABLE)
         .factor(|settings| Some(settings.record.usertable.key_digits.into()));
 
@@ -99,8 +100,7 @@ const fn part_of(key: &'static str, usual: &'static str, help: &'static str) -> 
 /// The settings of `[workload.ycsb]`.
 pub static YCSB: Part = Part {
     name: "workload.ycsb",
-    help: "What a workload of YCSB does otherwise than its letter says; the workload `ycsb` has no letter, and YCSB's own defaults. Shares are relative \
-           to each other.",
+    help: "Differences from what the workload's letter means. The workload `ycsb` has no letter and begins with YCSB's own defaults. Shares are relative to each other.",
     settings: &[
         share("read", "Share of operations that read a record.").factor(|settings| share_of(settings, "read")),
         share("update", "Share of operations that change fields of a record.")
@@ -116,58 +116,59 @@ pub static YCSB: Part = Part {
             "read_all_fields",
             Kind::Truth,
             Absent::Means("`true`"),
-            "Whether reads and scans ask for all fields; otherwise for one at random.",
+            "Whether reads and scans read all fields, or one at random.",
         )
         .factor(|settings| stored(settings, "read_all_fields")),
         Setting::new(
             "write_all_fields",
             Kind::Truth,
             Absent::Means("`false`"),
-            "Whether updates set all fields; otherwise one at random.",
+            "Whether updates set all fields, or one at random.",
         )
         .factor(|settings| stored(settings, "write_all_fields")),
-        Setting::new("scan_least", Kind::Whole(1, 1_000_000), Absent::Means("`1`"), "Records of a scan at least.")
-            .factor(|settings| stored(settings, "scan_least")),
-        Setting::new("scan_most", Kind::Whole(1, 1_000_000), LETTER, "Records of a scan at most.")
+        Setting::new(
+            "scan_least",
+            Kind::Whole(1, 1_000_000),
+            Absent::Means("`1`"),
+            "Minimum number of records of a scan.",
+        )
+        .factor(|settings| stored(settings, "scan_least")),
+        Setting::new("scan_most", Kind::Whole(1, 1_000_000), LETTER, "Maximum number of records of a scan.")
             .factor(|settings| stored(settings, "scan_most")),
         Setting::new(
             "scan_lengths",
             Kind::Named(|| vec!["uniform", "zipfian"]),
             Absent::Means("`\"uniform\"`"),
-            "How the lengths of scans are spread.",
+            "The distribution of the lengths of scans.",
         )
         .factor(|settings| stored(settings, "scan_lengths")),
-        part_of("hot_records", "`0.2`", "The share of the records that is hot.")
+        part_of("hot_records", "`0.2`", "The share of records that are hot.")
             .only("`requests = \"hotspot\"`")
             .factor(|settings| stored(settings, "hot_records")),
-        part_of("hot_operations", "`0.8`", "The share of the operations that are about hot records.")
+        part_of("hot_operations", "`0.8`", "The share of operations on hot records.")
             .only("`requests = \"hotspot\"`")
             .factor(|settings| stored(settings, "hot_operations")),
-        part_of(
-            "recent_records",
-            "`0.8571428571`",
-            "The share of the records, the last ones, that `recent_operations` are about.",
-        )
-        .only("`requests = \"exponential\"`")
-        .factor(|settings| stored(settings, "recent_records")),
-        part_of("recent_operations", "`0.95`", "The share of the operations that are about `recent_records`.")
+        part_of("recent_records", "`0.8571428571`", "The share of records that count as recent: the last ones.")
+            .only("`requests = \"exponential\"`")
+            .factor(|settings| stored(settings, "recent_records")),
+        part_of("recent_operations", "`0.95`", "The share of operations on recent records.")
             .only("`requests = \"exponential\"`")
             .factor(|settings| stored(settings, "recent_operations")),
         Setting::new(
             "operations_expected",
             Kind::Whole(0, LARGE),
             Absent::Means("those that end the trial"),
-            "Operations that `zipfian` makes room for where some of them insert.",
+            "Number of operations for which `zipfian` leaves room if some of them insert.",
         )
         .factor(|settings| stored(settings, "operations_expected")),
         Setting::new(
             "first",
             Kind::Whole(0, LARGE),
             Absent::Means("`0`"),
-            "The number of the first record that `ycsb-load` writes, or that the others ask for.",
+            "The number of the first record that `ycsb-load` writes, or that other workloads use.",
         )
         .factor(|settings| stored(settings, "first")),
-        Setting::new("records", Kind::Whole(1, LARGE), Absent::Means("all"), "How many records from there on.")
+        Setting::new("records", Kind::Whole(1, LARGE), Absent::Means("all"), "Number of records from `first` on.")
             .factor(|settings| stored(settings, "records")),
     ],
 };

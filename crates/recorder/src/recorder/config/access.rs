@@ -13,29 +13,29 @@ use crate::written::{Absent, Form, Kind, Part, Setting};
 /// `[[access]]`
 pub static ACCESS: Part = Part {
     name: "access",
-    help: "A sender of measurement data, and what its token lets it send.",
+    help: "A sender of measurement data, and what its token permits it to send.",
     settings: &[
         Setting::new(
             "name",
             Kind::Text,
             Absent::Refused,
-            "The sender's name, which ids of messages belong to: 1 to 64 letters, digits, -, _ and .",
+            "The sender's name, within which ids of messages are unique: 1 to 64 letters, digits, -, _ and .",
         ),
         TOKEN_HASH,
         Setting::new(
             "sources",
             Kind::Texts,
             Absent::Means("all"),
-            "What it may call itself; `*` stands for any characters.",
+            "The source names that it may use; `*` stands for any characters.",
         ),
         Setting::new(
             "measurements",
             Kind::Texts,
             Absent::Means("all"),
-            "What it may send; `*` stands for any characters.",
+            "The measurements that it may send; `*` stands for any characters.",
         ),
-        Setting::new("rate", Kind::Number(0.1, 1e9), Absent::Means("no limit"), "The most rows per second."),
-        Setting::new("bytes", Kind::Bytes(1, 1 << 40), Absent::Means("no limit"), "The most bytes per second."),
+        Setting::new("rate", Kind::Number(0.1, 1e9), Absent::Means("no limit"), "Maximum number of rows per second."),
+        Setting::new("bytes", Kind::Bytes(1, 1 << 40), Absent::Means("no limit"), "Maximum bytes per second."),
     ],
 };
 
@@ -50,7 +50,7 @@ pub(super) const TOKEN_HASH: Setting = Setting::new(
     "token_hash",
     Kind::Own(&HASH),
     Absent::Refused,
-    "The hash of a token; `loadline password --token` makes both.",
+    "The hash of its token. `loadline password --token` makes both.",
 );
 
 /// The longest name of a sender, in characters.

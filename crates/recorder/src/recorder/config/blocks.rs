@@ -33,7 +33,7 @@ pub struct BlocksConfig {
     pub rates: RateLimits,
     /// Bytes per second below which an upload is broken off.
     pub slowest_per_s: f64,
-    /// The most connections of a camera.
+    /// Maximum number of connections of a camera.
     pub connections_per_camera: u32,
 }
 
@@ -63,7 +63,7 @@ pub struct FtpConfig {
     pub passive_address: Option<IpAddr>,
     /// True if passwords and blocks are accepted over TLS only.
     pub requires_tls: bool,
-    /// How long a session may be silent between two commands.
+    /// Maximum silence of a session between two commands.
     pub idle: Duration,
     /// The most wrong passwords in a session.
     pub attempts: u32,
@@ -74,17 +74,17 @@ pub struct FtpConfig {
 /// `[inbox]`
 pub static INBOX: Part = Part {
     name: "inbox",
-    help: "The folder between the intake of blocks and their processing. A block must fit into a camera's share, and that into the whole.",
+    help: "The folder between the intake of blocks and their processing. A block must fit into a camera's share, and the share into the whole.",
     settings: &[
         Setting::new("path", Kind::Text, Absent::Text("inbox"), "Its directory."),
-        Setting::new("bound", Kind::Bytes(1 << 20, 1 << 50), Absent::Text("10GiB"), "The most that it holds."),
+        Setting::new("bound", Kind::Bytes(1 << 20, 1 << 50), Absent::Text("10GiB"), "Maximum size of its content."),
         Setting::new(
             "bound_per_camera",
             Kind::Bytes(1 << 20, 1 << 50),
             Absent::Means("as much as `bound`"),
-            "The most of one camera.",
+            "Maximum size of one camera's blocks.",
         ),
-        Setting::new("block", Kind::Bytes(1 << 10, 1 << 30), Absent::Text("2MiB"), "The largest block."),
+        Setting::new("block", Kind::Bytes(1 << 10, 1 << 30), Absent::Text("2MiB"), "Maximum size of a block."),
     ],
 };
 
@@ -99,29 +99,29 @@ const fn blocks_per_s(key: &'static str, help: &'static str) -> Setting {
 /// `[intake.blocks]`
 pub static BLOCKS: Part = Part {
     name: "intake.blocks",
-    help: "What holds for every way to upload blocks.",
+    help: "Settings of all ways to upload blocks.",
     settings: &[
         Setting::new(
             "users",
             Kind::Text,
-            Absent::Means("none: everybody is let in, from this machine alone"),
-            "The file with the cameras and the hashes of their passwords; `loadline password CAMERA` makes its lines.",
+            Absent::Means("none: everybody on this machine may upload, and nobody else"),
+            "The file with the cameras and the hashes of their passwords. `loadline password CAMERA` makes its lines.",
         ),
-        rate("rate", "The most bytes per second of all cameras."),
-        rate("rate_per_camera", "The most bytes per second of each camera."),
-        blocks_per_s("blocks_per_s", "The most blocks per second of all cameras."),
-        blocks_per_s("blocks_per_s_per_camera", "The most blocks per second of each camera."),
+        rate("rate", "Maximum bytes per second of all cameras together."),
+        rate("rate_per_camera", "Maximum bytes per second of each camera."),
+        blocks_per_s("blocks_per_s", "Maximum number of blocks per second of all cameras together."),
+        blocks_per_s("blocks_per_s_per_camera", "Maximum number of blocks per second of each camera."),
         Setting::new(
             "slowest",
             Kind::Bytes(1, 1 << 30),
             Absent::Text("1KiB"),
-            "The bytes per second below which an upload is broken off.",
+            "Bytes per second below which an upload is aborted.",
         ),
         Setting::new(
             "connections_per_camera",
             Kind::Whole(1, 10_000),
             Absent::Whole(10),
-            "The most connections of a camera.",
+            "Maximum number of connections of a camera.",
         ),
     ],
 };
@@ -161,20 +161,20 @@ pub static FTP: Part = Part {
             "require_tls",
             Kind::Truth,
             Absent::Means("`true` with a certificate, else `false`"),
-            "Whether passwords and blocks come over TLS only.",
+            "Whether passwords and blocks are accepted over TLS only.",
         ),
         rows::INSECURE,
         Setting::new(
             "passive_ports",
             Kind::Own(&PORTS),
-            Absent::Means("any that is free"),
-            "The ports for data; every connection needs one.",
+            Absent::Means("any free ports"),
+            "The ports for data. Every connection needs one.",
         ),
         Setting::new(
             "passive_address",
             Kind::Own(&REACHED),
-            Absent::Means("the address that the client came to"),
-            "The address that clients are told for data, where a router stands between.",
+            Absent::Means("the address to which the client connected"),
+            "The address for data that clients are told, if a router is between them and the recorder.",
         ),
         rows::connections(100_000, 200),
         rows::connections_per_address(PER_ADDRESS),
@@ -183,19 +183,19 @@ pub static FTP: Part = Part {
             "idle",
             Kind::Duration(Span::Within(0.1, 86_400.0)),
             Absent::Text("5m"),
-            "How long a session may be silent between two commands.",
+            "Maximum silence of a session between two commands.",
         ),
         Setting::new(
             "attempts",
             Kind::Whole(1, 100),
             Absent::Whole(3),
-            "Wrong passwords of a session, before it ends.",
+            "Number of wrong passwords after which a session ends.",
         ),
         Setting::new(
             "commands",
             Kind::Whole(20, 1_000_000),
             Absent::Whole(200),
-            "Commands of a session without a block, before it ends.",
+            "Number of commands without a block after which a session ends.",
         ),
     ],
 };

@@ -17,32 +17,37 @@ const PRIVATE_KEYS: [&str; 5] = ["binary", "base", "socket", "cpus", "config"];
 /// `[database]`
 pub static DATABASE: Part = Part {
     name: "database",
-    help: "Where measurement data go. A recorder that only takes blocks in needs none.",
+    help: "The database that measurement data are written into. A recorder that only takes in blocks needs none.",
     settings: &[
         Setting::new("name", Kind::Listed(names), Absent::Text("sqlite"), "The database."),
         Setting::new(
             "engine",
             Kind::Text,
             Absent::Means("`\"innodb\"`"),
-            "The storage engine; a record and its ledger must be stored together or not at all.",
+            "The storage engine, which must store a record and its ledger together or not at all.",
         )
         .only("MariaDB and MySQL"),
         Setting::new(
             "url",
             Kind::Own(&database::URL_FORM),
             Absent::Means("a private server is started, and stopped at the end"),
-            "A server that exists. User and password may stand in it.",
+            "The address of an existing server. User and password can be in it.",
         )
         .only("servers"),
         Setting::new("path", Kind::Text, Absent::Means("none: it must be given for SQLite"), "The database file.")
             .only("SQLite"),
-        Setting::new("binary", Kind::Text, Absent::Means("the one installed"), "The file of the server program.")
+        Setting::new("binary", Kind::Text, Absent::Means("the one installed"), "The server's program file.")
             .only(PRIVATE),
-        Setting::new("base", Kind::Text, Absent::Means("none"), "The directory that a server was unpacked in.")
+        Setting::new("base", Kind::Text, Absent::Means("none"), "The directory into which a server was unpacked.")
             .only(PRIVATE),
-        Setting::new("socket", Kind::OneOf(&["unix", "tcp"]), Absent::Means("`\"unix\"`"), "How it is reached.")
-            .only(PRIVATE),
-        Setting::new("cpus", Kind::Text, Absent::Means("all"), "The CPUs that it is pinned to, as in `0` or `0,2-3`.")
+        Setting::new(
+            "socket",
+            Kind::OneOf(&["unix", "tcp"]),
+            Absent::Means("`\"unix\"`"),
+            "How the recorder connects to it.",
+        )
+        .only(PRIVATE),
+        Setting::new("cpus", Kind::Text, Absent::Means("all"), "The CPUs to which it is pinned, as in `0` or `0,2-3`.")
             .only(PRIVATE),
         Setting::new("config", Kind::Own(&CONFIG), Absent::Means("none"), "The database's own settings.")
             .only("SQLite and private servers"),

@@ -20,25 +20,25 @@ const fn table_of(key: &'static str, part: &'static Part, help: &'static str) ->
 /// `[intake]`
 pub static INTAKE: Part = Part {
     name: "intake",
-    help: "What is taken in. Each table below it is a way in, and off where it is missing.",
+    help: "What is taken in. Each table below it is an intake, which is off if the table is missing.",
     settings: &[
         Setting::new(
             "memory",
             Kind::Bytes(1 << 20, 1 << 36),
             Absent::Text("64MiB"),
-            "The most of all requests in memory.",
+            "Maximum size of all requests in memory.",
         ),
         Setting::new(
             "request",
             Kind::Bytes(1 << 10, 1 << 30),
             Absent::Text("16MiB"),
-            "The most of one request, after decompression; at most `memory`.",
+            "Maximum size of one request, after decompression; at most `memory`.",
         ),
         Setting::new(
             "partial",
             Kind::OneOf(&["keep", REFUSE]),
             Absent::Text("keep"),
-            "Whether the good lines of a batch with bad ones are kept, or the batch is refused as a whole.",
+            "Whether the good lines of a batch with bad ones are kept, or the whole batch is refused.",
         ),
         table_of("http", &HTTP, "Line protocol over HTTP."),
         table_of("tcp", &TCP, "Line protocol over TCP."),
@@ -47,7 +47,7 @@ pub static INTAKE: Part = Part {
             "blocks",
             Kind::Part(&BLOCKS),
             Absent::Means("see below"),
-            "What holds for every way to upload blocks.",
+            "Settings of all ways to upload blocks.",
         ),
         table_of("ftp", &FTP, "Blocks by FTP and FTPS."),
         table_of("put", &PUT, "Blocks by HTTP PUT."),
@@ -63,7 +63,7 @@ const LISTENING: [Setting; 9] = [
         "tokens",
         Kind::Texts,
         Absent::Means("none"),
-        "Tokens of one sender that may do all, of 16 characters or more. Without one, and without `[[access]]`, only this machine is listened to.",
+        "Tokens of one sender that may do everything, each of 16 characters or more. Without a token, and without `[[access]]`, only this machine may send.",
     ),
     rows::CERTIFICATE,
     rows::KEY,
@@ -84,7 +84,7 @@ pub static HTTP: Part = Part {
 /// `[intake.tcp]`
 pub static TCP: Part = Part {
     name: "intake.tcp",
-    help: "Line protocol over TCP, with an empty line behind each batch.",
+    help: "Line protocol over TCP, with an empty line after each batch.",
     settings: &LISTENING,
 };
 

@@ -9,7 +9,7 @@ use crate::written::{Absent, Kind, Part, Setting};
 /// `[limits]`
 pub static LIMITS: Part = Part {
     name: "limits",
-    help: "What one line may have; a line beyond is refused with 400, its place and the setting.",
+    help: "Limits of one line. A line beyond a limit is refused with status 400, its place and the setting.",
     settings: &[
         Setting::new("tags", Kind::Whole(1, 10_000), Absent::Whole(256), "Tags."),
         Setting::new("fields", Kind::Whole(1, 100_000), Absent::Whole(4_096), "Fields."),

@@ -9,19 +9,19 @@ use crate::written::{Absent, Kind, Part, Setting};
 /// `[log]`
 pub static LOG: Part = Part {
     name: "log",
-    help: "What the lines of the log look like, and which are said.",
+    help: "The format of log lines, and which lines are written.",
     settings: &[
         Setting::new(
             "format",
             Kind::OneOf(&["text", JSON]),
             Absent::Text("text"),
-            "Whether a line is text or an object of JSON.",
+            "Whether a line is text or a JSON object.",
         ),
         Setting::new(
             "level",
             Kind::Listed(|| Level::NAMES.map(|(name, _)| name).to_vec()),
             Absent::Text("info"),
-            "What is said: what matters less than this is not.",
+            "The lowest level of the lines to write.",
         ),
     ],
 };

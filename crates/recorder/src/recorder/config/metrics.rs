@@ -21,12 +21,12 @@ pub struct MetricsConfig {
 /// `[metrics]`
 pub static METRICS: Part = Part {
     name: "metrics",
-    help: "An address of its own for `/metrics`; the intakes do not answer it then.",
+    help: "A separate address for `/metrics`, which the intakes then do not answer.",
     settings: &[
         rows::listen("Address and port."),
         Setting {
-            absent: Absent::Means("none: only this machine can ask"),
-            help: "The hash of the token that is to be shown; `loadline password --token` makes both.",
+            absent: Absent::Means("none: only this machine may read it"),
+            help: "The hash of the token that readers must send. `loadline password --token` makes both.",
             ..TOKEN_HASH
         },
         rows::CERTIFICATE,

@@ -144,7 +144,7 @@ pub struct ListenConfig {
     pub is_insecure: bool,
     /// Certificate and key for TLS.
     pub tls: Option<TlsConfig>,
-    /// The most connections at a time.
+    /// Maximum number of connections at a time.
     pub connections: u32,
     /// The most connections of one address; `None` for half of all, with no bound for this machine's own.
     pub connections_per_address: Option<u32>,
@@ -201,7 +201,7 @@ pub struct SchemaConfig {
     pub measurements_max: u32,
     /// The most identities that are kept in memory.
     pub identities_max: u32,
-    /// How often the ends of measurements are brought up to date.
+    /// How often the stored ends of measurements are updated.
     pub ends_every: Duration,
 }
 
@@ -210,11 +210,11 @@ pub struct SchemaConfig {
 pub struct WriterConfig {
     /// The number of writers, each with a connection; a source's records always go through the same one.
     pub count: u32,
-    /// The most rows of a transaction.
+    /// Maximum number of rows per transaction.
     pub batch: u32,
     /// How long to wait for a batch to become full.
     pub within: Duration,
-    /// How long the recorder goes on writing when it is asked to stop.
+    /// Maximum time for which the recorder continues to write when it is asked to stop.
     pub drain: Duration,
     /// How long a server may take to answer a statement before its connection is given up.
     pub statement_timeout: Duration,

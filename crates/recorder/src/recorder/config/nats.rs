@@ -97,7 +97,12 @@ pub struct StoreConfig {
 const BUCKET_NAME_MAX: usize = 64;
 
 const fn url() -> Setting {
-    Setting::new("url", Kind::Own(&URL), Absent::Refused, "The NATS server; user and password may stand in it.")
+    Setting::new(
+        "url",
+        Kind::Own(&URL),
+        Absent::Refused,
+        "The address of the NATS server. User and password can be in it.",
+    )
 }
 
 static URL: Form = Form {
@@ -116,13 +121,13 @@ const AUTHORITY: Setting = Setting::new(
     "authority",
     Kind::Text,
     Absent::Means("what the system trusts"),
-    "The file of whoever must have signed the server's certificate, in PEM.",
+    "The file with the authority that must have signed the server's certificate, in PEM.",
 );
 const CERTIFICATE: Setting = Setting::new(
     "certificate",
     Kind::Text,
     Absent::Means("none"),
-    "The file of the certificate that the recorder shows, in PEM; `key` must be given too.",
+    "The file with the recorder's own certificate, in PEM; `key` must be given too.",
 );
 const TOKEN: Setting =
     Setting::new("token", Kind::Text, Absent::Means("none"), "A token instead of user and password in the address.");
@@ -154,7 +159,7 @@ pub static NATS: Part = Part {
             "monitor",
             Kind::Own(&MONITOR),
             Absent::Means("none"),
-            "The server's monitoring, which says whether it syncs before it acknowledges.",
+            "The address of the server's monitoring, which says whether it syncs before it acknowledges.",
         ),
     ],
 };
@@ -162,7 +167,7 @@ pub static NATS: Part = Part {
 /// `[intake.store]`
 pub static STORE: Part = Part {
     name: "intake.store",
-    help: "Blocks that another recorder forwards by a bucket of a NATS object store.",
+    help: "Blocks that another recorder forwards through a bucket of a NATS object store.",
     settings: &[
         url(),
         BUCKET,
@@ -170,12 +175,12 @@ pub static STORE: Part = Part {
         CERTIFICATE,
         rows::KEY,
         TOKEN,
-        Setting::new("objects", Kind::Whole(1, 64), Absent::Whole(4), "Objects that are read at a time."),
+        Setting::new("objects", Kind::Whole(1, 64), Absent::Whole(4), "Maximum number of objects read at a time."),
         Setting::new(
             "patience",
             Kind::Duration(Span::Within(0.1, 3600.0)),
             Absent::Text("30s"),
-            "How long nothing may come of an object.",
+            "Maximum time without any data of an object.",
         ),
     ],
 };
@@ -183,7 +188,7 @@ pub static STORE: Part = Part {
 /// `[forward]`
 pub static FORWARD: Part = Part {
     name: "forward",
-    help: "Blocks of the inbox are brought to a bucket of a NATS object store, for another recorder; not beside `[processing]`.",
+    help: "Blocks of the inbox are forwarded to a bucket of a NATS object store, for another recorder. It excludes `[processing]`.",
     settings: &[
         url(),
         BUCKET,
@@ -194,10 +199,15 @@ pub static FORWARD: Part = Part {
         Setting::new(
             "bound",
             Kind::Bytes(1 << 20, 1 << 50),
-            Absent::Means("1 GiB, or four blocks where that is more"),
-            "How large the bucket is made where there is none.",
+            Absent::Means("1 GiB, or four blocks if that is more"),
+            "Size of the bucket if it is created.",
         ),
-        Setting::new("objects", Kind::Whole(1, 1_000), Absent::Whole(16), "Objects under way at a time."),
+        Setting::new(
+            "objects",
+            Kind::Whole(1, 1_000),
+            Absent::Whole(16),
+            "Maximum number of objects being forwarded at a time.",
+        ),
     ],
 };
 

@@ -24,7 +24,7 @@ pub struct ProcessingConfig {
     pub images: ImagesConfig,
     /// File with the public key to which images are encrypted; `None` leaves them as they are.
     pub images_recipient: Option<PathBuf>,
-    /// The most blocks of a transaction.
+    /// Maximum number of blocks per transaction.
     pub batch: u32,
     /// The number of threads that open blocks.
     pub workers: u32,
@@ -61,19 +61,19 @@ const DATES_MAX_S: f64 = 864e6;
 const FOLDER: &str = "folder";
 
 const IMAGES: Setting =
-    Setting::new("images", Kind::Text, Absent::Means("`\"images\"`"), "The folder that images are kept in.")
+    Setting::new("images", Kind::Text, Absent::Means("`\"images\"`"), "The folder with the images.")
         .only("`images_in = \"folder\"`");
 const IMAGES_IN: Setting = Setting::new(
     "images_in",
     Kind::OneOf(&[FOLDER, "database"]),
     Absent::Text(FOLDER),
-    "Whether images are kept in a folder, named by their content, or in the database.",
+    "Whether images are kept in a folder, named after their content, or in the database.",
 );
 
 /// `[processing]`
 pub static PROCESSING: Part = Part {
     name: "processing",
-    help: "What becomes of blocks: they are verified, decrypted and stored. See [blocks.md](blocks.md).",
+    help: "How blocks are verified, decrypted and stored. See [blocks.md](blocks.md).",
     settings: &[
         Setting::new("identity", Kind::Text, Absent::Refused, "The file with the data centre's secret keys."),
         Setting::new(
@@ -87,22 +87,22 @@ pub static PROCESSING: Part = Part {
         Setting::new(
             "images_recipient",
             Kind::Text,
-            Absent::Means("images are kept as they came"),
-            "The file with the public key that images are encrypted to before they are kept.",
+            Absent::Means("images are kept as they arrived"),
+            "The file with the public key to which images are encrypted before they are stored.",
         ),
-        Setting::new("batch", Kind::Whole(1, 1_000), Absent::Whole(64), "The most blocks of a transaction."),
-        Setting::new("workers", Kind::Whole(1, 256), Absent::Whole(1), "Threads that open blocks."),
+        Setting::new("batch", Kind::Whole(1, 1_000), Absent::Whole(64), "Maximum number of blocks per transaction."),
+        Setting::new("workers", Kind::Whole(1, 256), Absent::Whole(1), "Number of threads that open blocks."),
         Setting::new(
             "age",
             Kind::Duration(Span::Within(1.0, DATES_MAX_S)),
             Absent::Text("366d"),
-            "How old a violation may be, by this machine's clock.",
+            "Maximum age of a violation, by this machine's clock.",
         ),
         Setting::new(
             "ahead",
             Kind::Duration(Span::Within(1.0, DATES_MAX_S)),
             Absent::Text("1d"),
-            "How far ahead of this machine's clock it may be dated.",
+            "How far in the future a violation may be dated, by this machine's clock.",
         ),
     ],
 };
@@ -110,23 +110,23 @@ pub static PROCESSING: Part = Part {
 /// `[office]`
 pub static OFFICE: Part = Part {
     name: "office",
-    help: "Read-only HTTP over what was stored of blocks; every access is written down first.",
+    help: "Read-only HTTP access to what was stored from blocks. Every access is recorded first.",
     settings: &[
         rows::listen("Address and port."),
         Setting::new(
             "readers",
             Kind::Own(&READERS),
             Absent::Refused,
-            "Who may read: a name and a token of 16 characters or more for each.",
+            "Who may read: names, each with a token of 16 characters or more.",
         ),
-        Setting::new("audit", Kind::Text, Absent::Text("office.audit"), "The file that every access is written to."),
+        Setting::new("audit", Kind::Text, Absent::Text("office.audit"), "The file in which every access is recorded."),
         IMAGES,
         IMAGES_IN,
         Setting::new(
             "images_identity",
             Kind::Text,
-            Absent::Means("encrypted images are not given out"),
-            "The file with the secret keys that images are decrypted with.",
+            Absent::Means("encrypted images are not returned"),
+            "The file with the secret keys that decrypt images.",
         ),
         rows::CERTIFICATE,
         rows::KEY,

@@ -28,19 +28,19 @@ pub const CERTIFICATE: Setting = Setting::new(
     "certificate",
     Kind::Text,
     Absent::Means("no TLS"),
-    "The file of the certificate chain for TLS, in PEM; `key` must be given too.",
+    "The file with the certificate chain for TLS, in PEM; `key` must be given too.",
 );
 
 /// Private key for TLS.
 pub const KEY: Setting =
-    Setting::new("key", Kind::Text, Absent::Means("no TLS"), "The file of the certificate's private key, in PEM.");
+    Setting::new("key", Kind::Text, Absent::Means("no TLS"), "The file with the certificate's private key, in PEM.");
 
 /// The authority that must have signed the certificates of clients.
 pub const CLIENT_AUTHORITY: Setting = Setting::new(
     "client_authority",
     Kind::Text,
     Absent::Means("clients need no certificate"),
-    "The file of the authority that must have signed the certificate that each client has to show.",
+    "The file with the authority that must have signed each client's certificate.",
 )
 .only("TLS");
 
@@ -49,12 +49,12 @@ pub const INSECURE: Setting = Setting::new(
     "insecure",
     Kind::Truth,
     Absent::Truth(false),
-    "Whether other machines may come without TLS, because something else protects the way.",
+    "Whether other machines may connect without TLS, because something else protects the connection.",
 );
 
 /// Returns the setting of the most connections at a time.
 pub const fn connections(most: i64, usual: i64) -> Setting {
-    Setting::new("connections", Kind::Whole(1, most), Absent::Whole(usual), "The most connections at a time.")
+    Setting::new("connections", Kind::Whole(1, most), Absent::Whole(usual), "Maximum number of connections at a time.")
 }
 
 /// Returns the setting of the most connections of one address.
@@ -63,17 +63,17 @@ pub const fn connections_per_address(absent: &'static str) -> Setting {
         "connections_per_address",
         Kind::Whole(1, 100_000),
         Absent::Means(absent),
-        "The most connections of one address.",
+        "Maximum number of connections from one address.",
     )
 }
 
 /// The default for connections of one address.
-pub const HALF: &str = "half of `connections`; this machine's own have no bound";
+pub const HALF: &str = "half of `connections`; no limit for this machine's own";
 
 /// How long a client may take for one request.
 pub const PATIENCE: Setting = Setting::new(
     "patience",
     Kind::Duration(Span::Within(0.01, 3600.0)),
     Absent::Text("30s"),
-    "How long a client may take for a whole request, batch or upload.",
+    "Maximum time that a client may take for a whole request, batch or upload.",
 );

@@ -26,44 +26,44 @@ const fn table(key: &'static str, part: &'static Part, absent: Absent, help: &'s
 /// The recorder's file.
 pub static RECORDER_FILE: Part = Part {
     name: "",
-    help: "What `loadline record` takes in, how it keeps it, and where it writes it.",
+    help: "What `loadline record` takes in, how it keeps the data, and where it writes them.",
     settings: &[
         table("database", &database::DATABASE, USUAL, "Where measurement data go."),
         table("layout", &LAYOUT, USUAL, "How measurements become tables."),
         table("spool", &SPOOL, USUAL, "The durable queue in front of the database."),
-        table("quarantine", &QUARANTINE, USUAL, "What the database refuses."),
+        table("quarantine", &QUARANTINE, USUAL, "Records that the database refuses."),
         table(
             "intake",
             &INTAKE,
-            Absent::Means("there must be one, or `processing`, `office` or `forward`"),
+            Absent::Means("none: it must be given, unless there is `processing`, `office` or `forward`"),
             "What is taken in.",
         ),
         Setting::new(
             "access",
             Kind::Parts(&ACCESS),
             Absent::Means("none"),
-            "Senders with a token each. A token of an intake's `tokens` stays, and may do all.",
+            "Senders, each with a token. Tokens in an intake's `tokens` remain valid and may do everything.",
         ),
         table(
             "limits",
             &LIMITS,
             USUAL,
-            "What one line may have; a line beyond is refused with its place and the setting.",
+            "Limits of one line. A line beyond a limit is refused with its place and the setting.",
         ),
-        table("schema", &SCHEMA, USUAL, "How tables follow what is sent."),
+        table("schema", &SCHEMA, USUAL, "How tables change with the data that are sent."),
         table("writer", &WRITER, USUAL, "How records are written into the database."),
         table("ready", &READY, USUAL, "When the recorder says that it is ready."),
         table("admission", &ADMISSION, USUAL, "How many records are written at a time."),
         table("inbox", &INBOX, USUAL, "The folder between the intake of blocks and their processing."),
-        table("processing", &PROCESSING, OFF, "What becomes of blocks."),
-        table("forward", &FORWARD, OFF, "Blocks are brought to another recorder."),
-        table("office", &OFFICE, OFF, "Who may look at what was stored of blocks."),
+        table("processing", &PROCESSING, OFF, "How blocks are processed."),
+        table("forward", &FORWARD, OFF, "Blocks are forwarded to another recorder."),
+        table("office", &OFFICE, OFF, "Who may read what was stored from blocks."),
         table("log", &LOG, USUAL, "What the log says."),
         table(
             "metrics",
             &METRICS,
             Absent::Means("intakes that speak HTTP answer `/metrics`"),
-            "An address of its own for `/metrics`.",
+            "A separate address for `/metrics`.",
         ),
     ],
 };
@@ -78,7 +78,7 @@ pub static LAYOUT: Part = Part {
             "hot",
             Kind::Texts,
             Absent::Means("none: it must be given"),
-            "The fields that are kept in the main table.",
+            "The fields to keep in the main table.",
         )
         .only("`name = \"star-hot\"`"),
     ],
@@ -87,22 +87,21 @@ pub static LAYOUT: Part = Part {
 /// `[spool]`
 pub static SPOOL: Part = Part {
     name: "spool",
-    help: "The durable queue in front of the database. From 50 % of its bound on the sources that send most get 429, so that all together send less; \
-           from 90 % on all get 503 but those that send less than an equal share beside one that sends more, until 75 % are reached again.",
+    help: "The durable queue in front of the database. From 50 % of its bound on, the sources that send most get 429, so that all together send less. From 90 % on, all sources get 503, except those that send less than an equal share while another one sends more, until 75 % are reached again.",
     settings: &[
         Setting::new("path", Kind::Text, Absent::Text("spool"), "Its directory."),
-        Setting::new("bound", Kind::Bytes(1 << 20, 1 << 50), Absent::Text("4GiB"), "The most that waits in it."),
+        Setting::new("bound", Kind::Bytes(1 << 20, 1 << 50), Absent::Text("4GiB"), "Maximum size of what waits in it."),
         Setting::new(
             "remember",
             Kind::Duration(Span::Within(0.0, 366.0 * DAY_S)),
             Absent::Text("24h"),
-            "How long the ids of messages are remembered, to recognise those that are sent again.",
+            "How long ids of messages are remembered, so that repeated messages are recognised.",
         ),
         Setting::new(
             "compress",
             Kind::Truth,
             Absent::Truth(false),
-            "Whether what waits is compressed (zstd): of requests of many lines several times as many wait within the bound, for more time of the processor.",
+            "Whether waiting requests are compressed (zstd). Several times as many requests of many lines then fit within the bound, for more CPU time.",
         ),
     ],
 };
@@ -111,44 +110,48 @@ pub static SPOOL: Part = Part {
 pub static QUARANTINE: Part = Part {
     name: "quarantine",
     help: "Records that the database refuses, with the reason; senders share it fairly.",
-    settings: &[Setting::new("bound", Kind::Bytes(1 << 20, 1 << 50), Absent::Text("1GiB"), "The most that it holds.")],
+    settings: &[Setting::new(
+        "bound",
+        Kind::Bytes(1 << 20, 1 << 50),
+        Absent::Text("1GiB"),
+        "Maximum size of its content.",
+    )],
 };
 
 /// `[schema]`
 pub static SCHEMA: Part = Part {
     name: "schema",
-    help: "How tables follow what is sent.",
+    help: "How tables change with the data that are sent.",
     settings: &[
         Setting::new(
             "new_columns",
             Kind::OneOf(&["add", "json", "refuse"]),
             Absent::Text("add"),
-            "What happens to a field or tag that a measurement did not have before: the table gets a column, it goes to the table's column of JSON, or \
-             the record is refused.",
+            "What happens to a field or tag that a measurement did not have before: the table gets a column (`add`), the value is stored in the table's JSON column (`json`), or the record is refused (`refuse`).",
         ),
         Setting::new(
             "columns_max",
             Kind::Whole(8, 900),
             Absent::Whole(500),
-            "The most columns of a table that is extended.",
+            "Maximum number of columns of a table that is extended.",
         ),
         Setting::new(
             "measurements_max",
             Kind::Whole(1, 10_000),
             Absent::Whole(500),
-            "The most measurements that tables are made for.",
+            "Maximum number of measurements for which tables are made.",
         ),
         Setting::new(
             "identities_max",
             Kind::Whole(1, 10_000_000),
             Absent::Whole(100_000),
-            "The most identities kept in memory.",
+            "Maximum number of identities kept in memory.",
         ),
         Setting::new(
             "ends_every",
             Kind::Duration(Span::Within(0.0, 3600.0)),
             Absent::Text("1s"),
-            "How often the ends of measurements are brought up to date.",
+            "How often the stored ends of measurements are updated.",
         ),
     ],
 };
@@ -162,34 +165,33 @@ pub static WRITER: Part = Part {
             "count",
             Kind::Whole(1, 16),
             Absent::Whole(1),
-            "Writers, each with a connection; records of a source always go through the same one. SQLite takes one.",
+            "Number of writers, each with its own connection. A source always has the same writer. SQLite permits one.",
         ),
-        Setting::new("batch", Kind::Whole(1, 100_000), Absent::Whole(5_000), "The most rows of a transaction."),
+        Setting::new("batch", Kind::Whole(1, 100_000), Absent::Whole(5_000), "Maximum number of rows per transaction."),
         Setting::new(
             "within",
             Kind::Duration(Span::Within(0.0, 60.0)),
             Absent::Text("5ms"),
-            "How long a batch that is not full is waited for.",
+            "Maximum wait until a batch that is not full is written.",
         ),
         Setting::new(
             "drain",
             Kind::Duration(Span::Within(0.0, DAY_S)),
             Absent::Text("10s"),
-            "How long the recorder goes on writing when it is asked to stop.",
+            "Maximum time for which the recorder continues to write when it is asked to stop.",
         ),
         Setting::new(
             "keep",
             Kind::Duration(Span::Within(0.1, DAY_S)),
-            Absent::Means("none: a database that may forget what it commits is refused"),
-            "How long the spool keeps, at least, what is committed in a database that may forget it for a while.",
+            Absent::Means("none: a database that may forget commits is refused"),
+            "Minimum time for which the spool keeps records that are committed in a database that may still forget them.",
         )
         .only("servers"),
         Setting::new(
             "statement_timeout",
             Kind::Duration(Span::Within(1.0, DAY_S)),
             Absent::Text("30s"),
-            "How long a server may take to answer a statement before its connection is given up and another one is made; longer than any commit \
-             takes. Making tables may take 20 times as long.",
+            "Maximum time of a server to answer a statement. After it, the connection is closed and a new one is made; it must be longer than any commit takes. Creating tables may take 20 times as long.",
         )
         .only("servers"),
     ],
@@ -203,33 +205,32 @@ pub static READY: Part = Part {
         "within",
         Kind::Duration(Span::Within(1.0, DAY_S)),
         Absent::Text("60s"),
-        "`/ready` says 503 when the oldest record waits longer.",
+        "Maximum wait of the oldest record. If it waits longer, `/ready` answers 503.",
     )],
 };
 
 /// `[admission]`
 pub static ADMISSION: Part = Part {
     name: "admission",
-    help: "How many records are written at a time: a bound on commit times is kept.",
+    help: "How many records are written at a time, so that commit times stay below a bound.",
     settings: &[
         Setting::new(
             "model",
             Kind::Text,
-            Absent::Means("none: the window of rows follows the commit times alone"),
-            "The directory of a run (`load.arrivals = \"poisson\"`, and `load.rate` the only factor or a `[goal]`): what it says of the quantile is the \
-             rate.",
+            Absent::Means("none: the window of rows follows commit times only"),
+            "The directory of a run with `load.arrivals = \"poisson\"` whose only factor is `load.rate`, or that has a `[goal]`. What the run says about the quantile determines the rate.",
         ),
         Setting::new(
             "quantile",
             Kind::Number(0.5, 0.9999),
             Absent::Number(0.99),
-            "The quantile of commit times that is bounded.",
+            "The quantile of commit times to keep below the bound.",
         ),
         Setting::new(
             "below",
             Kind::Duration(Span::Within(0.0001, 3600.0)),
             Absent::Text("100ms"),
-            "Its bound, which the window of rows follows.",
+            "Its bound, which determines the window of rows.",
         ),
     ],
 };

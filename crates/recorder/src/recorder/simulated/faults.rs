@@ -1,7 +1,7 @@
 //! Counts of what was done to a recorder and its database. Main type: [`Faults`].
 
 /// How many numbers of [`Faults::all`] are faults; those behind them are other counts.
-const KINDS: usize = 11;
+const KINDS: usize = 12;
 
 /// Counts of faults, and of what was done meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,6 +28,8 @@ pub struct Faults {
     pub full: u64,
     /// Times when the clock of the day was set.
     pub jumps: u64,
+    /// Spools whose place an older copy has taken.
+    pub copies: u64,
     /// Requests that were sent again.
     pub again: u64,
     /// Records that were acknowledged.
@@ -38,7 +40,7 @@ pub struct Faults {
 
 impl Faults {
     /// Returns all numbers, each with the name that follows it in output.
-    fn all(&mut self) -> [(&mut u64, &'static str); 14] {
+    fn all(&mut self) -> [(&mut u64, &'static str); 15] {
         [
             (&mut self.losses, "connections lost"),
             (&mut self.refusals, "refusals"),
@@ -50,6 +52,7 @@ impl Faults {
             (&mut self.failures, "failing disks"),
             (&mut self.full, "full disks"),
             (&mut self.jumps, "jumps of the clock"),
+            (&mut self.copies, "older spools put back"),
             (&mut self.again, "requests sent once more"),
             (&mut self.forgotten, "of the crashes forgot commits"),
             (&mut self.records, "records acknowledged"),

@@ -7,11 +7,13 @@
 //! Invariant: the recorder's own code runs; only disks, clocks and the database are simulated.
 
 mod clock;
+mod copied;
 mod database;
 mod failing;
 mod faults;
 mod others;
 mod process;
+mod scratch;
 mod senders;
 mod session;
 mod truth;
@@ -37,8 +39,9 @@ mod tests {
             losses > 200 && refusals > 200 && delays > 50 && crashes > 100 && forgotten > 20 && meddled > 20,
             "{all}"
         );
-        let Faults { kills, cuts, failures, full, jumps, again, records, quarantined, .. } = all;
+        let Faults { kills, cuts, failures, full, jumps, again, records, quarantined, copies, .. } = all;
         assert!(kills > 150 && cuts > 150 && failures > 50 && full > 30 && jumps > 30 && again > 300, "{all}");
+        assert!(copies > 5, "{all}");
         assert!(records > 8_000 && quarantined > 5_000, "{all}");
     }
 

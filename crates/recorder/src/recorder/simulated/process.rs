@@ -38,7 +38,7 @@ static CONFIG: LazyLock<Config> = LazyLock::new(|| {
 pub struct Setup {
     pub shape: Shape,
     pub new_columns: NewColumns,
-    /// The most rows of a transaction.
+    /// Maximum number of rows per transaction.
     pub batch: u32,
     pub bound: u64,
     pub quarantine_bound: u64,

@@ -216,6 +216,12 @@ impl Senders {
         }
     }
 
+    /// Forgets the requests that would be sent again: the recorder may have lost their ids.
+    pub fn forget(&mut self) {
+        self.unanswered.clear();
+        self.answered.clear();
+    }
+
     /// Notes a request without an answer; it is sent again if it has an id.
     fn give_up(&mut self, message: Message) {
         if !message.id.is_empty() && self.unanswered.len() < REMEMBERED {

@@ -17,6 +17,8 @@ pub enum Fate {
     Unknown,
     /// It was discarded, or a discard was tried.
     MayBeDiscarded,
+    /// It was acknowledged, and neither stored nor in the older copy of the spool that took the spool's place.
+    MayBeGone,
 }
 
 /// The places where records are found.
@@ -51,6 +53,8 @@ pub struct Truth {
     /// The newest record of each source and measurement that was seen in the database.
     reached: HashMap<Kin, i64>,
     seen: BTreeSet<i64>,
+    /// Records that the older copy of a spool has in quarantine although they were replayed and stored since.
+    doubles: BTreeSet<i64>,
     /// Whether the order of records is checked.
     holds_order: bool,
 }
@@ -129,6 +133,18 @@ impl Truth {
         Ok(())
     }
 
+    /// Notes that an older copy has taken the place of the spool: acknowledged records that are not among `kept` may be gone, and `doubles` may be stored again.
+    pub fn go_back(&mut self, kept: &BTreeSet<i64>, doubles: BTreeSet<i64>) {
+        for (number, record) in &mut self.records {
+            if record.fate == Fate::Acknowledged && !kept.contains(number) {
+                record.fate = Fate::MayBeGone;
+            }
+        }
+        self.doubles.extend(doubles);
+        // What waits in the copy is older than what was stored since.
+        self.holds_order = false;
+    }
+
     /// Returns the number of acknowledged records.
     pub fn acknowledged(&self) -> u64 {
         self.records.values().filter(|record| record.fate == Fate::Acknowledged).count() as u64
@@ -141,13 +157,16 @@ impl Truth {
         let waiting: BTreeSet<i64> = found.waiting.iter().copied().collect();
         if stored.len() != found.stored.len() {
             let times = |number: i64| found.stored.iter().filter(|(_, own)| *own == number).count();
-            let twice: Vec<_> = found.stored.iter().filter(|(_, number)| times(*number) > 1).collect();
-            return Err(format!("records are in the database more than once: (writer, record) {twice:?}"));
+            let is_wrong = |number: i64| !self.doubles.contains(&number) && times(number) > 1;
+            let twice: Vec<_> = found.stored.iter().filter(|(_, number)| is_wrong(*number)).collect();
+            if !twice.is_empty() {
+                return Err(format!("records are in the database more than once: (writer, record) {twice:?}"));
+            }
         }
         if quarantined.len() != found.quarantined.len() {
             return Err(format!("records are in quarantine more than once: {:?}", found.quarantined));
         }
-        if let Some(both) = stored.intersection(&quarantined).next() {
+        if let Some(both) = stored.intersection(&quarantined).find(|number| !self.doubles.contains(*number)) {
             return Err(format!("record {both} is in the database and in quarantine"));
         }
         if at_end && !waiting.is_empty() {

@@ -1,7 +1,6 @@
 //! One life of a recorder from a seed. Main function: [`run`].
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,10 +8,12 @@ use futures_util::FutureExt;
 use loadline_segments::segments::simulated::{Cut, MemoryDisk, Told};
 
 use super::clock::MadeClock;
+use super::copied::{Copies, Held, PutBack};
 use super::failing::{FORGETS_WITHIN, Failing};
 use super::faults::Faults;
 use super::others::{Others, record_tables, undo_later};
 use super::process::{LANES, Process, Setup, opened};
+use super::scratch::Scratch;
 use super::senders::{Manners, Senders};
 use super::truth::{Fate, Sighting, Truth, numbers_of};
 use crate::random::Stream;
@@ -45,27 +46,8 @@ struct World {
     history: Vec<String>,
     /// Whether somebody changes the database now and then.
     is_meddled_with: bool,
-}
-
-/// A directory that is removed when it is dropped.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Self, Told> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let memory = PathBuf::from("/dev/shm");
-        let parent = if memory.is_dir() { memory } else { std::env::temp_dir() };
-        let path = parent.join(format!("loadline-simulated-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    /// Copies of the spool, in some lives.
+    copies: Option<Copies>,
 }
 
 /// Runs one life of a recorder from a seed, and returns what was done to it.
@@ -122,7 +104,7 @@ impl World {
         let of_senders = Stream::seeded(random.word());
         let senders = Senders::new(of_senders, manners, Arc::clone(&clock), Arc::clone(&truth));
         Ok(World {
-            failing: Failing::new(&scratch.0, Arc::clone(&clock), of_database, forgets)?,
+            failing: Failing::new(scratch.path(), Arc::clone(&clock), of_database, forgets)?,
             senders: Arc::new(Mutex::new(senders)),
             disks: [MemoryDisk::new(ROOM), MemoryDisk::new(ROOM)],
             history: vec![format!("{setup:?}, quiet {is_quiet}, forgets {forgets:?}")],
@@ -133,12 +115,17 @@ impl World {
             process: None,
             faults: Faults::default(),
             is_meddled_with: !is_quiet,
+            // What a database forgets is kept in the spool, and not in its older copies.
+            copies: Copies::of(seed).filter(|_| forgets.is_none()),
         })
     }
 
     fn live(&mut self) -> Result<(), Told> {
         self.start()?;
         for _ in 0..STEPS {
+            if let Some(copies) = &mut self.copies {
+                copies.copy(&self.disks);
+            }
             self.step()?;
             self.look()?;
         }
@@ -169,7 +156,9 @@ impl World {
             69..73 => {
                 self.note("kill");
                 self.failing.count(|faults| faults.kills += 1);
-                self.kill(false)?;
+                self.end_process(false);
+                self.put_back()?;
+                self.start()?;
             }
             73..78 => {
                 self.note("power cut");
@@ -317,6 +306,25 @@ impl World {
         self.start()
     }
 
+    /// Puts an older copy of the spool in its place now and then.
+    fn put_back(&mut self) -> Result<(), Told> {
+        if self.copies.is_none() {
+            return Ok(());
+        }
+        let stored = self.stored()?.into_iter().map(|(_, number)| number).collect();
+        let Some(PutBack { disks, kept, doubles }) = self.copies.as_mut().and_then(|copies| copies.put_back(&stored))
+        else {
+            return Ok(());
+        };
+        self.note("an older copy of the spool is put back");
+        self.faults.copies += 1;
+        disks.iter().for_each(|disk| disk.set_room(ROOM));
+        self.disks = disks;
+        self.senders().forget();
+        self.truth().go_back(&kept, doubles);
+        Ok(())
+    }
+
     fn start(&mut self) -> Result<(), Told> {
         let process = loop {
             match Process::start(self.setup, opened(&self.disks), &self.clock, &self.failing) {
@@ -417,6 +425,9 @@ impl World {
             quarantined: numbers(all.quarantined.iter().map(|(_, offer)| &offer.body[..]).collect()),
         };
         self.faults.quarantined += sighting.quarantined.len() as u64;
+        if let Some(copies) = &mut self.copies {
+            copies.look(Held::of(&all));
+        }
         self.truth().compare(&sighting, at_end)
     }
 

@@ -9,7 +9,7 @@ use super::scale::{Scale, Tick};
 use super::section::Section;
 use super::unit::Unit;
 use crate::imported::TimeKind;
-use crate::measurement::{Measurement, Moment, Timeline, ToldUnit};
+use crate::measurement::{EventMeasurement, Measurement, Moment, Timeline, ToldUnit};
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
 
@@ -60,6 +60,7 @@ fn section(groups: &[CaseTrials<'_>]) -> Markup {
                 "One trial of a case, the one whose p99 is in the middle"
                 @if groups.len() > shown.len() { "; cases with the most trials" }
                 ". What the database told of itself stands below what was seen of it from outside."
+                @if shown.iter().any(|(_, (trial, _))| trial.events.is_some()) { " The study's events are shaded from their beginning to their end." }
             }
             @for (group, trial) in &shown {
                 h3 { @if group.case.levels.is_empty() { "the only case" } @else { (show_levels(&group.case.levels)) } }
@@ -91,7 +92,7 @@ fn aligned(plots: Vec<Plot>) -> Vec<Markup> {
 fn plots((trial, timeline): Shown<'_>) -> Vec<Plot> {
     let end_s = trial.measured_s.max(timeline.moments.last().map_or(0.0, |moment| moment.at_s));
     let x = Scale::to_end(end_s, Unit::Seconds);
-    let marks = events(timeline);
+    let marks = [done_on_purpose(trial), told_events(timeline)].concat();
     let mut plots = Vec::new();
     let mut put = |title: &str, description: &str, y: Scale, lines: Vec<Line>| {
         let lines: Vec<Line> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
@@ -99,9 +100,10 @@ fn plots((trial, timeline): Shown<'_>) -> Vec<Plot> {
             return;
         }
         let is_first = plots.is_empty();
-        let mark = |(at_s, name): &(f64, String)| {
-            let is_named = is_first && marks.len() <= NAMED_MARKS_MOST;
-            Mark::Upright(*at_s, None, if is_named { name.clone() } else { String::new() })
+        let is_named = is_first && marks.len() <= NAMED_MARKS_MOST;
+        let mark = |Happening { at_s, lasts_s, name }: &Happening| {
+            let band = lasts_s.map(|lasts_s| [*at_s, at_s + lasts_s]);
+            Mark::Upright(*at_s, band, if is_named { name.clone() } else { String::new() })
         };
         plots.push(Plot {
             title: title.to_owned(),
@@ -175,13 +177,34 @@ fn times(trial: &Measurement) -> Vec<Line> {
     vec![line("p50", 0, quantile(0)), line("p99", 1, quantile(1)), line("slowest", 2, slowest)]
 }
 
-/// Returns the times of events, with their names.
-fn events(timeline: &Timeline) -> Vec<(f64, String)> {
+/// Something that happened at a moment.
+#[derive(Clone)]
+struct Happening {
+    at_s: f64,
+    /// How long it lasted; `None` if that is not known.
+    lasts_s: Option<f64>,
+    name: String,
+}
+
+/// Returns the events of the study.
+fn done_on_purpose(trial: &Measurement) -> Vec<Happening> {
+    let events = trial.events.iter().flat_map(|seen| &seen.events);
+    let of = |event: &EventMeasurement| Happening {
+        at_s: event.start_s,
+        lasts_s: Some(event.away_s),
+        name: event.what.clone(),
+    };
+    events.map(of).collect()
+}
+
+/// Returns the events that the database reported.
+fn told_events(timeline: &Timeline) -> Vec<Happening> {
     let mut found = Vec::new();
     for (place, figure) in timeline.figures.iter().enumerate().filter(|(_, figure)| figure.unit == ToldUnit::Events) {
         let happened =
             |moment: &&Moment| moment.told.get(place).is_some_and(|count| count.is_some_and(|count| count >= 0.5));
-        found.extend(timeline.moments.iter().filter(happened).map(|moment| (moment.at_s, figure.name.clone())));
+        let of = |moment: &Moment| Happening { at_s: moment.at_s, lasts_s: None, name: figure.name.clone() };
+        found.extend(timeline.moments.iter().filter(happened).map(of));
     }
     found
 }

@@ -5,16 +5,25 @@
 //! Invariant: records that were not counted are not reported as present.
 
 use crate::finding::{EventFinding, EventsFinding, Findings, Found, Verdict};
-use crate::measurement::Measurement;
-use crate::report::case_trials::CaseTrials;
+use crate::histogram::Histogram;
+use crate::measurement::{EventMeasurement, Measurement};
+use crate::report::case_trials::{CaseTrials, time_finding};
 use crate::report::factors::show_levels;
 use crate::report::instruments::instrument::{Instrument, TextTable};
-use crate::trial::EventKind;
 use crate::units::{show_number, show_seconds};
 
 /// Headings of [`rows`].
-pub const HEADINGS: [&str; 8] =
-    ["Case", "event", "at", "n", "away", "nothing completed for", "due meanwhile, failed", "acknowledged and gone"];
+pub const HEADINGS: [&str; 9] = [
+    "Case",
+    "event",
+    "at",
+    "n",
+    "away",
+    "nothing completed for",
+    "due meanwhile, failed",
+    "p99 of the others",
+    "acknowledged and gone",
+];
 
 /// The report on events.
 pub const INSTRUMENT: Instrument = Instrument {
@@ -26,11 +35,9 @@ pub const INSTRUMENT: Instrument = Instrument {
     ..Instrument::SILENT
 };
 
-/// Returns whether the servers' data were on a disk that can lose its power, so that their figures are those of that disk.
-pub fn is_on_power_disk(groups: &[CaseTrials<'_>]) -> bool {
-    let cuts =
-        |group: &CaseTrials<'_>| group.case.settings.events.iter().any(|event| event.what == EventKind::CutPower);
-    groups.iter().any(cuts)
+/// Returns whether the servers' data were on a disk of loadline's own, so that their figures are those of that disk.
+pub fn is_on_own_disk(groups: &[CaseTrials<'_>]) -> bool {
+    groups.iter().any(|group| group.case.settings.events.iter().any(|event| event.what.needs_own_disk()))
 }
 
 /// Returns the finding on the events of a case; `None` without events. Times and losses are those of valid trials.
@@ -73,8 +80,14 @@ fn events(group: &CaseTrials<'_>) -> Option<EventsFinding> {
         }
     }
     for (place, found) in finding.events.iter_mut().enumerate() {
-        let gap = |trial: &&Measurement| trial.events.as_ref()?.events.get(place)?.gap_s;
-        let gaps: Vec<f64> = valid.iter().filter_map(gap).collect();
+        let happened: Vec<&EventMeasurement> =
+            valid.iter().filter_map(|trial| trial.events.as_ref()?.events.get(place)).collect();
+        let mut meanwhile = Histogram::default();
+        for aside in happened.iter().flat_map(|event| event.intended.values()) {
+            meanwhile.merge(&aside.response_time);
+        }
+        found.response_time_s = time_finding(&meanwhile);
+        let gaps: Vec<f64> = happened.iter().filter_map(|event| event.gap_s).collect();
         found.gap_s = (!gaps.is_empty()).then(|| gaps.iter().sum::<f64>() / gaps.len() as f64);
         found.gap_max_s = gaps.into_iter().reduce(f64::max);
     }
@@ -154,6 +167,9 @@ fn show_event(event: &EventFinding) -> String {
     let happened = match event.what.as_str() {
         "pause" => format!("paused at {at} it stood still for {away}"),
         "stop" => format!("stopped at {at} it let clients in again after {away}"),
+        "slow-disk" => format!("its disk was slow from {at} on, for {away}"),
+        "full-disk" => format!("its disk was full from {at} on, for {away}"),
+        "cut-link" => format!("its link was cut at {at}, for {away}"),
         "cut-power" => {
             let unsynced = show_number(event.unsynced.unwrap_or_default());
             format!(
@@ -165,7 +181,11 @@ fn show_event(event: &EventFinding) -> String {
     let gap = event.gap_s.zip(event.gap_max_s).map_or(String::new(), |(gap_s, gap_max_s)| {
         format!(", and nothing was completed for {} (longest {})", show_seconds(gap_s), show_seconds(gap_max_s))
     });
-    format!("{happened} (longest {longest}, n = {n}){gap}")
+    let times = event.response_time_s;
+    let slowly = times.p50.zip(times.p99).filter(|_| event.what == "slow-disk").map_or(String::new(), |(p50, p99)| {
+        format!("; operations due meanwhile took {} (p50) and {} (p99)", show_seconds(p50), show_seconds(p99))
+    });
+    format!("{happened} (longest {longest}, n = {n}){gap}{slowly}")
 }
 
 /// Returns a row for each event of each case.
@@ -185,6 +205,7 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
                 show_seconds(event.away_s),
                 event.gap_s.map_or("-".to_owned(), show_seconds),
                 show_number(event.failed as f64),
+                event.response_time_s.p99.map_or("-".to_owned(), show_seconds),
                 gone,
             ]);
         }
@@ -195,7 +216,7 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{AsideMeasurement, EventMeasurement, EventsMeasurement};
+    use crate::measurement::{AsideMeasurement, EventsMeasurement};
     use crate::reason::Reason;
     use crate::trial::{Case, Levels, Settings, Trial};
 

@@ -1,4 +1,4 @@
-//! A log of segments for rows that a recorder has acknowledged and not stored yet; the spool is to move onto it. See [`segments`].
+//! A log of segments for rows that a recorder has acknowledged and not stored yet: what the spool is kept in. See [`segments`].
 //!
 //! Invariant: this crate does not interpret frames.
 

@@ -47,11 +47,11 @@ fn upload(process: &Process, over_ftp: bool, numbers: &AtomicU64, acknowledged: 
         let (name, bytes) = (format!("{kind}-{number}.block"), block(number, BYTES));
         let is_acknowledged = if over_ftp {
             // Any part of it may fail when the process is killed.
-            let mut ftp = match std::net::TcpStream::connect(process.ftp) {
-                Ok(_) => Ftp::silent(process.ftp),
-                Err(_) => return,
-            };
+            if std::net::TcpStream::connect(process.ftp).is_err() {
+                return;
+            }
             let tried = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let mut ftp = Ftp::silent(process.ftp);
                 if !ftp.reply().starts_with("220 ") {
                     return String::new();
                 }

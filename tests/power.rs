@@ -8,7 +8,7 @@
 mod program;
 
 mod mounted_disk {
-    use loadline::measurement::EventsMeasurement;
+    use loadline::measurement::{EventsMeasurement, Measurement};
 
     use super::program::Scratch;
 
@@ -54,23 +54,32 @@ mod mounted_disk {
         }
     }
 
+    /// A trial of a database to whose disk something happens for two seconds, and what the report says of it.
+    fn disturbed(database: &str, happens: &str, told: &str) -> (Measurement, EventsMeasurement) {
+        let scratch = Scratch::new();
+        let text = study(&format!("name = \"{database}\""), "nothing");
+        let (head, _) = text.split_once("[[events]]").unwrap();
+        // Two records fill a page, so that files grow all the time.
+        let head = head.replace("rows = 100\n", "rows = 100\nlength = 4000\n");
+        scratch.write("s.toml", &format!("{head}[[events]]\nat = \"1s\"\nlasts = \"2s\"\n{happens}\n"));
+        let said = scratch.run_study("s.toml", "run").expect(0).stdout;
+        assert!(said.contains(told), "{said}");
+        let trial = scratch.stored("run").remove(0);
+        assert_eq!(trial.invalid_because, [], "{database}: {:?}", trial.errors);
+        let events = trial.events.clone().unwrap();
+        assert!(events.events[0].away_s >= 2.0, "{database}: {events:?}");
+        assert_eq!((events.lost(), events.surplus()), (Some(0), 0), "{database}: {events:?}");
+        (trial, events)
+    }
+
     #[test]
     fn commits_wait_for_a_slow_disk_and_none_is_lost() {
-        let scratch = Scratch::new();
-        let slow = "[[events]]\nat = \"1s\"\ndo = \"slow-disk\"\nlasts = \"2s\"\nsync = \"300ms\"\n";
         for database in ["postgres", "mariadb"] {
-            let text = study(&format!("name = \"{database}\""), "nothing");
-            let (head, _) = text.split_once("[[events]]").unwrap();
-            scratch.write("s.toml", &format!("{head}{slow}"));
-            let told = scratch.run_study("s.toml", database).expect(0).stdout;
-            assert!(told.contains("its disk was slow from 1"), "{told}");
-            let trial = scratch.stored(database).remove(0);
-            assert_eq!((trial.failed(), &*trial.invalid_because), (0, &[][..]), "{database}: {:?}", trial.errors);
-            let events = trial.events.unwrap();
-            let event = &events.events[0];
-            assert!(event.away_s >= 2.0 && events.lost() == Some(0), "{database}: {events:?}");
+            let happens = "do = \"slow-disk\"\nsync = \"300ms\"";
+            let (trial, events) = disturbed(database, happens, "its disk was slow from 1");
+            assert_eq!(trial.failed(), 0, "{database}: {:?}", trial.errors);
             // Whoever commits waits for a sync that begins after its own writes. Only commits at either end of the event may wait for another one.
-            let meanwhile = event.intended.values().next().unwrap();
+            let meanwhile = events.events[0].intended.values().next().unwrap();
             let p50_s = meanwhile.response_time.quantile_ns(0.5) as f64 / 1e9;
             assert!(p50_s >= 0.29, "{database}: {p50_s} s, n = {}", meanwhile.completed);
         }
@@ -78,22 +87,9 @@ mod mounted_disk {
 
     #[test]
     fn a_full_disk_fails_operations_and_takes_nothing_that_was_acknowledged() {
-        let scratch = Scratch::new();
-        let full = "[[events]]\nat = \"1s\"\ndo = \"full-disk\"\nlasts = \"2s\"\n";
         for database in ["postgres", "redis"] {
-            let text = study(&format!("name = \"{database}\""), "nothing");
-            let (head, _) = text.split_once("[[events]]").unwrap();
-            // Two records fill a page, so that files grow all the time.
-            let head = head.replace("rows = 100\n", "rows = 100\nlength = 4000\n");
-            scratch.write("s.toml", &format!("{head}{full}"));
-            let told = scratch.run_study("s.toml", database).expect(0).stdout;
-            assert!(told.contains("its disk was full from 1"), "{told}");
-            let trial = scratch.stored(database).remove(0);
-            assert_eq!(trial.invalid_because, [], "{database}: {:?}", trial.errors);
+            let (trial, _) = disturbed(database, "do = \"full-disk\"", "its disk was full from 1");
             assert!(trial.failed() > 0, "{database}: everything fitted");
-            let events = trial.events.unwrap();
-            assert!(events.events[0].away_s >= 2.0, "{database}: {events:?}");
-            assert_eq!((events.lost(), events.surplus()), (Some(0), 0), "{database}: {events:?}");
         }
     }
 

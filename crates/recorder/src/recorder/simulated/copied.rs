@@ -73,11 +73,11 @@ impl Copies {
         }
     }
 
-    /// Puts a copy back now and then, while no process runs. `stored` are the records in the database.
+    /// Puts a copy back now and then, while no process runs. `stored` are the records in the database, each with the lane that stored it.
     ///
-    /// A record that waits in the copy is written if it still waited at the same place. One that was set apart, refused or given up since was dealt with, by the ledger, and is
-    /// in the copy no more. One that was in quarantine is there again.
-    pub fn put_back(&mut self, stored: &BTreeSet<i64>) -> Option<PutBack> {
+    /// A record that waits in the copy is written if it still waited at the same place. One that was set apart, refused or given up since may count as dealt with, by the ledger,
+    /// and be gone. One that was set apart and stored since may be written once more: its first lane has not come past it. One that was in quarantine is there again.
+    pub fn put_back(&mut self, stored: &BTreeMap<i64, u32>) -> Option<PutBack> {
         if self.copy.is_none() || self.random.below(PUT_BACK_ONE_IN) != 0 {
             return None;
         }
@@ -85,8 +85,12 @@ impl Copies {
         let still = held.waiting.iter().filter(|(place, numbers)| self.latest.waiting.get(*place) == Some(*numbers));
         let waiting =
             still.flat_map(|(_, numbers)| numbers).filter(|number| !self.latest.quarantined.contains(*number));
-        let kept = stored.iter().chain(waiting).chain(&held.quarantined).copied().collect();
-        let doubles = held.quarantined.intersection(stored).copied().collect();
+        let kept = stored.keys().chain(waiting).chain(&held.quarantined).copied().collect();
+        let is_elsewhere = |lane: u32, number: &i64| stored.get(number).is_some_and(|by| *by != lane);
+        let moved = held.waiting.iter().flat_map(|((lane, _), numbers)| numbers.iter().map(|number| (*lane, number)));
+        let moved = moved.filter(|(lane, number)| is_elsewhere(*lane, number)).map(|(_, number)| number);
+        let replayed = held.quarantined.iter().filter(|number| stored.contains_key(number));
+        let doubles = replayed.chain(moved).copied().collect();
         Some(PutBack { disks, kept, doubles })
     }
 }

@@ -46,6 +46,13 @@ mod tests {
     }
 
     #[test]
+    fn ids_are_remembered_whatever_clocks_writers_began_with() {
+        crate::recorder::log::be_silent();
+        // One writer's clock ran on while the database's stood still, and another began with the database's.
+        run(100_142).unwrap_or_else(|told| panic!("{told}"));
+    }
+
+    #[test]
     fn the_same_seed_is_the_same_life() {
         crate::recorder::log::be_silent();
         for seed in 100..106 {

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use loadline_segments::segments::simulated::{Cut, MemoryDisk, Told};
+use rusqlite::Connection;
 
 use super::clock::MadeClock;
 use super::copied::{Copies, Held, PutBack};
 use super::failing::{FORGETS_WITHIN, Failing};
 use super::faults::Faults;
-use super::others::{Others, record_tables, undo_later};
+use super::others::{Others, lanes_of_writers, record_tables, stored_records, undo_later};
 use super::process::{LANES, Process, Setup, opened};
 use super::scratch::Scratch;
 use super::senders::{Manners, Senders};
@@ -311,7 +312,10 @@ impl World {
         if self.copies.is_none() {
             return Ok(());
         }
-        let stored = self.stored()?.into_iter().map(|(_, number)| number).collect();
+        // Before the first writer there is no such table.
+        let lanes = self.read(lanes_of_writers).unwrap_or_default();
+        let lane_of = |writer: i64| lanes.get(&writer).copied().unwrap_or(u32::MAX);
+        let stored = self.read(stored_records)?.into_iter().map(|(writer, number)| (number, lane_of(writer))).collect();
         let Some(PutBack { disks, kept, doubles }) = self.copies.as_mut().and_then(|copies| copies.put_back(&stored))
         else {
             return Ok(());
@@ -420,7 +424,7 @@ impl World {
         };
         let numbers = |bodies: Vec<&[u8]>| bodies.into_iter().flat_map(numbers_of).collect::<Vec<_>>();
         let sighting = Sighting {
-            stored: self.stored()?,
+            stored: self.read(stored_records)?,
             waiting: numbers(all.waiting.iter().map(|entry| &entry.offer.body[..]).collect()),
             quarantined: numbers(all.quarantined.iter().map(|(_, offer)| &offer.body[..]).collect()),
         };
@@ -431,22 +435,10 @@ impl World {
         self.truth().compare(&sighting, at_end)
     }
 
-    /// Returns what is in the database.
-    fn stored(&self) -> Result<Vec<(i64, i64)>, Told> {
+    /// Reads from the database, while no transaction is open.
+    fn read<T>(&self, what: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Told> {
         let Some(other) = self.failing.other()? else { return Err("a transaction is left open".to_owned()) };
-        let mut all = Vec::new();
-        for table in record_tables(&other) {
-            let read = || -> rusqlite::Result<Vec<(i64, i64)>> {
-                let mut select =
-                    other.prepare(&format!("SELECT record_id, time_ns FROM \"{table}\" ORDER BY record_id"))?;
-                let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                rows.collect()
-            };
-            all.extend(read().map_err(|error| error.to_string())?);
-        }
-        all.sort_unstable();
-        let of = |(record, number): (i64, i64)| (crate::recorder::writer::writer_of(record), number);
-        Ok(all.into_iter().map(of).collect())
+        what(&other).map_err(|error| error.to_string())
     }
 
     /// Removes all faults, and checks that everything acknowledged comes to the database.

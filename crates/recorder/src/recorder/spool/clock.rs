@@ -37,9 +37,14 @@ impl IdClock {
         self.base_ns.saturating_add(i64::try_from(passed.as_nanos()).unwrap_or(i64::MAX))
     }
 
-    /// Catches up with a value of the same clock that another instance has stored.
-    pub fn catch_up(&mut self, stored_ns: i64) {
-        if stored_ns > self.now_ns() {
+    /// The most by which a clock may be ahead of the stored value that others continue from, in nanoseconds. One that could store nothing for longer goes
+    /// back to that value: if it moved the value forward by all the time that has passed, the ids of those who began at the old value would be old at once.
+    pub const AHEAD_NS_MOST: i64 = 240_000_000_000;
+
+    /// Agrees with a value of the same clock that several instances store: catches up with it, or goes back to it if it is too far ahead.
+    pub fn agree(&mut self, stored_ns: i64) {
+        let now_ns = self.now_ns();
+        if stored_ns > now_ns || stored_ns < now_ns.saturating_sub(Self::AHEAD_NS_MOST) {
             *self = IdClock::new(stored_ns, &self.steady);
         }
     }
@@ -60,13 +65,17 @@ mod tests {
     const DAY_NS: i64 = 86_400_000_000_000;
 
     #[test]
-    fn it_goes_on_with_the_time_that_passes_and_never_back() {
+    fn it_goes_on_with_the_time_that_passes_and_back_only_to_what_others_continue_from() {
         let mut clock = IdClock::new(7, &machine());
         assert_eq!((clock.after(Duration::from_nanos(5)), clock.after(Duration::MAX)), (12, i64::MAX));
-        clock.catch_up(3);
+        clock.agree(3);
         assert!((7..DAY_NS).contains(&clock.now_ns()));
-        clock.catch_up(DAY_NS);
+        clock.agree(DAY_NS);
         assert!(clock.now_ns() >= DAY_NS);
+        clock.agree(DAY_NS - IdClock::AHEAD_NS_MOST / 2);
+        assert!(clock.now_ns() >= DAY_NS);
+        clock.agree(DAY_NS / 2);
+        assert!((DAY_NS / 2..DAY_NS).contains(&clock.now_ns()));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::layout::recorded::hash_hex;
 use crate::recorder::log;
 use crate::recorder::spool::{Entry, IdClock, LaneNews};
 
-/// The most that the clocks of two recorders differ by: each catches up once a minute.
+/// The most that an id's time is behind the clock of another writer that forgets ids; more than [`IdClock::AHEAD_NS_MOST`].
 const CLOCKS_APART: Duration = Duration::from_secs(300);
 
 /// Entries of a batch that are not to be written again, by place, each with the place of the first one if that is in the batch as well.
@@ -165,7 +165,7 @@ impl Lane {
     pub(super) fn forget_messages(&mut self) -> Result<(), DatabaseError> {
         self.keep_id_clock()?;
         let Some(mut clock) = self.id_clock.clone() else { return Ok(()) };
-        clock.catch_up(self.with_connection(|connection, _| connection.move_id_clock(Some(clock.now_ns())))?);
+        clock.agree(self.with_connection(|connection, _| connection.move_id_clock(Some(clock.now_ns())))?);
         let remember_ns = i64::try_from((self.settings.remember + CLOCKS_APART).as_nanos()).unwrap_or(i64::MAX);
         let before_ns = clock.now_ns().saturating_sub(remember_ns);
         self.id_clock = Some(clock);

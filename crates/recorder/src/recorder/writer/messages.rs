@@ -69,9 +69,12 @@ pub(super) fn begin_clock(first_ns: i64) -> String {
     format!("INSERT INTO {TABLE} (id, received_ns) VALUES ('{CLOCK}', {first_ns})")
 }
 
-/// Returns the SQL that moves the clock forward.
-pub(super) fn move_clock(to_ns: i64) -> String {
-    format!("UPDATE {TABLE} SET received_ns = {to_ns} WHERE id = '{CLOCK}' AND received_ns < {to_ns}")
+/// Returns the SQL that moves the clock forward, unless it would move by more than `most_ns`.
+pub(super) fn move_clock(to_ns: i64, most_ns: i64) -> String {
+    let least_ns = to_ns.saturating_sub(most_ns);
+    format!(
+        "UPDATE {TABLE} SET received_ns = {to_ns} WHERE id = '{CLOCK}' AND received_ns < {to_ns} AND received_ns >= {least_ns}"
+    )
 }
 
 /// Returns the SQL that forgets ids received before a time.

@@ -300,7 +300,8 @@ impl Connection {
         self.session.run_change(&messages::forget(before_ns))
     }
 
-    /// Moves the clock by which ids age forward to a time, and returns where it is then. If there is no clock yet, it is created.
+    /// Moves the clock by which ids age forward to a time, unless that is too far ahead of it, and returns where it is then. If there is no clock yet, it is
+    /// created.
     ///
     /// # Errors
     /// Returns the error of the database.
@@ -312,7 +313,7 @@ impl Connection {
             begun.or_else(|error| if is_duplicate(&error) { Ok(()) } else { Err(error) })?;
         }
         if let Some(to_ns) = to_ns {
-            self.session.run(&messages::move_clock(to_ns))?;
+            self.session.run(&messages::move_clock(to_ns, IdClock::AHEAD_NS_MOST))?;
         }
         let found = number(&self.session.query(&messages::clock())?);
         found.ok_or_else(|| DatabaseError::refused("clock", "loadline_message has lost the line of its clock"))

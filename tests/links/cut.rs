@@ -16,7 +16,7 @@ name = "wide"
 name = "write"
 [load]
 clients = 4
-duration = "8s"
+duration = "10s"
 warmup = "0s"
 [link]
 rate = "100Mbit/s"

@@ -156,6 +156,12 @@ pub fn show_number(value: f64) -> String {
     out
 }
 
+/// Prints a number of things: `1 trial`, `2,000 trials`.
+pub fn show_count(count: u64, thing: &str) -> String {
+    let s = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{s}", show_number(count as f64))
+}
+
 /// Prints bytes with a binary unit: `64.0 KiB`, `1.50 GiB`. A value that is not finite prints as `-`.
 pub fn show_bytes(bytes: f64) -> String {
     if !bytes.is_finite() {

@@ -41,7 +41,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "shortlist": "which database, of those that can start here: writing and reading at equal durability; ten minutes",
     "durability": "which settings of SQLite keep what was acknowledged when the power goes; two minutes, needs FUSE",
     "price-of-durability": "what it costs that a write survives a power cut, in each database; two to ten minutes",
-    "durability-servers": "whether what a server has acknowledged is there after a power cut; four minutes, needs FUSE",
+    "durability-servers": "whether what a server has acknowledged is there after a power cut; three minutes, needs FUSE",
     "outages": "how long a database answers nothing when its server is killed, restarted or stalls; three minutes",
     "wisconsin-size": "how response times of selections grow with load and relation; three minutes on MariaDB",
     "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as in the 2011 paper; two hours",

@@ -42,12 +42,15 @@ pub(super) static EVENT: Part = Part {
         ),
         Setting::new(
             "sync",
-            Kind::Duration(Span::AtMost(SYNC_S_MOST)),
+            Kind::Duration(Span::Within(SYNC_S_LEAST, SYNC_S_MOST)),
             Absent::Means("100 ms for `slow-disk`"),
             "How much longer each sync takes while `slow-disk` lasts.",
         ),
     ],
 };
+
+/// Minimum time by which a sync of a slow disk takes longer, in seconds.
+const SYNC_S_LEAST: f64 = 1e-3;
 
 /// Maximum time by which a sync of a slow disk takes longer, in seconds: a server that is stopped waits for its last sync.
 const SYNC_S_MOST: f64 = 10.0;
@@ -190,7 +193,8 @@ mod tests {
             ("[[events]]\nat = \"3s\"\ndo = \"slow-disk\"", "the slow-disk of [[events]] lasts no time"),
             ("[[events]]\nat = \"3s\"\ndo = \"cut-link\"\nlasts = \"0s\"", "the cut-link of [[events]] lasts no time"),
             ("[[events]]\nat = \"3s\"\ndo = \"kill\"\nsync = \"1s\"", "slows no disk"),
-            ("[[events]]\nat = \"3s\"\ndo = \"slow-disk\"\nlasts = \"1s\"\nsync = \"1h\"", "10"),
+            ("[[events]]\nat = \"3s\"\ndo = \"slow-disk\"\nlasts = \"1s\"\nsync = \"1h\"", "10 s"),
+            ("[[events]]\nat = \"3s\"\ndo = \"slow-disk\"\nlasts = \"1s\"\nsync = \"0s\"", "1 ms"),
             ("[[events]]\nat = \"3s\"\ndo = \"kill\"\nkeeps = \"nothing\"", "cuts no power"),
             ("[[events]]\nat = \"3s\"\ndo = \"cut-power\"\nkeeps = \"all\"", "in-order"),
             ("[[events]]\nat = \"3s\"\ndo = \"kill\"\n[[events]]\nat = \"1s\"\ndo = \"kill\"", "order of their times"),

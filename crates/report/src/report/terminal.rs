@@ -12,7 +12,7 @@ use crate::report::instruments::INSTRUMENTS;
 use crate::report::instruments::instrument::TextTable;
 use crate::report::{durability, statements};
 use crate::study::{RepeatRule, Study};
-use crate::units::{show_number, show_seconds};
+use crate::units::{show_count, show_number, show_seconds};
 
 /// The number of columns of the terminal if it is unknown.
 pub const WIDTH: u16 = 120;
@@ -132,8 +132,8 @@ fn push_invalid(out: &mut Screen, findings: &Findings) {
     let failures = |case: &CaseFinding| case.errors.keys().cloned().collect();
     for (message, cases) in grouped(findings, failures) {
         let count: u64 = findings.cases.iter().filter_map(|case| case.errors.get(&message)).sum();
-        let count = show_number(count as f64);
-        push_wrapped(out, "  ", &format!("{count} operations failed with \"{message}\": {}", show_cases(&cases)));
+        let operations = show_count(count, "operation");
+        push_wrapped(out, "  ", &format!("{operations} failed with \"{message}\": {}", show_cases(&cases)));
     }
     if invalid + repeated > 0 || findings.cases.iter().any(|case| !case.errors.is_empty()) {
         out.push('\n');

@@ -69,7 +69,7 @@ fn of_cases(study: &Study, groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     let evolves = evolution::is_told(groups);
     let is_told = |factor: &&Factor| !evolves || factor.setting != EVOLVE;
     let contests: Vec<Contest> = contested(&factors)
-        .filter(|_| !events::is_on_own_disk(groups))
+        .filter(|_| !events::happen(groups))
         .filter(is_told)
         .flat_map(|factor| contests(&factors, factor, metric, &scored))
         .collect();

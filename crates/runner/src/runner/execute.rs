@@ -96,7 +96,8 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
     if let (Some(limit_bytes), true) = (trial.case.settings.database.memory_bytes, ended > 0) {
         executed.measurement.invalid_because.insert(0, Reason::MemoryExceeded { ended, limit_bytes });
     }
-    let loses = executed.is_lost;
+    // Connections that are lost by an event say nothing of the server's end.
+    let loses = executed.is_lost && trial.case.settings.events.is_empty();
     if !interrupted()
         && current.server.as_ref().is_some_and(|server| !server.is_running() || loses && server.ends_now())
         && let Some(why) = current.untold_end()

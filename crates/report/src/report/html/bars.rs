@@ -7,6 +7,7 @@ use maud::{Markup, html};
 use super::drawing::{Way, in_both_forms, name, name_length, whisker};
 use super::plot::{px, style_class};
 use super::scale::Scale;
+use crate::finding::CaseFinding;
 
 /// One bar.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,12 +16,17 @@ pub struct Bar {
     pub label: String,
     /// The number of the colour.
     pub style: usize,
-    /// The length; `None` leaves the row empty, for a case without a valid trial.
+    /// The length; `None` leaves the row without a bar.
     pub value: Option<f64>,
     /// The ends of the interval around the value.
     pub interval: Option<[f64; 2]>,
-    /// The value with its unit, written at the bar's end.
+    /// The value with its unit, written at the bar's end; without a value, why there is none.
     pub text: String,
+}
+
+/// Returns why a case has no bar.
+pub fn absent(case: &CaseFinding) -> String {
+    if case.valid_trials == 0 { "no valid trial".to_owned() } else { "not known".to_owned() }
 }
 
 /// A drawing of bars, one below another.
@@ -94,7 +100,7 @@ impl Bars {
 
 fn draw_bar(bar: &Bar, middle: f64, across: &dyn Fn(f64) -> f64, scale: &Scale) -> Markup {
     let Some(value) = bar.value else {
-        return html! { text.row x=(px(across(0.0) + 8.0)) y=(px(middle + 4.0)) { "no valid trial" } };
+        return html! { text.row x=(px(across(0.0) + 8.0)) y=(px(middle + 4.0)) { (bar.text) } };
     };
     let end = bar.interval.map_or(value, |[_, high]| high.max(value));
     html! {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use maud::{Markup, html};
 
-use super::bars::{Bar, Bars};
+use super::bars::{Bar, Bars, absent};
 use super::drawing::CUT_OFF;
 use super::frame::{Frame, Placed};
 use super::plot::{Line, Plot, Point, Stroke, marker, style_class};
@@ -104,11 +104,14 @@ impl Quantity<'_> {
                 style: placed.series,
                 value: value.map(|(y, _)| y),
                 interval: value.and_then(|(_, interval)| interval),
-                text: value.map_or(String::new(), |(y, ends)| {
-                    let known = ends.map(|[low, high]| [low.max(0.0), high]);
-                    // A bar without an interval is not an estimate: a resource, or a quantile of all operations.
-                    if known.is_some() { Carried::by(known).show(y, |y| self.bare(y)) } else { self.bare(y) }
-                }),
+                text: value.map_or_else(
+                    || absent(placed.case),
+                    |(y, ends)| {
+                        let known = ends.map(|[low, high]| [low.max(0.0), high]);
+                        // A bar without an interval is not an estimate: a resource, or a quantile of all operations.
+                        if known.is_some() { Carried::by(known).show(y, |y| self.bare(y)) } else { self.bare(y) }
+                    },
+                ),
             }
         };
         let bars = Bars {

@@ -47,7 +47,7 @@ use crate::measurement::{Environment, Measurement};
 use crate::report::analyse::group;
 use crate::report::terminal::grouped;
 use crate::study::Study;
-use crate::units::show_number;
+use crate::units::{show_count, show_number};
 
 use page::whole;
 use section::Page;
@@ -105,7 +105,7 @@ fn invalid(findings: &Findings) -> Markup {
                     }
                     @for (message, cases) in grouped(findings, |case| case.errors.keys().cloned().collect()) {
                         @let count: u64 = findings.cases.iter().filter_map(|case| case.errors.get(&message)).sum();
-                        li { (show_number(count as f64)) " operations failed with " code { (message) } ": " (cases.join("; ")) }
+                        li { (show_count(count, "operation")) " failed with " code { (message) } ": " (cases.join("; ")) }
                     }
                 }
             }

@@ -4,7 +4,7 @@
 
 use maud::{Markup, html};
 
-use super::bars::{Bar, Bars};
+use super::bars::{Bar, Bars, absent};
 use super::drawing::WHISKERS;
 use super::figures::{level_cell, throughput_quantity};
 use super::plot::style_class;
@@ -76,7 +76,7 @@ fn drawn(cases: &[CaseFinding]) -> Markup {
             style: colour(case),
             value: figure.map(|(value, _)| value),
             interval: figure.and_then(|(_, interval)| interval),
-            text: figure.map_or(String::new(), |(value, _)| quantity.unit.show(value)),
+            text: figure.map_or_else(|| absent(case), |(value, _)| quantity.unit.show(value)),
         }
     };
     let bars: Vec<Bar> = cases.iter().map(bar).collect();

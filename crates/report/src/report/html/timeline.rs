@@ -17,7 +17,7 @@ use crate::report::factors::show_levels;
 const CASES_MOST: usize = 3;
 /// The size of a plot.
 const SIZE: (f64, f64) = (1000.0, 190.0);
-/// The most marks in the first plot for which names are drawn.
+/// The most marks in the first plot for which names of events that the database told of are drawn.
 const NAMED_MARKS_MOST: usize = 6;
 
 /// A trial with its timeline.
@@ -92,7 +92,7 @@ fn aligned(plots: Vec<Plot>) -> Vec<Markup> {
 fn plots((trial, timeline): Shown<'_>) -> Vec<Plot> {
     let end_s = trial.measured_s.max(timeline.moments.last().map_or(0.0, |moment| moment.at_s));
     let x = Scale::to_end(end_s, Unit::Seconds);
-    let marks = [done_on_purpose(trial), told_events(timeline)].concat();
+    let marks = [told_events(timeline), done_on_purpose(trial)].concat();
     let mut plots = Vec::new();
     let mut put = |title: &str, description: &str, y: Scale, lines: Vec<Line>| {
         let lines: Vec<Line> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
@@ -100,9 +100,9 @@ fn plots((trial, timeline): Shown<'_>) -> Vec<Plot> {
             return;
         }
         let is_first = plots.is_empty();
-        let is_named = is_first && marks.len() <= NAMED_MARKS_MOST;
         let mark = |Happening { at_s, lasts_s, name }: &Happening| {
             let band = lasts_s.map(|lasts_s| [*at_s, at_s + lasts_s]);
+            let is_named = is_first && (band.is_some() || marks.len() <= NAMED_MARKS_MOST);
             Mark::Upright(*at_s, band, if is_named { name.clone() } else { String::new() })
         };
         plots.push(Plot {

@@ -10,7 +10,7 @@ use crate::measurement::{EventMeasurement, Measurement};
 use crate::report::case_trials::{CaseTrials, time_finding};
 use crate::report::factors::show_levels;
 use crate::report::instruments::instrument::{Instrument, TextTable};
-use crate::units::{show_number, show_seconds};
+use crate::units::{show_count, show_number, show_seconds};
 
 /// Headings of [`rows`].
 pub const HEADINGS: [&str; 9] = [
@@ -34,6 +34,11 @@ pub const INSTRUMENT: Instrument = Instrument {
     },
     ..Instrument::SILENT
 };
+
+/// Returns whether something happens to the servers on purpose, so that throughput and response times are those of the events.
+pub fn happen(groups: &[CaseTrials<'_>]) -> bool {
+    groups.iter().any(|group| !group.case.settings.events.is_empty())
+}
 
 /// Returns whether the servers' data were on a disk of loadline's own, so that their figures are those of that disk.
 pub fn is_on_own_disk(groups: &[CaseTrials<'_>]) -> bool {
@@ -131,15 +136,14 @@ fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
 
 /// Formats `the server did not come back in 2 of 5 trials`.
 fn show_not_back(times: u64, of: usize) -> String {
-    let trials = if of == 1 { "1 trial".to_owned() } else { format!("{of} trials") };
-    format!("the server did not come back in {times} of {trials}")
+    format!("the server did not come back in {times} of {}", show_count(of as u64, "trial"))
 }
 
 /// Formats `nothing is gone of 120,000 records that were acknowledged (5 trials)`.
 fn show_kept(finding: &EventsFinding) -> String {
     let EventsFinding { counted, acknowledged, lost, hidden, trials_with_loss, surplus, .. } = finding;
     let number = |count: u64| show_number(count as f64);
-    let trials = if *counted == 1 { "1 trial".to_owned() } else { format!("{counted} trials") };
+    let trials = show_count(*counted, "trial");
     let kept = match (counted, lost) {
         (0, _) => "whether anything is gone was not counted, since the load does not only add records".to_owned(),
         (_, 0) if *hidden > 0 => format!(

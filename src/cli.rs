@@ -122,13 +122,8 @@ pub enum Command {
     },
     /// Makes a password for a camera that uploads blocks, or a token for a sender of measurement data, with its hash for the recorder
     Password(PasswordArguments),
-    /// Is refused: load is generated on one machine
-    #[command(hide = true)]
-    Agent {
-        /// Address of the NATS server
-        #[arg(long, value_name = "URL")]
-        nats: String,
-    },
+    /// Waits for a share of the load of runs elsewhere: loadline run STUDY --agents N --nats URL. Drives it from this machine
+    Agent(NatsArguments),
 }
 
 /// Parts of trials that separate processes do.
@@ -140,6 +135,8 @@ pub enum WorkKind {
     Historian,
     /// Writing what is looked for behind a failure.
     Writers,
+    /// A share of a load.
+    Load,
 }
 
 /// What has a schema.
@@ -206,6 +203,26 @@ pub struct RunArguments {
     /// Ends with status 1 when a claim of the study's source is contradicted
     #[arg(long)]
     pub strict: bool,
+    /// Has this many processes drive the load together, each with its share, as load.agents = N does
+    #[arg(long, value_name = "N")]
+    pub agents: Option<u32>,
+    /// NATS server at which agents on other machines wait (loadline agent); without it, agents are processes of this machine
+    #[arg(long, value_name = "URL")]
+    pub nats: Option<String>,
+    /// File with the authority that must have signed the certificate of the NATS server, in PEM
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub nats_ca: Option<PathBuf>,
+}
+
+/// `agent`
+#[derive(Debug, Clone, Args)]
+pub struct NatsArguments {
+    /// NATS server over which runs give work: nats://host:4222, or tls:// for TLS; with user:password@ or token@ before the host
+    #[arg(long, value_name = "URL")]
+    pub nats: String,
+    /// File with the authority that must have signed the certificate of the NATS server, in PEM
+    #[arg(long, value_name = "FILE")]
+    pub nats_ca: Option<PathBuf>,
 }
 
 /// `compare`
@@ -435,10 +452,6 @@ pub enum QuarantineAction {
 pub fn parse() -> Result<Cli, clap::Error> {
     Cli::try_parse()
 }
-
-/// Refuses `loadline agent`, which nothing in this version gives work.
-pub const NO_AGENT: &str = "agent: this loadline generates load on one machine only, so that there is no work for an agent; drive the load with \
-                            loadline run, from a machine with more CPUs where one is not enough";
 
 #[cfg(test)]
 mod tests;

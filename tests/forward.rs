@@ -7,6 +7,7 @@
 #[path = "blocks/centre.rs"]
 mod centre;
 #[path = "recorder/nats.rs"]
+#[expect(dead_code, reason = "shared with other tests")]
 mod nats;
 
 #[path = "forward/damage.rs"]

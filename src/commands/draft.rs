@@ -28,7 +28,7 @@ use crate::record::{Cell, Cells};
 use crate::report::terminal::listed;
 use crate::runner::entry::open_sql_within_limits;
 use crate::runner::execute::now_utc;
-use crate::runner::stage::endpoint_of;
+use crate::runner::opening::endpoint_of;
 use crate::server::interrupted;
 use crate::statement::{Expect, Program, Request, SqlForm, Statement, Step};
 use crate::study::{self, Names, Patience, without_password};

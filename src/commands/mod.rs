@@ -2,6 +2,7 @@
 //!
 //! Main function: [`execute_command`]. Invariant: a wrong request is refused before anything is started.
 
+mod agent;
 mod block;
 mod block_erase;
 mod block_keys;
@@ -43,10 +44,10 @@ mod watcher;
 
 use std::path::PathBuf;
 
-use crate::cli::{Cli, Command, DataArguments, DataFormat, NO_AGENT, RunArguments, StudyArguments, WorkKind};
+use crate::cli::{Cli, Command, DataArguments, DataFormat, RunArguments, StudyArguments, WorkKind};
 use crate::database;
 use crate::fault::fault;
-use crate::runner::{freshness, options};
+use crate::runner::{agents, freshness, options};
 use crate::store::Run;
 use crate::study::{self, Names, Passwords, Study};
 use crate::workload::Work;
@@ -114,7 +115,11 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Watch(arguments) => watcher::run(&arguments, cli.json),
         Command::Capture(arguments) => capture::run(&arguments, cli.json),
         Command::Draft(arguments) => draft::run(&arguments, cli.json, &names()),
+        Command::Work { what: WorkKind::Load } => {
+            agents::work_as_load().map(|()| Status::Valid).map_err(Failure::broken)
+        }
         Command::Run(arguments) => {
+            let arguments = agent::with_agents(arguments);
             let (study, passwords) = read_study(&arguments.study, &names())?;
             if let Some(plan) = study.durability.clone() {
                 return durability::run_study(&study, plan, &arguments, cli.json);
@@ -122,7 +127,8 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             let mut words = rerun::words_of(&arguments.study, &study);
             words.extend(arguments.budget.iter().flat_map(|time| ["--budget".to_owned(), time.clone()]));
             let (budget, flags) = (Budget::read(arguments.budget.as_deref())?, (cli.json, arguments.strict));
-            run::run(&study, passwords, &destination(&arguments), (words, budget), flags)
+            let muster = agent::muster(&arguments, &study)?;
+            run::run(&study, (passwords, muster), &destination(&arguments), (words, budget), flags)
         }
         Command::Report { runs, strict } => report_on(&runs, cli.json, strict),
         Command::Compare(arguments) => compare::run(&arguments, cli.json),
@@ -152,7 +158,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             data::data(&record, rows, seed, format, &mut std::io::stdout().lock())?;
             Ok(Status::Valid)
         }
-        Command::Agent { .. } => Err(Failure::refused(NO_AGENT)),
+        Command::Agent(arguments) => agent::run(&arguments),
     }
 }
 

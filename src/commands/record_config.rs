@@ -10,7 +10,7 @@ use crate::database::Database;
 use crate::file;
 use crate::recorder::config::{self, Config};
 use crate::runner::entry::entry_of;
-use crate::runner::stage::endpoint_of;
+use crate::runner::opening::endpoint_of;
 use crate::trial::DatabaseSettings;
 
 pub(super) fn read_config(path: &Path) -> Result<Config, Failure> {

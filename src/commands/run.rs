@@ -1,6 +1,7 @@
 //! `loadline run`: executes a study's trials, round by round, until every case is settled, and then reports.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -15,6 +16,7 @@ use crate::database::DatabaseError;
 use crate::link;
 use crate::measurement::Measurement;
 use crate::monitor;
+use crate::runner::agents::Muster;
 use crate::runner::driving::Executed;
 use crate::runner::entry::entry_of;
 use crate::runner::execute::{self, execute, now_utc};
@@ -50,7 +52,7 @@ pub enum Destination {
 /// [`Failure::Usage`] for errors found before anything was started; [`Failure::Broken`] if the run cannot go on.
 pub fn run(
     study: &Study,
-    passwords: Passwords,
+    (passwords, muster): (Passwords, Option<Arc<Muster>>),
     destination: &Destination,
     (words, mut budget): (Vec<String>, Budget),
     (is_json, is_strict): (bool, bool),
@@ -65,7 +67,7 @@ pub fn run(
     let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
     let is_resumed = !finished.is_empty();
     let mut searched: Vec<Measurement> = if study.goal.is_some() { finished } else { Vec::new() };
-    let mut stage = Stage::new(directory.path(), passwords).patient(study.patience);
+    let mut stage = Stage::new(directory.path(), passwords).patient(study.patience).mustering(muster);
     if is_resumed && left(study, 0, &outcomes, &searched) == 0 {
         note("note: nothing is missing in this run");
     }

@@ -34,6 +34,13 @@ impl Nats {
         Self::start_with(port::free(), store, &[&tls[..], &["--auth", "secret"]].concat())
     }
 
+    /// One that speaks TLS only, and knows a token.
+    pub fn start_with_token(store: String) -> Self {
+        let [certificate, key] = ["certificate.pem", "key.pem"].map(|name| format!("{TLS_FILES}/{name}"));
+        let more = ["--tls", "--tlscert", &certificate, "--tlskey", &key, "--auth", "secret"];
+        Self::start_with(port::free(), store, &more)
+    }
+
     fn start_with(port: u16, store: String, more: &[&str]) -> Self {
         let installed = std::path::Path::new("/usr/sbin/nats-server");
         let program = if installed.exists() { installed.display().to_string() } else { "nats-server".to_owned() };

@@ -2,6 +2,7 @@
 //!
 //! Main type: [`Findings`]. Invariant: a figure that the evidence does not give is `null`, never 0.
 
+mod agents;
 mod durability;
 mod events;
 mod invalidity;
@@ -19,6 +20,7 @@ use crate::imported::TimeKind;
 use crate::trial::Levels;
 use crate::units::{Carried, show_number};
 
+pub use agents::{AgentFinding, AgentsFinding};
 pub use durability::{DurabilityCase, DurabilityTest, HarmfulFailure, RecoveryTimes};
 pub use events::{EventFinding, EventsFinding};
 pub use invalidity::Invalidity;
@@ -126,6 +128,9 @@ pub struct CaseFinding {
     /// The fate of the acknowledged records, and the rate at which they were stored; null (left out of JSON) without `[recorder]`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recorded: Option<RecordedFinding>,
+    /// The agents that drove the load; null (left out of JSON) where loadline drove it itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agents: Option<AgentsFinding>,
     /// Uploads of blocks; null (left out of JSON) where no blocks were uploaded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uploads: Option<UploadFinding>,

@@ -2,6 +2,7 @@
 //!
 //! Invariant: for each kind of operation, scheduled = completed + failed + abandoned.
 
+mod agent;
 mod backlog;
 mod client;
 mod disk;
@@ -30,6 +31,7 @@ use crate::reason::Reason;
 use crate::trial::Trial;
 use crate::units::NS_PER_S;
 
+pub use agent::{APART_LEAST_S, AgentMeasurement, outlying, starts_apart_s};
 pub use backlog::is_growing;
 pub use client::{ClientMeasurement, ClientTimes};
 pub use disk::DiskMeasurement;
@@ -94,6 +96,9 @@ pub struct Measurement {
     pub generator_late: Histogram,
     /// The threads that drove the load.
     pub loops: Vec<LoopMeasurement>,
+    /// The agents that drove the load together, in their order; empty where loadline drove it itself.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub agents: Vec<AgentMeasurement>,
     /// Equal intervals of the measured phase.
     pub series: Vec<IntervalMeasurement>,
     /// Figures of the machine and the database over the trial; `None` where nothing was sampled.
@@ -160,6 +165,7 @@ impl Measurement {
             clients_left_out: 0,
             generator_late: Histogram::new(),
             loops: Vec::new(),
+            agents: Vec::new(),
             series: Vec::new(),
             timeline: None,
             client_cpu_s: 0.0,

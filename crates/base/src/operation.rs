@@ -1,5 +1,7 @@
 //! Operations: requests of the application to the database, before a layout turns them into statements.
 
+use serde::{Deserialize, Serialize};
+
 /// The value columns that an operation is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fields {
@@ -105,7 +107,7 @@ impl Operation {
 }
 
 /// The kind of an operation, by which operations are measured and reported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum OperationKind {
     /// [`Operation::Insert`].
     Insert,

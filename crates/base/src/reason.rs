@@ -2,6 +2,7 @@
 //!
 //! Invariant: a stored reason is read back with its figures, and a reason that this version does not know keeps its sentence.
 
+mod parts;
 mod words;
 
 use schemars::JsonSchema;
@@ -11,8 +12,9 @@ use serde_json::Value;
 
 use crate::said::{said, with_says};
 use crate::units::{show_bytes, show_number, show_seconds};
-use words::{SAMPLES_REMOVED, show_empty, show_errors, show_little};
+use words::{SAMPLES_REMOVED, show_empty, show_errors, show_host, show_little};
 
+pub use parts::{EmptyReads, Failed, Little};
 pub use words::show_reasons;
 pub use words::{show_stolen, show_turn};
 
@@ -275,6 +277,30 @@ pub enum Reason {
         /// The limit.
         limit_bytes: u64,
     },
+    /// An agent was lost during the trial.
+    #[error("agent {agent} of {of}{} was lost: {why}", show_host(.host.as_deref()))]
+    AgentLost {
+        /// The agent's number, from 1.
+        agent: u32,
+        /// Number of agents.
+        of: u32,
+        /// Its host, if it is not on the machine of the run.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        host: Option<String>,
+        /// What became of it.
+        why: String,
+    },
+    /// An agent began too late.
+    #[error(
+        "the agents began {} apart, and at most {} were allowed: the load was not whole from its beginning",
+        show_seconds(*apart_s), show_seconds(*most_s)
+    )]
+    AgentsApart {
+        /// Time between the first and the last start, in seconds.
+        apart_s: f64,
+        /// The longest time allowed, in seconds: the warm-up.
+        most_s: f64,
+    },
     /// The recorder had to be ended by force.
     #[error("the recorder did not stop in order")]
     RecorderNotStopped {},
@@ -411,41 +437,6 @@ impl<'de> Deserialize<'de> for Reason {
             }
         }
     }
-}
-
-/// An error message of failed operations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Failed {
-    /// The database's message.
-    pub message: String,
-    /// Number of operations that failed with it.
-    pub count: u64,
-}
-
-/// Reads of one kind that found nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct EmptyReads {
-    /// The kind of operation.
-    pub operation: String,
-    /// The beginning of the study's own statement, for statements of a study.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub sql: Option<String>,
-    /// Number of reads that found nothing.
-    pub empty: u64,
-}
-
-/// The two sides that Little's law compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Little {
-    /// Running operations, and clients, each of which runs one operation.
-    Clients,
-    /// Running operations as clients counted them, and throughput times residence time.
-    Counted,
-    /// Running operations, and the clients that were working.
-    AtWork,
-    /// Operations in the system, and operations waiting and running.
-    InSystem,
 }
 
 #[cfg(test)]

@@ -404,6 +404,9 @@ pub struct LoadSettings {
     /// Whether throughput includes the time to open the connections; closed loop only.
     #[serde(skip_serializing_if = "is_default", default)]
     pub count_connecting: bool,
+    /// Number of agents that drive the load together; `None` if loadline drives it itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub agents: Option<u32>,
 }
 
 /// When operations arrive.

@@ -4,7 +4,9 @@
 
 #![cfg(not(fuzzing))]
 
-use loadline_base::{csv, fault, file, measurement, operation, random, reason, record, statement, trial, units};
+use loadline_base::{
+    csv, fault, file, measurement, operation, random, reason, record, statement, trial, units, written,
+};
 use loadline_bench::{link, monitor, server, store, study};
 use loadline_database::database;
 use loadline_load::load;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::super::output::sentence;
 use crate::database::{self, Target, TargetSession};
 use crate::load::no_thread;
-use crate::runner::stage::Opening;
+use crate::runner::opening::Opening;
 use crate::runner::workers::{order_of, say, start_worker};
 use crate::server::Worker;
 use crate::statement::Request;

@@ -47,6 +47,36 @@ pub enum Note {
         /// Upper bound on the share of such cuts that do harm, at 95 % confidence.
         harm_share_upper95: f64,
     },
+    /// One of several agents saw other response times than the others.
+    #[error(
+        "{}: agent {agent}{} saw a median response time of {ratio:.1} times that of the others; look at its machine and its way to the database",
+        show_levels(levels), host.as_ref().map_or(String::new(), |host| format!(" on {host}"))
+    )]
+    AgentDiffers {
+        /// Levels of the case.
+        levels: Levels,
+        /// The agent's number, from 1.
+        agent: usize,
+        /// Its host; left out of JSON if it is the machine of the run.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
+        /// Its median response time over that of the others.
+        ratio: f64,
+    },
+    /// Arrivals waited in the queue of one agent although others may have had free clients.
+    #[error(
+        "{}: with {agents} agents, operations waited {:.0} % of their response time for a free client of their agent: {agents} queues in front of the database, where one process has \
+         one; give it more load.clients",
+        show_levels(levels), 100.0 * waiting_share
+    )]
+    AgentsQueue {
+        /// Levels of the case.
+        levels: Levels,
+        /// Number of agents.
+        agents: usize,
+        /// Share of the response time from the intended time to sending, 0..1.
+        waiting_share: f64,
+    },
     /// The servers' data are on a disk that can lose its power.
     #[error(
         "the servers' data were on a disk in user space, and the figures contain what happened to it: throughput and response times say nothing of the databases"

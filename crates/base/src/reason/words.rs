@@ -32,6 +32,10 @@ pub(super) fn show_empty(empty: u64, reads: &[EmptyReads]) -> String {
     format!("{head} should have: {}{remedy}", kinds.join(", "))
 }
 
+pub(super) fn show_host(host: Option<&str>) -> String {
+    host.map_or(String::new(), |host| format!(" on {host}"))
+}
+
 pub(super) fn show_little(between: Little, operations: f64, expected: f64) -> String {
     match between {
         Little::Clients => {

@@ -49,6 +49,7 @@ pub type PidSource = Box<dyn FnMut(&mut Vec<u32>) + Send>;
 pub struct Targets {
     server_pids: Option<PidSource>,
     recorder_pids: Option<PidSource>,
+    agent_pids: Option<PidSource>,
     embedded: bool,
     network: Option<(Namespace, &'static str)>,
 }
@@ -56,23 +57,28 @@ pub struct Targets {
 impl Targets {
     /// Targets for a server on another machine: only loadline and the machine.
     pub fn none() -> Self {
-        Targets { server_pids: None, recorder_pids: None, embedded: false, network: None }
+        Targets { server_pids: None, recorder_pids: None, agent_pids: None, embedded: false, network: None }
     }
 
     /// Targets for a server on this machine.
     pub fn server(pids: PidSource) -> Self {
-        Targets { server_pids: Some(pids), recorder_pids: None, embedded: false, network: None }
+        Targets { server_pids: Some(pids), recorder_pids: None, agent_pids: None, embedded: false, network: None }
     }
 
     /// Targets for a database inside loadline: CPU and memory of both are loadline's, and bytes that loadline's process
     /// writes count as written by the server.
     pub fn embedded() -> Self {
-        Targets { server_pids: None, recorder_pids: None, embedded: true, network: None }
+        Targets { server_pids: None, recorder_pids: None, agent_pids: None, embedded: true, network: None }
     }
 
     /// Adds the processes between the load and the server, counted separately from both.
     pub fn with_recorder(self, pids: PidSource) -> Self {
         Targets { recorder_pids: Some(pids), ..self }
+    }
+
+    /// Adds processes that drive a part of the load: they count as loadline's own.
+    pub fn with_agents(self, pids: PidSource) -> Self {
+        Targets { agent_pids: Some(pids), ..self }
     }
 
     /// Counts one interface of another network namespace instead of all of the machine's.

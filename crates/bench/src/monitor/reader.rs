@@ -31,6 +31,8 @@ pub(super) struct Reader {
     own: ProcessFiles,
     server: Family,
     recorder: Family,
+    /// Processes that drive a part of the load.
+    agents: Family,
     devices: Vec<String>,
     buffer: Vec<u8>,
     previous: Counters,
@@ -88,6 +90,7 @@ impl Reader {
             own: ProcessFiles::open(own).map_err(|source| MonitorError { path: own.to_owned(), source })?,
             server: Family::new(targets.server_pids),
             recorder: Family::new(targets.recorder_pids),
+            agents: Family::new(targets.agent_pids),
             devices: whole_disks(),
             buffer: vec![0; 16 * 1024],
             previous: Counters::zero(Instant::now()),
@@ -121,6 +124,10 @@ impl Reader {
             now.client.memory_bytes = counters.memory_bytes;
             now.client.written_bytes = counters.written_bytes;
         }
+        let agents = self.agents.read(&mut self.buffer, self.units);
+        now.client.cpu_ns += agents.cpu_ns;
+        now.client.memory_bytes += agents.memory_bytes;
+        now.client.written_bytes += agents.written_bytes;
         now.server = self.server.read(&mut self.buffer, self.units);
         now.recorder = self.recorder.read(&mut self.buffer, self.units);
         if self.embedded {

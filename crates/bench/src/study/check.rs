@@ -11,6 +11,7 @@ mod tables;
 
 use std::collections::BTreeSet;
 
+use super::agents::check_agents;
 use super::events::clash_of_events;
 use super::evolve::check_evolve;
 use super::freshness::check_freshness;
@@ -51,6 +52,9 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     let has_server = names.database(&settings.database.name).is_some_and(|facts| facts.has_private_server);
     if let Some(message) = clash_of_events(settings, has_server) {
         rules.refuse(&["events"], message);
+    }
+    for (keys, message) in check_agents(settings, has_server) {
+        rules.refuse(keys, message);
     }
     rules.link();
     rules.sources();

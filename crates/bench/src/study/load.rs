@@ -149,6 +149,13 @@ pub static LOAD: Part = Part {
         )
         .factor(|settings| settings.load.loops.map(Into::into)),
         Setting::new(
+            "agents",
+            Kind::Whole(1, 1_000),
+            Absent::Means("none: loadline drives the load itself"),
+            "Number of processes that drive the load together, each with its share of the clients and of the rate. For a database that one process cannot load to its limit.",
+        )
+        .factor(|settings| settings.load.agents.map(Into::into)),
+        Setting::new(
             "statements",
             Kind::OneOf(&["prepared", TEXT]),
             Absent::Text("prepared"),
@@ -225,6 +232,7 @@ pub fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettin
         connects_each_time: section.find("connect", errors) == Some(EACH),
         count_connecting: section.read("count_connecting", errors),
         tolerated_failures: section.read("tolerated_failures", errors),
+        agents: section.read("agents", errors),
     }
 }
 

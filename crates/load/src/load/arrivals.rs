@@ -7,6 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::profile::Profile;
+use super::share::Share;
 use crate::random::Stream;
 use crate::trial::{Arrivals, Length};
 
@@ -37,12 +38,31 @@ struct State {
 enum Gaps {
     /// Exponential gaps with this mean in nanoseconds.
     Poisson(f64, Stream),
-    /// Equal gaps: start and length in nanoseconds, and the number of gaps passed.
-    Constant(f64, f64, u64),
+    /// Equal gaps: start and length in nanoseconds, the number of the next arrival from 0, and the step from one to the next.
+    Constant(f64, f64, u64, u64),
     /// Times in nanoseconds after the start of the measured phase, the next one last.
     Trace(Vec<u64>),
     /// A changing rate: gaps that are exponential by its integral, or equal by it.
-    Profile(Profile, Option<Stream>),
+    Profile(Profile, Expected),
+}
+
+/// How many arrivals are expected from one arrival of a changing rate to the next.
+#[derive(Debug)]
+enum Expected {
+    /// A random number with mean 1.
+    Random(Stream),
+    /// A number to the first arrival, and one to each of the others.
+    Fixed(f64, f64),
+}
+
+impl Expected {
+    fn next(&mut self) -> f64 {
+        match self {
+            // 1 - u is in (0, 1], so that its logarithm is finite.
+            Expected::Random(stream) => -(1.0 - stream.unit()).ln(),
+            Expected::Fixed(first, others) => std::mem::replace(first, *others),
+        }
+    }
 }
 
 /// The arrival process of a schedule.
@@ -58,6 +78,8 @@ pub struct Process<'a> {
     pub trace_ns: &'a [u64],
     /// Seed of the gaps.
     pub seed: u64,
+    /// The share of the process: where arrivals are random, an independent process with a part of the rate; otherwise its turns of the arrivals.
+    pub share: Share,
 }
 
 impl Schedule {
@@ -69,17 +91,32 @@ impl Schedule {
             Length::Operations(count) => (u64::MAX, Some(count)),
             Length::OperationsPerClient(count) => (u64::MAX, Some(count * clients)),
         };
-        let mean_ns = 1e9 / process.rate_per_s;
+        let share = process.share;
+        let own_per_s = share.rate_per_s(process.rate_per_s);
+        let random = || Stream::new(process.seed, u64::from(share.place), GAPS);
         let gaps = match process.arrivals {
             arrivals if !process.profile.is_empty() && end_ns != u64::MAX => {
-                let profile = Profile::new(process.profile, process.rate_per_s, (start_ns, measure_ns, end_ns));
-                let stream = (arrivals != Arrivals::Constant).then(|| Stream::new(process.seed, 0, GAPS));
-                Gaps::Profile(profile, stream)
+                let (rate_per_s, expected) = match arrivals {
+                    Arrivals::Constant => {
+                        let fixed = Expected::Fixed(f64::from(share.place + 1), f64::from(share.of.max(1)));
+                        (process.rate_per_s, fixed)
+                    }
+                    _ => (own_per_s, Expected::Random(random())),
+                };
+                Gaps::Profile(Profile::new(process.profile, rate_per_s, (start_ns, measure_ns, end_ns)), expected)
             }
-            Arrivals::Constant => Gaps::Constant(start_ns as f64, mean_ns, 0),
-            Arrivals::Trace => Gaps::Trace(process.trace_ns.iter().rev().map(|time_ns| measure_ns + time_ns).collect()),
+            Arrivals::Constant => {
+                let (first, step) = (u64::from(share.place), u64::from(share.of.max(1)));
+                Gaps::Constant(start_ns as f64, 1e9 / process.rate_per_s, first, step)
+            }
+            Arrivals::Trace => {
+                let own = (0..).zip(process.trace_ns).filter(|(number, _)| share.has(*number));
+                let mut times_ns: Vec<u64> = own.map(|(_, time_ns)| measure_ns + time_ns).collect();
+                times_ns.reverse();
+                Gaps::Trace(times_ns)
+            }
             Arrivals::Poisson | Arrivals::Closed | Arrivals::Sources | Arrivals::Replay => {
-                Gaps::Poisson(mean_ns, Stream::new(process.seed, 0, GAPS))
+                Gaps::Poisson(1e9 / own_per_s, random())
             }
         };
         let mut state = State { gaps, next_ns: start_ns as f64, end_ns, left };
@@ -133,13 +170,12 @@ impl State {
         self.next_ns = match &mut self.gaps {
             // 1 - u is in (0, 1], so that its logarithm is finite.
             Gaps::Poisson(mean_ns, stream) => self.next_ns - *mean_ns * (1.0 - stream.unit()).ln(),
-            Gaps::Constant(start_ns, gap_ns, passed) => {
-                *passed += 1;
-                *start_ns + *gap_ns * *passed as f64
+            Gaps::Constant(start_ns, gap_ns, number, step) => {
+                let time_ns = *start_ns + *gap_ns * (*number + 1) as f64;
+                *number += *step;
+                time_ns
             }
-            Gaps::Profile(profile, stream) => {
-                profile.after(stream.as_mut().map_or(1.0, |stream| -(1.0 - stream.unit()).ln()))
-            }
+            Gaps::Profile(profile, expected) => profile.after(expected.next()),
             Gaps::Trace(times_ns) => times_ns.pop().map_or(f64::INFINITY, |time_ns| time_ns as f64),
         };
     }
@@ -210,7 +246,8 @@ mod tests {
     use super::*;
 
     fn schedule(arrivals: Arrivals, rate_per_s: f64, length: Length) -> Schedule {
-        let process = Process { arrivals, rate_per_s, profile: &[], trace_ns: &[], seed: 42 };
+        let share = Share::WHOLE;
+        let process = Process { arrivals, rate_per_s, profile: &[], trace_ns: &[], seed: 42, share };
         Schedule::new(process, 1_000_000_000, 2_000_000_000, length, 3)
     }
 
@@ -235,8 +272,8 @@ mod tests {
     #[test]
     fn the_number_of_poisson_arrivals_is_within_its_own_error() {
         for seed in 0..20 {
-            let process =
-                Process { arrivals: Arrivals::Poisson, rate_per_s: 5_000.0, profile: &[], trace_ns: &[], seed };
+            let (arrivals, share) = (Arrivals::Poisson, Share::WHOLE);
+            let process = Process { arrivals, rate_per_s: 5_000.0, profile: &[], trace_ns: &[], seed, share };
             let count = all(&Schedule::new(process, 0, 0, Length::Seconds(4.0), 1)).len() as f64;
             assert!((count - 20_000.0).abs() < 4.0 * 20_000.0_f64.sqrt(), "seed {seed}: {count}");
         }
@@ -297,10 +334,44 @@ mod tests {
     }
 
     #[test]
+    fn shares_of_arrivals_at_fixed_times_are_the_arrivals_and_random_ones_add_up_to_the_rate() {
+        let trace: Vec<u64> = (0..1_000).map(|number| number * 3_000_000).collect();
+        let ramp = [[0.0, 1.0], [1.0, 3.0]];
+        let all_of = |arrivals, profile: &[[f64; 2]], share| {
+            let process = Process { arrivals, rate_per_s: 2_000.0, profile, trace_ns: &trace, seed: 5, share };
+            all(&Schedule::new(process, 0, 1_000_000_000, Length::Seconds(4.0), 6))
+        };
+        for of in [2, 3, 7] {
+            let joined = |arrivals, profile: &[[f64; 2]]| {
+                let shares = (0..of).map(|place| all_of(arrivals, profile, Share { place, of }));
+                let mut times: Vec<u64> = shares.flatten().collect();
+                times.sort_unstable();
+                times
+            };
+            for (arrivals, profile) in
+                [(Arrivals::Constant, &[][..]), (Arrivals::Constant, &ramp), (Arrivals::Trace, &[])]
+            {
+                let (whole, shared) = (all_of(arrivals, profile, Share::WHOLE), joined(arrivals, profile));
+                let apart = whole.iter().zip(&shared).map(|(a, b)| a.abs_diff(*b)).max();
+                // Sums of other terms are rounded otherwise.
+                assert!(whole.len().abs_diff(shared.len()) <= 1 && apart <= Some(2), "{arrivals:?} {of}: {apart:?}");
+            }
+            for profile in [&[][..], &ramp] {
+                let count =
+                    joined(Arrivals::Poisson, profile).iter().filter(|time| **time >= 1_000_000_000).count() as f64;
+                assert!((count - 8_000.0).abs() < 4.0 * 8_000.0_f64.sqrt(), "{of}: {count}");
+            }
+        }
+        let first = |place| all_of(Arrivals::Poisson, &[], Share { place, of: 2 })[0];
+        assert_ne!(first(0), first(1), "each share is a process of its own");
+    }
+
+    #[test]
     fn a_trace_is_replayed_and_a_bad_one_is_named_by_its_line() {
         let trace = read_trace("# seconds\n0.5\n\n0.5\n1.25\n").unwrap();
         assert_eq!(trace, [500_000_000, 500_000_000, 1_250_000_000]);
-        let process = Process { arrivals: Arrivals::Trace, rate_per_s: 1.0, profile: &[], trace_ns: &trace, seed: 0 };
+        let (arrivals, share) = (Arrivals::Trace, Share::WHOLE);
+        let process = Process { arrivals, rate_per_s: 1.0, profile: &[], trace_ns: &trace, seed: 0, share };
         let times = all(&Schedule::new(process, 0, 1_000_000_000, Length::Seconds(1.0), 1));
         assert_eq!(times, [1_500_000_000, 1_500_000_000]);
         assert!(read_trace("1\n0.5").unwrap_err().starts_with("line 2"));

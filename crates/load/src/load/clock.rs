@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::monotonic;
+
 /// The engine's clock. All loops of a trial share one origin, so that their times can be compared.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
@@ -12,6 +14,15 @@ impl Clock {
     /// Makes a clock that reads 0 now.
     pub fn start() -> Self {
         Clock { origin: Instant::now() }
+    }
+
+    /// Makes a clock that reads 0 at a time of the machine's monotonic clock, in nanoseconds, and before it. Clocks of several processes that are
+    /// made for the same time agree to about 0.1 µs.
+    pub fn since(monotonic_ns: u64) -> Self {
+        let (now, now_ns) = (Instant::now(), monotonic::now_ns());
+        let past = Duration::from_nanos(now_ns.saturating_sub(monotonic_ns));
+        let ahead = Duration::from_nanos(monotonic_ns.saturating_sub(now_ns));
+        Clock { origin: now.checked_sub(past).unwrap_or(now) + ahead }
     }
 
     /// Returns the nanoseconds since the origin.
@@ -59,6 +70,18 @@ mod tests {
         clock.sleep_until_ns(until_ns);
         assert!(clock.now_ns() >= until_ns);
         clock.sleep_until_ns(0);
+    }
+
+    #[test]
+    fn a_clock_of_a_given_time_reads_what_has_passed_since_then_and_nothing_before() {
+        let at_ns = monotonic::now_ns() - 3_000_000;
+        let before_ns = monotonic::now_ns();
+        let clock = Clock::since(at_ns);
+        // It is wrong by no more than the time in which it was made.
+        let error_ns = monotonic::now_ns() - before_ns;
+        let (low_ns, read_ns, high_ns) = (monotonic::now_ns(), clock.now_ns(), monotonic::now_ns());
+        assert!(read_ns + error_ns >= low_ns - at_ns && read_ns <= high_ns - at_ns + error_ns);
+        assert_eq!(Clock::since(monotonic::now_ns() + 3_600_000_000_000).now_ns(), 0);
     }
 
     #[test]

@@ -16,10 +16,13 @@ mod disk_writer;
 mod ending;
 mod epoll;
 mod event_loop;
+pub mod monotonic;
+mod observed;
 mod phases;
 mod profile;
 mod recording;
 mod scheduling;
+mod share;
 pub mod sightings;
 mod tally;
 mod uring;
@@ -31,7 +34,7 @@ use std::sync::{Arc, mpsc};
 
 use crate::database::{DatabaseError, TargetSession, Wire};
 use crate::file;
-use crate::measurement::{ClientMeasurement, LoopMeasurement};
+use crate::measurement::LoopMeasurement;
 use crate::server::{allowed_to_this_thread, pin_this_thread};
 use crate::trial::{Arrivals, Length, LoadSettings};
 
@@ -41,15 +44,18 @@ pub use changing::{Changing, OUTSIDE};
 pub use client::Source;
 pub use clock::{Clock, thread_cpu_s};
 pub use disk_writer::DiskWriter;
+pub use observed::Observed;
 pub use phases::Phases;
 pub use recording::{Recorder, Recording, Written};
 pub use scheduling::{BUSY_LOOP_CLIENTS, cpu_count, loop_count};
+pub use share::Share;
 pub use tally::{Tally, Times};
 
 use arrivals::{Process, Schedule, SourceTimes};
 use client::{Client, Finished};
 use epoll::Epoll;
 use event_loop::{EventLoop, Transport};
+use observed::merge_groups;
 use scheduling::{CpuSpan, cpus_of_loops, give_way};
 use uring::Uring;
 
@@ -74,6 +80,10 @@ pub enum Connections {
 
 /// Follows the progress of a trial; its functions are called on the caller's thread.
 pub trait Observer {
+    /// Waits until the load may begin, and returns the clock of the trial, which reads 0 at that time.
+    fn start(&mut self) -> Clock {
+        Clock::start()
+    }
     /// Called when the measured phase begins.
     fn measure(&mut self);
     /// Called when all clients have ended their part of the measured phase.
@@ -93,29 +103,12 @@ pub trait Observer {
     }
 }
 
-/// The observations of a trial.
-#[derive(Debug)]
-pub struct Observed {
-    /// Counts and times of all clients.
-    pub tally: Tally,
-    /// The measurement of each client, in their order.
-    pub clients: Vec<ClientMeasurement>,
-    /// The measurement of each loop.
-    pub loops: Vec<LoopMeasurement>,
-    /// The records of the whole trial that were acknowledged to each client; empty if they were not kept.
-    pub acknowledged: Vec<Acknowledged>,
-    /// Start of the measured phase, in nanoseconds by the engine's clock.
-    pub measure_ns: u64,
-    /// Length of the measured phase, in seconds.
-    pub measured_s: f64,
-    /// Whether the trial ended before its time: it was interrupted, or nothing was answered any more.
-    pub is_cut_short: bool,
-}
-
 /// Clients that follow the same settings: all clients of a trial, or one side of its load.
 pub struct Group<'a> {
     /// The settings that decide what the clients do and when. All groups of a trial have the same warm-up.
     pub settings: &'a LoadSettings,
+    /// The share of the load that these clients are: connections and sources are those of the share.
+    pub share: Share,
     /// The connections of the clients.
     pub connections: Connections,
     /// The source of operations of each client.
@@ -138,7 +131,8 @@ pub fn drive(
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
     observer: &mut dyn Observer,
 ) -> Result<Observed, String> {
-    let group = Group { settings, connections, sources, keeps_acknowledged: false, pins_loops: false };
+    let share = Share::WHOLE;
+    let group = Group { settings, share, connections, sources, keeps_acknowledged: false, pins_loops: false };
     let mut observed = drive_groups(vec![group], seed, reconnect, observer)?;
     observed.pop().ok_or_else(|| "nothing was driven".to_owned())
 }
@@ -154,11 +148,11 @@ pub fn drive_groups(
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
     observer: &mut dyn Observer,
 ) -> Result<Vec<Observed>, String> {
-    let clock = Clock::start();
+    let clock = observer.start();
     let changing = observer.changing(clock);
-    let start_ns = clock.now_ns();
+    let start_ns = 0;
     let recorder = |observer: &dyn Observer| observer.recording().map(|recording| recording.recorder(start_ns));
-    let phases = groups.iter().zip(0..).map(|(group, place)| phases(group.settings, seed + place, start_ns));
+    let phases = groups.iter().zip(0..).map(|(group, place)| phases(group, seed + place, start_ns));
     let phases = phases.map(|phases| Ok(phases?.beside(changing.clone())));
     let phases: Vec<Phases> = phases.collect::<Result<_, String>>()?;
     observer.begins(clock, phases.iter().map(|phases| phases.measure_ns).min().unwrap_or(start_ns));
@@ -210,10 +204,11 @@ pub fn no_thread(what: &str, error: &std::io::Error) -> String {
 }
 
 /// Returns the phases of a group, with its arrivals.
-fn phases(settings: &LoadSettings, seed: u64, start_ns: u64) -> Result<Phases, String> {
+fn phases(group: &Group<'_>, seed: u64, start_ns: u64) -> Result<Phases, String> {
+    let settings = group.settings;
     let length = match settings.replay {
         Some(replay) => Length::Seconds(replay.lasts_s(settings.rate_per_s)),
-        None => settings.length,
+        None => group.share.length(settings.length),
     };
     let phases = Phases::bounded(start_ns, settings.warmup_s, length, settings.at_most_s, settings.drain_s);
     if settings.arrivals == Arrivals::Replay {
@@ -222,7 +217,7 @@ fn phases(settings: &LoadSettings, seed: u64, start_ns: u64) -> Result<Phases, S
     if settings.arrivals == Arrivals::Sources {
         return Ok(phases.with_tail(settings.warmup_s));
     }
-    Ok(match schedule(settings, seed, start_ns, &phases)? {
+    Ok(match schedule(group, seed, start_ns, &phases)? {
         Some(schedule) => phases.with_schedule(schedule),
         None => phases,
     })
@@ -238,7 +233,9 @@ fn group_works<'a>(
 ) -> Vec<Work<'a>> {
     let settings = group.settings;
     let think_ns = (settings.think_s * 1e9) as u64;
-    let clients = (0..)
+    let clients = group
+        .share
+        .clients(settings.clients)
         .zip(group.sources)
         .map(|(number, source)| Client::new(number, source, think_ns, start_ns, measure_ns))
         .map(|client| if settings.clients <= TIMED_CLIENTS_MOST { client.timed() } else { client })
@@ -259,7 +256,8 @@ fn source_times(settings: &LoadSettings, number: u32, seed: u64) -> Option<Sourc
 }
 
 /// Returns the arrivals of an open loop; `None` for a closed loop.
-fn schedule(settings: &LoadSettings, seed: u64, start_ns: u64, phases: &Phases) -> Result<Option<Schedule>, String> {
+fn schedule(group: &Group<'_>, seed: u64, start_ns: u64, phases: &Phases) -> Result<Option<Schedule>, String> {
+    let Group { settings, share, .. } = group;
     let trace_ns = match (settings.arrivals, &settings.trace) {
         (Arrivals::Closed | Arrivals::Replay, _) => return Ok(None),
         (Arrivals::Trace, Some(path)) => {
@@ -271,8 +269,9 @@ fn schedule(settings: &LoadSettings, seed: u64, start_ns: u64, phases: &Phases) 
     };
     let rate_per_s = settings.rate_per_s.unwrap_or(1.0);
     let (arrivals, profile) = (settings.arrivals, settings.profile.as_slice());
-    let process = Process { arrivals, rate_per_s, profile, trace_ns: &trace_ns, seed };
-    let schedule = Schedule::new(process, start_ns, phases.measure_ns, settings.length, u64::from(settings.clients));
+    let process = Process { arrivals, rate_per_s, profile, trace_ns: &trace_ns, seed, share: *share };
+    let clients = share.clients(settings.clients).len() as u64;
+    let schedule = Schedule::new(process, start_ns, phases.measure_ns, share.length(settings.length), clients);
     Ok(Some(schedule.ending_at(phases.end_ns)))
 }
 
@@ -390,40 +389,6 @@ fn in_parts<T>(connections: Vec<T>, settings: &LoadSettings) -> Vec<Vec<T>> {
         parts[number % loops].push(connection);
     }
     parts
-}
-
-/// Merges the results of the loops into the observations of each group.
-fn merge_groups(
-    phases: &[Phases],
-    results: Vec<(usize, LoopResult)>,
-    end_ns: u64,
-    mut recorder: Option<Recorder>,
-) -> Vec<Observed> {
-    let mut by_group: Vec<Vec<LoopResult>> = phases.iter().map(|_| Vec::new()).collect();
-    results.into_iter().for_each(|(place, result)| by_group[place].push(result));
-    let groups = by_group.into_iter().zip(phases);
-    groups.map(|(results, phases)| merge(phases, results, end_ns, recorder.take())).collect()
-}
-
-fn merge(phases: &Phases, results: Vec<LoopResult>, end_ns: u64, recorder: Option<Recorder>) -> Observed {
-    let mut tally = Tally::new(phases.measure_ns, phases.end_ns).recorded_by(recorder);
-    let mut clients: Vec<Finished> = Vec::new();
-    let mut loops = Vec::new();
-    for result in results {
-        tally.merge(&result.tally);
-        clients.extend(result.clients);
-        loops.push(result.measurement);
-    }
-    if let (Some(schedule), Some(kind)) = (&phases.schedule, tally.commonest_kind()) {
-        schedule.rest(phases.ends_ns().min(end_ns), |intended_ns| tally.count_unsent(kind, intended_ns, end_ns));
-    }
-    tally.recorder = None;
-    clients.sort_by_key(|client| client.number);
-    let measured_s = phases.measured_s(tally.last_done_ns);
-    let acknowledged = clients.iter_mut().filter_map(|client| client.acknowledged.take()).collect();
-    let clients = clients.into_iter().map(|client| client.measurement).collect();
-    let measure_ns = phases.measure_ns;
-    Observed { tally, clients, loops, acknowledged, measure_ns, measured_s, is_cut_short: phases.is_stopped() }
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -1,10 +1,13 @@
 //! Tallies: the observations of one loop in the measured phase. Recording an operation costs a few nanoseconds and no
 //! allocation; the tallies of all loops are merged when the trial ends.
 //!
-//! Invariant: memory does not grow with the number of operations or with time.
+//! Invariant: memory does not grow with the number of operations or with time. A tally that comes from another process merges as one of this
+//! process does: bucket for bucket.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::asides::Asides;
 use super::changing::Changing;
@@ -25,9 +28,10 @@ const INTERVALS_MAX: usize = 512;
 const INTERVAL_NS: u64 = 100_000_000;
 
 /// Counts, times and messages of the operations of one loop.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Tally {
     /// Records the raw times of every operation; `None` if they are not recorded.
+    #[serde(skip)]
     pub recorder: Option<Recorder>,
     kinds: Vec<(OperationKind, OperationMeasurement)>,
     /// Operations that were parts of others; the whole is counted in addition.
@@ -42,6 +46,7 @@ pub struct Tally {
     pub has_lost: bool,
     series: Series,
     /// Operations during schema changes and outside of them.
+    #[serde(skip)]
     pub asides: Asides,
     /// Records of all completed inserts, those of the warm-up included: the database must hold these.
     pub acknowledged_records: u64,
@@ -229,14 +234,14 @@ fn add(operation: &mut OperationMeasurement, records: u64, times: Times, ending:
 }
 
 /// Counts per interval; the interval's length doubles when there would be too many.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 struct Series {
     start_ns: u64,
     interval_ns: u64,
     intervals: Vec<Interval>,
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Interval {
     scheduled: u64,
     completed: u64,
@@ -244,6 +249,7 @@ struct Interval {
     response_sum_ns: u64,
     response_max_ns: u64,
     /// All response times; `None` before the first one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     times: Option<CompactHistogram>,
 }
 
@@ -424,6 +430,46 @@ mod tests {
         assert_eq!(series.iter().map(|interval| interval.end_s).collect::<Vec<_>>(), [0.1, 0.2, 0.25]);
         assert!(tally.series(0.2).iter().all(|interval| interval.completed == 1));
         assert_eq!(tally.series(0.0), []);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn tallies_of_other_processes_merge_to_the_tally_of_all_their_operations(
+            operations in proptest::collection::vec((0_usize..4, 0_u64..90_000_000_000, 1_u64..1 << 40, 0_u8..4), 0..120)
+        ) {
+            let new = || Tally::new(1_000, 80_000_000_000);
+            let (mut whole, mut shares) = (new(), [new(), new(), new(), new()]);
+            let error = DatabaseError::refused("1", "no");
+            for (share, intended_ns, lasts_ns, ending) in operations {
+                let done_ns = intended_ns + lasts_ns;
+                let times = times(intended_ns, intended_ns + lasts_ns / 3, done_ns);
+                let (kind, ending) = match ending {
+                    0 => (OperationKind::Insert, Ending::Completed { empty: false }),
+                    1 => (OperationKind::Statement(3), Ending::Completed { empty: true }),
+                    2 => (OperationKind::Read, Ending::Failed(&error)),
+                    _ => (OperationKind::Read, Ending::Abandoned),
+                };
+                for tally in [&mut whole, &mut shares[share]] {
+                    tally.completed(kind, 5, (times.sent_ns, done_ns));
+                    tally.count(kind, 5, times, intended_ns + 7, ending);
+                    tally.count_part(OperationKind::Update, 1, times, ending);
+                }
+            }
+            let mut merged = new();
+            for share in &shares {
+                let travelled = serde_json::to_string(share).unwrap();
+                merged.merge(&serde_json::from_str(&travelled).unwrap());
+            }
+            let names = KindNames::default();
+            proptest::prop_assert_eq!(merged.operations(&names), whole.operations(&names));
+            proptest::prop_assert_eq!(merged.parts(&names), whole.parts(&names));
+            proptest::prop_assert_eq!(&merged.generator_late, &whole.generator_late);
+            proptest::prop_assert_eq!(merged.series(80.0), whole.series(80.0));
+            proptest::prop_assert_eq!(&merged.errors, &whole.errors);
+            let counts = |tally: &Tally| (tally.carried, tally.acknowledged_records, tally.last_done_ns, tally.has_lost);
+            proptest::prop_assert_eq!(counts(&merged), counts(&whole));
+            proptest::prop_assert!((merged.carried_in_shares - whole.carried_in_shares).abs() < 1e-6);
+        }
     }
 
     #[test]

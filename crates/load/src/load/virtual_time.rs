@@ -7,6 +7,7 @@ use std::collections::BinaryHeap;
 use super::arrivals::{Process, Schedule};
 use super::client::{Client, Next, Source};
 use super::phases::Phases;
+use super::share::Share;
 use super::tally::Tally;
 use crate::database::Answer;
 use crate::operation::Operation;
@@ -53,7 +54,8 @@ fn drive(phases: &Phases, clients: u32, think_ns: u64, mut server: impl FnMut(u6
 
 fn open(arrivals: Arrivals, rate_per_s: f64, seed: u64, warmup_s: f64, length: Length) -> Phases {
     let phases = Phases::new(0, warmup_s, length, 1.0);
-    let process = Process { arrivals, rate_per_s, profile: &[], trace_ns: &[], seed };
+    let share = Share::WHOLE;
+    let process = Process { arrivals, rate_per_s, profile: &[], trace_ns: &[], seed, share };
     let schedule = Schedule::new(process, 0, phases.measure_ns, length, 1);
     phases.with_schedule(schedule)
 }

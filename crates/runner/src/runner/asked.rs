@@ -9,7 +9,6 @@ use anyhow::Context;
 
 use super::entry::as_database;
 use super::options::restrict;
-use super::stage::Current;
 use crate::csv::cells;
 use crate::database::{Session, Target};
 use crate::fault::Fault;
@@ -27,8 +26,8 @@ const FILE_BYTES_MOST: u64 = 64 << 20;
 ///
 /// # Errors
 /// Fails with a sentence if a query is refused or its answer cannot be used.
-pub fn ask(settings: &Settings, work: Arc<Work>, current: &Current, is_time: bool) -> anyhow::Result<Arc<Work>> {
-    let asked = if is_time { answers(settings, &*current.target)? } else { None };
+pub fn ask(settings: &Settings, work: Arc<Work>, target: &dyn Target, is_time: bool) -> anyhow::Result<Arc<Work>> {
+    let asked = if is_time { answers(settings, target)? } else { None };
     let Some(asked) = asked else { return Ok(work) };
     let mut settings = settings.clone();
     settings.workload.asked = asked;

@@ -103,6 +103,14 @@ impl Attendant {
         })
     }
 
+    /// Counts these processes, which drive the load, as loadline's own.
+    pub fn watch_agents(&mut self, pids: Vec<u32>) {
+        if !pids.is_empty() {
+            let own = move |all: &mut Vec<u32>| all.extend(&pids);
+            self.targets = self.targets.take().map(|targets| targets.with_agents(Box::new(own)));
+        }
+    }
+
     /// Ends watching and returns samples and means of the measured phase, with what the database reported in it.
     pub fn finish(mut self, measured_s: f64) -> Option<Attended> {
         let telling = self.telling.take().zip(self.begun);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::driving::sources;
-use crate::load::{Connections, Group, Observed, validity};
+use crate::load::{Connections, Group, Observed, Share, validity};
 use crate::measurement::Measurement;
 use crate::operation::KindNames;
 use crate::reason::Reason;
@@ -46,8 +46,15 @@ pub(super) fn group<'a>(
     connections: Connections,
 ) -> anyhow::Result<Group<'a>> {
     let client = |number| Client { number, of: load.clients, seed: trial.seed ^ SEED };
-    let sources = sources(work, load.clients, |number| work.background(client(number)))?;
-    Ok(Group { settings: load, connections, sources, keeps_acknowledged: false, pins_loops: false })
+    let sources = sources(work, 0..load.clients, |number| work.background(client(number)))?;
+    Ok(Group {
+        settings: load,
+        share: Share::WHOLE,
+        connections,
+        sources,
+        keeps_acknowledged: false,
+        pins_loops: false,
+    })
 }
 
 /// Adds the observations of the background to a measurement, with the reasons that make it invalid.

@@ -1,17 +1,19 @@
 //! The parts that every kind of trial uses to drive its load: connections, clients' workloads, and observations. Main type: [`Executed`].
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::Context;
 
 use super::attendant::Attended;
 use super::front::Front;
+use super::lost::AgentLost;
 use super::notes::sentence;
 use super::options::restrict;
 use super::pinned::Pinned;
 use super::stage::Current;
 use crate::database::{DatabaseError, Target, TargetSession, Wire};
-use crate::load::{Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Source, drive_groups};
+use crate::load::{Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Share, Source, drive_groups};
 use crate::measurement::{Measurement, ResourceSample};
 use crate::operation::{Operation, OperationKind};
 use crate::reason::Reason;
@@ -35,8 +37,12 @@ impl Executed {
     /// Returns the result of a trial that could not be carried out.
     pub fn failed(trial: &Trial, error: &anyhow::Error) -> Self {
         let mut measurement = Measurement::unmeasured(trial);
-        measurement.invalid_because.push(Reason::NotCarriedOut { error: sentence(error) });
-        let is_lost = error.chain().any(|cause| matches!(cause.downcast_ref(), Some(DatabaseError::Lost(_))));
+        let lost = error.downcast_ref::<AgentLost>().map(AgentLost::reason);
+        let why = lost.clone().unwrap_or_else(|| Reason::NotCarriedOut { error: sentence(error) });
+        measurement.invalid_because.push(why);
+        // An agent may have been lost because the server was.
+        let is_lost =
+            lost.is_some() || error.chain().any(|cause| matches!(cause.downcast_ref(), Some(DatabaseError::Lost(_))));
         Executed { measurement, samples: Vec::new(), refused: None, is_lost }
     }
 }
@@ -82,17 +88,17 @@ impl Source for WorkSource {
     }
 }
 
-/// Returns the sources of all clients; `workload` returns the workload of a client number.
+/// Returns the sources of the clients with these numbers; `workload` returns the workload of a number.
 pub(super) fn sources(
     work: &Arc<Work>,
-    clients: u32,
+    clients: Range<u32>,
     workload: impl Fn(u32) -> Result<Box<dyn Workload>, String>,
 ) -> anyhow::Result<Vec<Box<dyn Source>>> {
     let source = |number| -> anyhow::Result<Box<dyn Source>> {
         let workload = workload(number).map_err(anyhow::Error::msg)?;
         Ok(Box::new(WorkSource { work: Arc::clone(work), workload }))
     };
-    (0..clients).map(source).collect()
+    clients.map(source).collect()
 }
 
 /// Drives the load on the CPUs that the settings name, and returns the observations of each group.
@@ -128,18 +134,18 @@ pub(super) fn connect_wire(
     connect_session(target, program, settings)?.into_wire().map_err(no_codec)
 }
 
-/// Connects all clients, before any clock starts.
+/// Connects the clients of a share of the load, before any clock starts.
 pub(super) fn connect_all(
     target: &dyn Target,
     work: &Work,
     settings: &Settings,
-    load: &LoadSettings,
+    (load, share): (&LoadSettings, Share),
 ) -> anyhow::Result<Connections> {
     let (mut wires, mut sessions) = (Vec::new(), Vec::new());
-    let clients = load.clients;
-    for client in 0..clients {
+    let all = load.clients;
+    for client in share.clients(all) {
         let session = connect_session(target, work.program_of(client), settings);
-        let session = session.with_context(|| format!("connecting client {} of {clients}", client + 1))?;
+        let session = session.with_context(|| format!("connecting client {} of {all}", client + 1))?;
         // Opening a connection waits for the server, which an event loop must not.
         let into_wire = if load.connects_each_time { Err(session) } else { session.into_wire() };
         match into_wire {

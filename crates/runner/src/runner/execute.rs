@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 
+use super::agents::{self, Agents};
 use super::asked::ask;
 use super::attendant::Attendant;
 use super::background;
@@ -25,8 +26,10 @@ use super::unanswered::{Counted, are_looked_for, unanswered};
 use super::watch::Watch;
 use crate::database::{DatabaseError, Target};
 use crate::fault::Fault;
-use crate::load::{Group, Observed, Recording, Written, cpu_count, no_thread, validity};
-use crate::measurement::{Measurement, RecordedMeasurement, Starvation, starvation};
+use crate::load::{
+    Changing, Group, Observed, Reconnect, ReconnectSession, Recording, Share, Written, cpu_count, no_thread, validity,
+};
+use crate::measurement::{AgentMeasurement, Measurement, RecordedMeasurement, Starvation, starvation};
 use crate::monitor;
 use crate::reason::Reason;
 use crate::server::{Server, interrupted};
@@ -133,7 +136,7 @@ fn set_up(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> a
     }
     session.prepare(work.program()).context(place)?;
     work.count_rows()?;
-    let work = ask(settings, work, current, settings.record.rows == 0)?;
+    let work = ask(settings, work, &*current.target, settings.record.rows == 0)?;
     Ok(Ready { work, session: Some(session), front: None })
 }
 
@@ -165,29 +168,28 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     if let Some(session) = session {
         fill(settings, &work, current, session, filling)?;
     }
-    let work = ask(settings, work, current, settings.record.rows > 0)?;
+    let work = ask(settings, work, &*current.target, settings.record.rows > 0)?;
     let own = Arc::clone(&current.target);
     let target: &dyn Target = front.as_ref().map_or(&*own, |front| &*front.target);
     let load = load_of(settings);
     let beside_load = background::load_settings(settings, &load);
-    let (group, connecting_s) = connect_group(trial, &load, &work, target)?;
-    let mut groups = vec![group];
-    if let Some(load) = &beside_load {
-        groups.push(background::group(load, trial, &work, connect_all(target, &work, settings, load)?)?);
-    }
-    // The disk is tested before the load begins, so that the test takes nothing from the load.
-    let disk_bytes_per_s = settings.uploaded().and_then(|_| monitor::disk_speed(current.directory()));
+    let by_agents = Agents::start(trial, current.reach(), current.muster.as_deref())?;
+    let (groups, connecting_s) = connect_groups(trial, (&load, beside_load.as_ref()), &work, target)?;
     let (sender, receiver) = mpsc::channel();
     let evolver = if front.is_none() { Evolver::new(settings, &work, target) } else { None };
     let is_told = evolver.is_some() || !settings.events.is_empty();
     let mut attendant = Attendant::new(current, front.as_ref(), settings, is_told.then_some(sender))?;
+    attendant.watch_agents(by_agents.as_ref().map(Agents::pids).unwrap_or_default());
+    // The disk is tested before the load begins, so that the test takes nothing from the load.
+    let disk_bytes_per_s = settings.uploaded().and_then(|_| monitor::disk_speed(current.directory()));
     let watch = front.as_ref().map(|front| Watch::start(front.http()));
     attendant.recording = start_recording(trial, current)?;
     attendant.instruments = begin_all(&Beginning { settings, work: &work, target, current })?;
     let wire = |client| connect_wire(target, work.program_of(client), settings);
     let session = |client| connect_session(target, work.program_of(client), settings);
-    let (mut observed, Happenings { evolved, events }) =
-        drive_beside(trial, groups, (&wire, &session), &mut attendant, (evolver, receiver), current)?;
+    let by = (by_agents, groups);
+    let Driven { mut observed, agents, happenings: Happenings { evolved, events } } =
+        drive_any(trial, by, (&wire, &session), &mut attendant, (evolver, receiver), current)?;
     let beside = beside_load.as_ref().and_then(|load| Some((load, observed.pop()?)));
     let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
@@ -215,9 +217,9 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let stored = Happenings { evolved, events }.tell(&mut measurement, &observed, Counted { stored, unanswered });
     measurement.connecting_s = connecting_s;
     judge(&mut measurement, settings, &observed, current.target.is_embedded() && !is_in_front, stored);
+    agents::take_in(&mut measurement, settings, agents);
     if let Some(kept) = kept {
-        measurement.invalid_because.extend(kept.reasons());
-        measurement.recorded = Some(RecordedMeasurement { disk_bytes_per_s, ..kept });
+        take_in_records(&mut measurement, RecordedMeasurement { disk_bytes_per_s, ..kept });
     }
     measurement.invalid_because.extend(front.and_then(end_front));
     if let Some((load, seen)) = &beside {
@@ -230,6 +232,39 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     Ok(Executed { measurement, samples, refused: None, is_lost })
 }
 
+/// What drove a load, and what was observed.
+struct Driven {
+    /// The observations of each group; those of agents are one.
+    observed: Vec<Observed>,
+    /// The agents, if these drove it.
+    agents: Vec<AgentMeasurement>,
+    happenings: Happenings,
+}
+
+/// Lets the agents drive the load if there are any; otherwise drives the groups of clients, with the activity beside them.
+fn drive_any(
+    trial: &Trial,
+    (by_agents, groups): (Option<Agents>, Vec<Group<'_>>),
+    reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
+    attendant: &mut Attendant,
+    beside: (Option<Evolver<'_>>, mpsc::Receiver<Arc<Changing>>),
+    current: &mut Current,
+) -> anyhow::Result<Driven> {
+    if let Some(by_agents) = by_agents {
+        let (observed, agents) = by_agents.drive(&trial.case.settings, attendant)?;
+        let happenings = Happenings { evolved: None, events: None };
+        return Ok(Driven { observed: vec![observed], agents, happenings });
+    }
+    let (observed, happenings) = drive_beside(trial, groups, reconnect, attendant, beside, current)?;
+    Ok(Driven { observed, agents: Vec::new(), happenings })
+}
+
+/// Puts the fate of the records into a measurement, with the reasons that make it invalid.
+fn take_in_records(measurement: &mut Measurement, kept: RecordedMeasurement) {
+    measurement.invalid_because.extend(kept.reasons());
+    measurement.recorded = Some(kept);
+}
+
 /// Notes whether the tables have changed since they were filled.
 fn note_changes(settings: &Settings, evolved: Option<&Evolved>, current: &mut Current) {
     if let Some(fixture) = &mut current.fixture {
@@ -238,22 +273,31 @@ fn note_changes(settings: &Settings, evolved: Option<&Evolved>, current: &mut Cu
     }
 }
 
-/// Connects the load under study and returns it, with the time of connecting if that counts.
-fn connect_group<'a>(
+/// Connects the load under study and the one in the background, and returns them, with the time of connecting if that counts. Nothing is
+/// connected if agents drive the load.
+fn connect_groups<'a>(
     trial: &Trial,
-    load: &'a LoadSettings,
+    (load, beside): (&'a LoadSettings, Option<&'a LoadSettings>),
     work: &Arc<Work>,
     target: &dyn Target,
-) -> anyhow::Result<(Group<'a>, Option<f64>)> {
+) -> anyhow::Result<(Vec<Group<'a>>, Option<f64>)> {
     let settings = &trial.case.settings;
-    let connecting = Instant::now();
-    let connections = connect_all(target, work, settings, &settings.load)?;
+    if settings.load.agents.is_some() {
+        return Ok((Vec::new(), None));
+    }
+    let (connecting, share) = (Instant::now(), Share::WHOLE);
+    let connections = connect_all(target, work, settings, (&settings.load, share))?;
     let connecting_s = settings.load.count_connecting.then(|| connecting.elapsed().as_secs_f64());
     let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
-    let sources = sources(work, settings.load.clients, |number| work.workload(of(number)))?;
+    let sources = sources(work, 0..settings.load.clients, |number| work.workload(of(number)))?;
     let keeps_acknowledged = settings.recorder.is_some() || are_looked_for(settings);
     let pins_loops = pinned::may_pin_loops(settings);
-    Ok((Group { settings: load, connections, sources, keeps_acknowledged, pins_loops }, connecting_s))
+    let mut groups = vec![Group { settings: load, share, connections, sources, keeps_acknowledged, pins_loops }];
+    if let Some(beside) = beside {
+        let connections = connect_all(target, work, settings, (beside, share))?;
+        groups.push(background::group(beside, trial, work, connections)?);
+    }
+    Ok((groups, connecting_s))
 }
 
 /// Stops the recorder. Returns why the trial is invalid if the recorder ended early or does not stop in order.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a server that was started here is stopped here, and a table that was made is dropped; nothing else is touched.
 
+pub mod agents;
 mod asked;
 mod attendant;
 mod background;
@@ -22,7 +23,9 @@ pub mod freshness;
 mod front;
 mod happening;
 mod instruments;
+mod lost;
 pub mod notes;
+pub mod opening;
 pub mod options;
 mod own_tables;
 pub mod paces;

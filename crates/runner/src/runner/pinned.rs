@@ -23,6 +23,16 @@ impl Pinned {
             None if is_one_busy_loop(settings, connections) => before.as_ref().and_then(CpuList::last_of_several),
             None => None,
         };
+        Self::to(cpus, before)
+    }
+
+    /// Pins the thread to the study's CPUs, if it names any.
+    pub fn as_asked(settings: &Settings) -> anyhow::Result<Self> {
+        let cpus = settings.load.cpus.as_deref().map(CpuList::parse).transpose()?;
+        Self::to(cpus, allowed_to_this_thread())
+    }
+
+    fn to(cpus: Option<CpuList>, before: Option<CpuList>) -> anyhow::Result<Self> {
         match cpus {
             Some(cpus) => pin_this_thread(&cpus).context("load.cpus")?,
             None => return Ok(Pinned { before: None }),

@@ -2,19 +2,19 @@
 //! so that an idle server never takes CPU time or disk bandwidth from the measured one.
 
 use std::collections::BTreeSet;
-use std::env::VarError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
-use serde::{Deserialize, Serialize};
+use anyhow::Context;
 
+use super::agents::Muster;
 use super::cache::{Cache, Taken};
 use super::database_file::{is_checkpointed, remove_database_file};
 use super::entry::{as_database, as_session, entry_of, open_within_limits, reached_by};
 use super::facts::facts;
 use super::fixture::{Fixture, identity_of, remove_own};
 use super::notes::{note, sentence};
+use super::opening::{Opening, endpoint_of};
 use super::private_start::start_private;
 use super::proofs;
 use super::staged_link::{StagedLink, wanted};
@@ -29,9 +29,6 @@ use crate::study::need_own_disk;
 use crate::study::plan::private_server;
 use crate::study::{Passwords, Patience};
 use crate::trial::{DatabaseSettings, Settings};
-
-/// Environment variable with the password for addresses that contain none.
-const PASSWORD: &str = "LOADLINE_PASSWORD";
 
 /// The database that the current trials run on.
 pub struct Stage {
@@ -50,6 +47,8 @@ pub struct Stage {
     kept: BTreeSet<String>,
     /// Time limits of connections; `None` where the user of the connections sets limits itself.
     patience: Option<Patience>,
+    /// The agents on other machines; `None` if agents are processes of this one.
+    muster: Option<Arc<Muster>>,
 }
 
 /// The database that is set up.
@@ -89,6 +88,8 @@ pub struct Current {
     is_end_told: bool,
     /// Whether an event disturbed the server on purpose, so that the next trial gets a new one.
     pub is_spent: bool,
+    /// The agents on other machines; `None` if agents are processes of this one.
+    pub muster: Option<Arc<Muster>>,
 }
 
 /// The surroundings of a database.
@@ -100,15 +101,6 @@ struct Around<'a> {
     is_behind: bool,
     /// Whether its data is on a disk that can lose power.
     loses_power: bool,
-}
-
-/// The data with which another process opens the database. It contains the password: pass it through a pipe only.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Opening {
-    /// The settings, with the file of an embedded database.
-    pub settings: DatabaseSettings,
-    /// The address the server listens on; `None` for an embedded database.
-    pub endpoint: Option<Endpoint>,
 }
 
 impl Stage {
@@ -124,6 +116,7 @@ impl Stage {
             staying: Vec::new(),
             kept: BTreeSet::new(),
             patience: None,
+            muster: None,
         }
     }
 
@@ -131,6 +124,13 @@ impl Stage {
     #[must_use]
     pub fn patient(mut self, patience: Patience) -> Self {
         self.patience = Some(patience);
+        self
+    }
+
+    /// Lets agents on other machines drive the loads of trials with agents.
+    #[must_use]
+    pub fn mustering(mut self, muster: Option<Arc<Muster>>) -> Self {
+        self.muster = muster;
         self
     }
 
@@ -351,6 +351,7 @@ impl Stage {
             directory,
             is_end_told: false,
             is_spent: false,
+            muster: self.muster.clone(),
         })
     }
 }
@@ -359,22 +360,6 @@ impl Stage {
     /// Returns the endpoint and password of an existing server: the password of the address as written, else `LOADLINE_PASSWORD`.
     fn endpoint_of(&self, url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
         endpoint_of(self.passwords.whole_address(url), read_url)
-    }
-}
-
-/// Returns the endpoint and password of a server address: the address's own password, else that of `LOADLINE_PASSWORD`.
-///
-/// # Errors
-/// Fails with a sentence if the address or the password cannot be read.
-pub fn endpoint_of(url: &str, read_url: ReadUrl) -> anyhow::Result<Endpoint> {
-    let endpoint = read_url(url).map_err(anyhow::Error::msg).context("database.url")?;
-    if !endpoint.password.is_empty() {
-        return Ok(endpoint);
-    }
-    match std::env::var(PASSWORD) {
-        Ok(password) => Ok(Endpoint { password, ..endpoint }),
-        Err(VarError::NotPresent) => Ok(endpoint),
-        Err(VarError::NotUnicode(_)) => bail!("{PASSWORD} is not UTF-8"),
     }
 }
 

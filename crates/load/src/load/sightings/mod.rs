@@ -10,7 +10,6 @@
 mod cursor;
 mod intervals;
 mod ledger;
-pub mod monotonic;
 mod reader;
 mod subscribe;
 
@@ -20,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::histogram::Histogram;
 
+pub use super::monotonic;
 pub use cursor::Cursor;
 pub use intervals::Intervals;
 pub use ledger::{Acknowledged, Ledger, Stamper};

@@ -3,6 +3,7 @@
 //! Main function: [`html()`]. Invariant: every text of the study, the database or the machine is escaped, and every plot has a
 //! table with its numbers.
 
+mod agents;
 mod arrival;
 mod backlog;
 mod bars;

@@ -4,8 +4,8 @@ use maud::{Markup, html};
 
 use super::section::{Page, Section};
 use super::{
-    arrival, backlog, bytes, comparing, disk, environment, events, evolution, freshness, operations, own_tables, price,
-    queries, recorded, resources, response, tables, throughput, timeline,
+    agents, arrival, backlog, bytes, comparing, disk, environment, events, evolution, freshness, operations,
+    own_tables, price, queries, recorded, resources, response, tables, throughput, timeline,
 };
 
 /// All sections, in the order of the page and of its contents.
@@ -25,6 +25,7 @@ pub const SECTIONS: &[Section] = &[
     response::SECTION,
     operations::SECTION,
     own_tables::SECTION,
+    agents::SECTION,
     resources::SECTION,
     response::DISTRIBUTION,
     response::COURSE,

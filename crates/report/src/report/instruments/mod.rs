@@ -1,5 +1,6 @@
 //! Reports on what is measured beside operations and their times. Item: [`INSTRUMENTS`], an entry for each.
 
+mod agents;
 mod disk;
 pub mod events;
 pub mod evolution;
@@ -23,5 +24,6 @@ pub const INSTRUMENTS: &[Instrument] = &[
     freshness::INSTRUMENT,
     table_sizes::INSTRUMENT,
     plans::INSTRUMENT,
+    agents::INSTRUMENT,
     links::INSTRUMENT,
 ];

@@ -11,7 +11,7 @@ use anyhow::{Context, anyhow, bail};
 use serde::{Deserialize, Serialize};
 
 use super::super::entry::as_session;
-use super::super::stage::Opening;
+use super::super::opening::Opening;
 use super::super::workers::{order_of, say, start_worker};
 use crate::database::nats::Subscriber;
 use crate::database::{self, DatabaseError, Endpoint, Target, TargetSession};

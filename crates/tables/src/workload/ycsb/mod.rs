@@ -74,7 +74,7 @@ pub(super) fn only_works(settings: &Settings) -> bool {
 }
 
 /// Returns whether clients insert records.
-pub(super) fn inserts(settings: &Settings) -> bool {
+pub fn inserts(settings: &Settings) -> bool {
     is_ycsb(settings)
         && (settings.workload.name == YCSB_LOAD.name || Plan::new(settings).is_ok_and(|plan| plan.has("insert")))
 }

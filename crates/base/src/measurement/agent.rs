@@ -1,0 +1,99 @@
+//! Observations of an agent, which drove a part of the load. Main type: [`AgentMeasurement`].
+
+use serde::{Deserialize, Serialize};
+
+use crate::histogram::Histogram;
+
+/// An agent may begin later than the others by this time in seconds, whatever the warm-up is.
+pub const APART_LEAST_S: f64 = 1e-3;
+/// Number of agents from which on one of them can differ from the others.
+const COMPARED_LEAST: usize = 3;
+/// An agent differs from the others if its median response time is this multiple of theirs, or this part of it.
+const DIFFERS_FROM: f64 = 1.5;
+
+/// One agent's share of a trial.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct AgentMeasurement {
+    /// Name of its host, if it is not on the machine of the run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host: Option<String>,
+    /// Number of its clients.
+    pub clients: u32,
+    /// Time from the planned start of the load to its own start, in seconds.
+    pub began_late_s: f64,
+    /// Uncertainty of that time, in seconds: half of the shortest round trip in which its clock was read; 0 on the same machine.
+    #[serde(skip_serializing_if = "super::resources::is_zero", default)]
+    pub clock_error_s: f64,
+    /// Operations whose intended time was in the measured phase.
+    pub scheduled: u64,
+    /// Of these, operations that ended correctly.
+    pub completed: u64,
+    /// Of these, operations that failed.
+    pub failed: u64,
+    /// CPU time of its load threads in the measured phase, in seconds.
+    pub cpu_s: f64,
+    /// Response times of its completed operations.
+    pub response_time: Histogram,
+}
+
+/// Returns the time between the first and the last start of agents, in seconds.
+pub fn starts_apart_s(agents: &[AgentMeasurement]) -> f64 {
+    let late_s = || agents.iter().map(|agent| agent.began_late_s);
+    (late_s().fold(f64::NEG_INFINITY, f64::max) - late_s().fold(f64::INFINITY, f64::min)).max(0.0)
+}
+
+/// Returns the place of the agent whose median response time differs most from that of the others, and the ratio of the two; `None` if none differs by
+/// half or more.
+pub fn outlying<'h>(times: impl Iterator<Item = &'h Histogram>) -> Option<(usize, f64)> {
+    let median_ns = |times: &Histogram| times.quantile_ns(0.5) as f64;
+    let medians: Vec<(usize, f64)> =
+        times.map(median_ns).enumerate().filter(|(_, median_ns)| *median_ns > 0.0).collect();
+    if medians.len() < COMPARED_LEAST {
+        return None;
+    }
+    let of_others = |place: usize| {
+        let others = medians.iter().filter(|(other, _)| *other != place);
+        let mut others: Vec<f64> = others.map(|(_, median_ns)| *median_ns).collect();
+        others.sort_by(f64::total_cmp);
+        others[others.len() / 2]
+    };
+    let ratios = medians.iter().map(|(place, median_ns)| (*place, median_ns / of_others(*place)));
+    let distance = |ratio: f64| ratio.ln().abs();
+    ratios
+        .max_by(|(_, a), (_, b)| distance(*a).total_cmp(&distance(*b)))
+        .filter(|(_, ratio)| distance(*ratio) >= DIFFERS_FROM.ln())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(median_us: u64) -> Histogram {
+        let mut times = Histogram::new();
+        times.record_many(1_000 * median_us, 100);
+        times
+    }
+
+    #[test]
+    fn the_agent_that_differs_most_is_found_and_two_do_not_differ_from_each_other() {
+        let found = |medians_us: &[u64]| {
+            let all: Vec<Histogram> = medians_us.iter().map(|median_us| times(*median_us)).collect();
+            outlying(all.iter()).map(|(place, _)| place)
+        };
+        assert_eq!(found(&[1_000, 1_100, 2_000, 1_000]), Some(2));
+        assert_eq!(found(&[1_000, 1_100, 400, 1_000]), Some(2));
+        assert_eq!(found(&[1_000, 1_100, 1_200]), None);
+        assert_eq!(found(&[1_000, 9_000]), None);
+        let (empty, one, two) = (Histogram::new(), times(1_000), times(2_000));
+        assert_eq!(outlying([&empty, &one, &two].into_iter()), None, "nothing is known of the first");
+        let (place, ratio) = outlying([&one, &one, &two].into_iter()).unwrap();
+        assert!(place == 2 && (ratio - 2.0).abs() < 0.02, "{place} {ratio}");
+    }
+
+    #[test]
+    fn starts_are_apart_by_the_time_between_the_first_and_the_last() {
+        let agent = |began_late_s| AgentMeasurement { began_late_s, ..AgentMeasurement::default() };
+        assert!((starts_apart_s(&[agent(2e-4), agent(1e-4), agent(9e-4)]) - 8e-4).abs() < 1e-12);
+        assert_eq!(starts_apart_s(&[]), 0.0);
+    }
+}

@@ -1,0 +1,151 @@
+//! Reports on agents, which drove a load together.
+//!
+//! Main item: [`INSTRUMENT`]. Invariant: the times of an agent are those of all valid trials of a case, merged.
+
+use crate::finding::{AgentFinding, AgentsFinding, CaseFinding, Findings, Note};
+use crate::histogram::Histogram;
+use crate::measurement::{AgentMeasurement, Measurement, outlying, starts_apart_s};
+use crate::report::case_trials::CaseTrials;
+use crate::report::factors::show_levels_short;
+use crate::report::instruments::instrument::{Instrument, TextTable};
+use crate::units::{NS_PER_S, show_number, show_seconds};
+
+/// Headings of [`rows`].
+const HEADINGS: [&str; 6] = ["Case", "agents", "each completes/s", "each p50", "each p99", "began apart, most"];
+
+/// Share of the response time for which operations may wait for a free client of their agent before it is noted.
+const WAITING_MOST: f64 = 0.1;
+
+/// The report on agents.
+pub const INSTRUMENT: Instrument = Instrument {
+    find: |group, finding| finding.agents = found(group),
+    notes: |groups| groups.iter().flat_map(notes).collect(),
+    tables: |findings| {
+        vec![TextTable { title: "Agents", headings: &HEADINGS, rows: rows(findings), ..TextTable::default() }]
+    },
+    ..Instrument::SILENT
+};
+
+/// Returns each agent's measurements over the valid trials of a case; empty where there were no agents.
+fn of_agents<'a>(group: &CaseTrials<'a>) -> Vec<Vec<&'a AgentMeasurement>> {
+    let most = group.valid().map(|trial| trial.agents.len()).max().unwrap_or(0);
+    (0..most).map(|place| group.valid().filter_map(|trial| trial.agents.get(place)).collect()).collect()
+}
+
+fn times(measurements: &[&AgentMeasurement]) -> Histogram {
+    let mut all = Histogram::new();
+    measurements.iter().for_each(|measurement| all.merge(&measurement.response_time));
+    all
+}
+
+fn found(group: &CaseTrials<'_>) -> Option<AgentsFinding> {
+    let measured_s: f64 = group.valid().map(|trial| trial.measured_s).sum();
+    let each: Vec<AgentFinding> = of_agents(group)
+        .iter()
+        .map(|measurements| {
+            let sum =
+                |figure: fn(&AgentMeasurement) -> f64| measurements.iter().map(|agent| figure(agent)).sum::<f64>();
+            let times = times(measurements);
+            let quantile_s = |quantile| (times.count() > 0).then(|| times.quantile_ns(quantile) as f64 / NS_PER_S);
+            AgentFinding {
+                host: measurements.iter().find_map(|agent| agent.host.clone()),
+                clients: measurements.iter().map(|agent| agent.clients).max().unwrap_or(0),
+                throughput_per_s: sum(|agent| agent.completed as f64) / measured_s,
+                cpus: sum(|agent| agent.cpu_s) / measured_s,
+                response_time_p50_s: quantile_s(0.5),
+                response_time_p99_s: quantile_s(0.99),
+            }
+        })
+        .collect();
+    let starts_apart_s = group.valid().map(|trial| starts_apart_s(&trial.agents)).fold(0.0, f64::max);
+    (!each.is_empty()).then_some(AgentsFinding { starts_apart_s, each })
+}
+
+/// Returns what is remarkable about the agents of a case.
+fn notes(group: &CaseTrials<'_>) -> Vec<Note> {
+    let agents = of_agents(group);
+    let merged: Vec<Histogram> = agents.iter().map(|measurements| times(measurements)).collect();
+    let differs = outlying(merged.iter()).map(|(place, ratio)| Note::AgentDiffers {
+        levels: group.case.levels.clone(),
+        agent: place + 1,
+        host: agents[place].iter().find_map(|agent| agent.host.clone()),
+        ratio,
+    });
+    let share = waiting_share(group).filter(|share| agents.len() > 1 && *share > WAITING_MOST);
+    let queue = share.map(|waiting_share| Note::AgentsQueue {
+        levels: group.case.levels.clone(),
+        agents: agents.len(),
+        waiting_share,
+    });
+    differs.into_iter().chain(queue).collect()
+}
+
+/// Returns the share of the response time from the intended time to sending, in open loops that the database carried: in others, every client is busy.
+fn waiting_share(group: &CaseTrials<'_>) -> Option<f64> {
+    let trials: Vec<&Measurement> =
+        group.valid().filter(|trial| trial.carried.is_some() && !trial.is_overloaded()).collect();
+    let sum = |figure: fn(&crate::measurement::OperationMeasurement) -> u128| -> f64 {
+        let operations = trials.iter().flat_map(|trial| trial.operations.values());
+        operations.map(|operation| figure(operation) as f64).sum()
+    };
+    let response = sum(|operation| operation.response_time.sum_ns());
+    (response > 0.0).then(|| sum(|operation| operation.schedule_lag.sum_ns()) / response)
+}
+
+/// Returns the rows of the table: a line for each case with agents.
+fn rows(findings: &Findings) -> Vec<Vec<String>> {
+    let row = |case: &CaseFinding| {
+        let agents = case.agents.as_ref()?;
+        let span = |figure: fn(&AgentFinding) -> Option<f64>, show: fn(f64) -> String| {
+            let figures: Vec<f64> = agents.each.iter().filter_map(figure).collect();
+            let least = figures.iter().copied().reduce(f64::min);
+            let most = figures.iter().copied().reduce(f64::max);
+            match least.map(show).zip(most.map(show)) {
+                Some((least, most)) if least == most => least,
+                Some((least, most)) => format!("{least} to {most}"),
+                None => "-".to_owned(),
+            }
+        };
+        Some(vec![
+            show_levels_short(&case.levels),
+            agents.each.len().to_string(),
+            span(|agent| Some(agent.throughput_per_s), show_number),
+            span(|agent| agent.response_time_p50_s, show_seconds),
+            span(|agent| agent.response_time_p99_s, show_seconds),
+            show_seconds(agents.starts_apart_s),
+        ])
+    };
+    findings.cases.iter().filter_map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Case, Trial};
+
+    /// A trial of two seconds whose agents had these median response times, in microseconds, 100 operations each.
+    fn trial(case: &Case, medians_us: &[u64]) -> Measurement {
+        let agent = |median_us: &u64| {
+            let mut response_time = Histogram::new();
+            response_time.record_many(1_000 * median_us, 100);
+            AgentMeasurement { clients: 8, completed: 100, cpu_s: 0.5, response_time, ..AgentMeasurement::default() }
+        };
+        let agents = medians_us.iter().map(agent).collect();
+        Measurement { measured_s: 2.0, agents, ..Measurement::unmeasured(&Trial::new(case.clone(), 0, 0)) }
+    }
+
+    #[test]
+    fn the_times_of_an_agent_are_those_of_all_its_trials_and_one_that_differs_is_named() {
+        let case = Case::new([("load.agents".to_owned(), 3.into())].into(), Default::default());
+        let (one, two) = (trial(&case, &[1_000, 1_000, 3_000]), trial(&case, &[1_000, 1_000, 5_000]));
+        let group = CaseTrials { case: &case, discarded: None, trials: vec![&one, &two] };
+        let agents = found(&group).unwrap();
+        assert_eq!((agents.each.len(), agents.each[0].clients, agents.each[0].throughput_per_s), (3, 8, 50.0));
+        assert!((agents.each[2].response_time_p99_s.unwrap() - 5e-3).abs() < 1e-4, "{agents:?}");
+        let said: Vec<String> = notes(&group).iter().map(ToString::to_string).collect();
+        assert!(said.len() == 1 && said[0].contains("agent 3 saw a median response time of 3.0 times"), "{said:?}");
+        let alone = Measurement::unmeasured(&Trial::new(case.clone(), 0, 0));
+        let group = CaseTrials { case: &case, discarded: None, trials: vec![&alone] };
+        assert_eq!((found(&group), notes(&group).len()), (None, 0));
+    }
+}

@@ -1,0 +1,316 @@
+//! Agents: processes that drive one load together, each its share, at the same time, over connections of their own.
+//!
+//! Main type: [`Agents`]. A trial with `load.agents` has as many; the run sets up the database, watches the machine and the server, and joins what
+//! the agents have observed. Invariants: all agents begin at one time of one clock; observations join bucket for bucket; a trial that has
+//! lost an agent has no figures.
+
+mod bus;
+mod local;
+mod message;
+mod remote;
+mod serve;
+mod worker;
+
+use std::fmt;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use anyhow::{anyhow, bail};
+
+use super::lost::AgentLost;
+use super::opening::Opening;
+use crate::load::{Clock, Observed, Observer, Share, cpu_count, loop_count, monotonic};
+use crate::measurement::{APART_LEAST_S, AgentMeasurement, Measurement, OperationMeasurement, starts_apart_s};
+use crate::operation::KindNames;
+use crate::reason::Reason;
+use crate::server::interrupted;
+use crate::trial::{Settings, Trial};
+
+pub use bus::{Bus, BusAddress, check_address};
+pub use remote::Muster;
+pub use serve::serve;
+pub use worker::work_as_load;
+
+use message::{FromAgent, Order, ShareDone, ToAgent};
+
+/// How long agents may take to connect all clients.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+/// How long an agent may be silent while it drives, or while its clock is read.
+const SILENT_MOST: Duration = Duration::from_millis(1_800);
+/// Time from the last agent's readiness to the start: the message with the time of the start has to reach all of them before it.
+const LEAD: Duration = Duration::from_millis(50);
+const LEAD_EACH: Duration = Duration::from_millis(2);
+/// Longest wait of the run between two looks at the time.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often agents on other machines are told that the run is there.
+const WATCHED_EVERY: Duration = Duration::from_millis(500);
+/// How often an agent's clock is read.
+const PINGS: u32 = 16;
+
+/// The way to an agent.
+trait Link: Send {
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// Fails if the agent is gone.
+    fn tell(&mut self, message: &ToAgent) -> anyhow::Result<()>;
+
+    /// Returns the name of the agent's host, if it is another machine; its clock is another one, then.
+    fn host(&self) -> Option<&str>;
+
+    /// Returns the agent's process, if it is on this machine.
+    fn pid(&self) -> Option<u32>;
+
+    /// Lets the agent end, without waiting for it.
+    fn let_go(&mut self);
+}
+
+/// Something that was heard of an agent: its place, and a message or why there will be none.
+type Heard = (usize, Result<FromAgent, String>);
+
+/// The agents of a trial, with all clients connected. Dropping it ends them.
+pub struct Agents {
+    links: Vec<Box<dyn Link>>,
+    heard: Receiver<Heard>,
+    /// For each agent, the time by which its clock is ahead of this machine's, in nanoseconds, and the error of that.
+    clocks: Vec<(i64, u64)>,
+    clients: Vec<u32>,
+    /// When agents on other machines were last told that the run is there.
+    watched: Instant,
+}
+
+impl Drop for Agents {
+    fn drop(&mut self) {
+        // All of them end at the same time; then each is waited for.
+        self.links.iter_mut().for_each(|link| link.let_go());
+    }
+}
+
+impl fmt::Debug for Agents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Agents({})", self.links.len())
+    }
+}
+
+impl Agents {
+    /// Starts the agents of a trial, and waits until all of their clients are connected to the database of `opening`. With a muster they are those that
+    /// have joined it, otherwise processes of this machine. `None` if the trial has no agents.
+    ///
+    /// # Errors
+    /// Fails if an agent cannot be started or cannot connect.
+    pub fn start(trial: &Trial, opening: Opening, muster: Option<&Muster>) -> anyhow::Result<Option<Agents>> {
+        let load = &trial.case.settings.load;
+        let Some(of) = load.agents else { return Ok(None) };
+        let (sender, heard) = mpsc::channel();
+        let mut links: Vec<Box<dyn Link>> = Vec::new();
+        match muster {
+            Some(muster) => {
+                let agents = muster.take(of as usize, &trial.id, sender)?;
+                links.extend(agents.into_iter().map(|agent| Box::new(agent) as Box<dyn Link>));
+            }
+            None => {
+                for place in 0..of {
+                    links.push(Box::new(local::LocalAgent::start(place as usize, sender.clone())?));
+                }
+            }
+        }
+        let clients = (0..of).map(|place| Share { place, of }.clients(load.clients).len() as u32).collect();
+        let mut agents = Agents { links, heard, clocks: vec![(0, 0); of as usize], clients, watched: Instant::now() };
+        // The agents of one machine share its CPUs.
+        let loops = loop_count(load.clients as usize, cpu_count()).div_ceil(of as usize);
+        for place in 0..of {
+            let share = Share { place, of };
+            let loops = u32::try_from(loops).ok().filter(|_| muster.is_none());
+            let order = Order { trial: trial.clone(), share, opening: opening.clone(), loops };
+            agents.tell(place as usize, &ToAgent::Prepare(Box::new(order)))?;
+        }
+        agents.wait_until_ready()?;
+        agents.read_clocks()?;
+        Ok(Some(agents))
+    }
+
+    /// Returns the processes of the agents on this machine.
+    pub fn pids(&self) -> Vec<u32> {
+        self.links.iter().filter_map(|link| link.pid()).collect()
+    }
+
+    fn lost(&self, place: usize, why: impl Into<String>) -> anyhow::Error {
+        let host = self.links[place].host().map(str::to_owned);
+        let (agent, of) = (place as u32 + 1, self.links.len() as u32);
+        anyhow::Error::new(AgentLost { agent, of, host, why: why.into() })
+    }
+
+    fn tell(&mut self, place: usize, message: &ToAgent) -> anyhow::Result<()> {
+        self.links[place].tell(message).map_err(|error| self.lost(place, format!("{error:#}")))
+    }
+
+    /// Waits for the next message of an agent; `None` if none came within `most`.
+    fn hear(&self, most: Duration) -> anyhow::Result<Option<(usize, FromAgent)>> {
+        match self.heard.recv_timeout(most) {
+            Ok((place, Ok(FromAgent::Failed(error)))) => Err(self.lost(place, error)),
+            Ok((place, Ok(message))) => Ok(Some((place, message))),
+            Ok((place, Err(why))) => Err(self.lost(place, why)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(anyhow!("nothing more is heard of any agent")),
+        }
+    }
+
+    /// Tells agents on other machines from time to time that the run is there; those on this machine end with it.
+    fn watch(&mut self) -> anyhow::Result<()> {
+        if self.watched.elapsed() < WATCHED_EVERY {
+            return Ok(());
+        }
+        self.watched = Instant::now();
+        let remote = |place: &usize| self.links[*place].host().is_some();
+        let remote: Vec<usize> = (0..self.links.len()).filter(remote).collect();
+        remote.into_iter().try_for_each(|place| self.tell(place, &ToAgent::Watched))
+    }
+
+    fn wait_until_ready(&mut self) -> anyhow::Result<()> {
+        let until = Instant::now() + READY_WITHIN;
+        let mut ready = vec![false; self.links.len()];
+        while let Some(waiting) = ready.iter().position(|is_ready| !is_ready) {
+            self.watch()?;
+            if let Some((place, FromAgent::Ready)) = self.hear(LOOK_EVERY)? {
+                ready[place] = true;
+            }
+            if interrupted() {
+                bail!("interrupted");
+            }
+            if Instant::now() > until {
+                return Err(self.lost(waiting, format!("its clients were not connected within {READY_WITHIN:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the clocks of agents on other machines. The shortest of many round trips is the one in which the least can have happened to the message:
+    /// the clock was read within it.
+    fn read_clocks(&mut self) -> anyhow::Result<()> {
+        for place in 0..self.links.len() {
+            if self.links[place].host().is_none() {
+                continue;
+            }
+            let mut best = (0, u64::MAX);
+            for number in 0..PINGS {
+                let sent_ns = monotonic::now_ns();
+                self.tell(place, &ToAgent::Ping(number))?;
+                let there_ns = self.wait_for_pong(place, number)?;
+                let round_ns = monotonic::now_ns() - sent_ns;
+                let middle_ns = sent_ns + round_ns / 2;
+                if round_ns / 2 < best.1 {
+                    best = (there_ns.cast_signed().wrapping_sub(middle_ns.cast_signed()), round_ns / 2);
+                }
+            }
+            self.clocks[place] = best;
+        }
+        Ok(())
+    }
+
+    fn wait_for_pong(&self, of: usize, wanted: u32) -> anyhow::Result<u64> {
+        let until = Instant::now() + SILENT_MOST;
+        while Instant::now() < until {
+            match self.hear(LOOK_EVERY)? {
+                Some((place, FromAgent::Pong(number, there_ns))) if (place, number) == (of, wanted) => {
+                    return Ok(there_ns);
+                }
+                _ => {}
+            }
+        }
+        Err(self.lost(of, "it did not say what its clock reads"))
+    }
+
+    /// Lets all agents begin at one time, and returns what they have observed together, and each of them, in their order. `attendant` watches the
+    /// measured phase.
+    ///
+    /// # Errors
+    /// An [`AgentLost`], as soon as one has failed, has ended or is silent; the others are ended.
+    pub fn drive(
+        mut self,
+        settings: &Settings,
+        attendant: &mut dyn Observer,
+    ) -> anyhow::Result<(Observed, Vec<AgentMeasurement>)> {
+        let shares = self.drive_all(settings, attendant)?;
+        let seen = shares.iter().enumerate().map(|(place, share)| self.measured(place, share)).collect();
+        let observed = Observed::joined(shares.into_iter().map(|share| share.observed).collect());
+        Ok((observed.ok_or_else(|| anyhow!("nothing was driven"))?, seen))
+    }
+
+    fn drive_all(&mut self, settings: &Settings, attendant: &mut dyn Observer) -> anyhow::Result<Vec<ShareDone>> {
+        let of = self.links.len();
+        let start_ns = monotonic::now_ns() + (LEAD + LEAD_EACH * of as u32).as_nanos() as u64;
+        for place in 0..of {
+            let there_ns = start_ns.saturating_add_signed(self.clocks[place].0);
+            self.tell(place, &ToAgent::Start(there_ns))?;
+        }
+        let clock = Clock::since(start_ns);
+        let measure_ns = (settings.load.warmup_s * 1e9) as u64;
+        attendant.begins(clock, measure_ns);
+        let started = Instant::now() + Duration::from_nanos(start_ns.saturating_sub(monotonic::now_ns()));
+        let mut heard = vec![started; of];
+        let mut done: Vec<Option<ShareDone>> = (0..of).map(|_| None).collect();
+        let (mut is_measuring, mut is_stopped) = (false, false);
+        let outcome = loop {
+            if done.iter().all(Option::is_some) {
+                break Ok(());
+            }
+            if let Err(error) = self.watch() {
+                break Err(error);
+            }
+            let now_ns = clock.now_ns();
+            if !is_measuring && now_ns >= measure_ns {
+                is_measuring = true;
+                attendant.measure();
+            }
+            let until_measure = Duration::from_nanos(measure_ns.saturating_sub(now_ns));
+            match self.hear(if is_measuring { LOOK_EVERY } else { LOOK_EVERY.min(until_measure) }) {
+                Err(error) => break Err(error),
+                Ok(Some((place, message))) => {
+                    heard[place] = heard[place].max(Instant::now());
+                    if let FromAgent::Done(share) = message {
+                        done[place] = Some(*share);
+                    }
+                }
+                Ok(None) => {}
+            }
+            let is_silent = |place: &usize| done[*place].is_none() && heard[*place].elapsed() > SILENT_MOST;
+            if let Some(place) = (0..of).find(is_silent) {
+                break Err(self.lost(place, format!("nothing was heard of it for {SILENT_MOST:?}")));
+            }
+            if !is_stopped && attendant.is_interrupted() {
+                is_stopped = true;
+                (0..of).try_for_each(|place| self.tell(place, &ToAgent::Stop))?;
+            }
+        };
+        if !is_measuring {
+            attendant.measure();
+        }
+        attendant.drained();
+        outcome.map(|()| done.into_iter().flatten().collect())
+    }
+
+    fn measured(&self, place: usize, share: &ShareDone) -> AgentMeasurement {
+        let mut all = OperationMeasurement::default();
+        share.observed.tally.operations(&KindNames::default()).values().for_each(|operation| all.merge(operation));
+        AgentMeasurement {
+            host: self.links[place].host().map(str::to_owned),
+            clients: self.clients[place],
+            began_late_s: share.began_late_s,
+            clock_error_s: self.clocks[place].1 as f64 / 1e9,
+            scheduled: all.scheduled,
+            completed: all.completed,
+            failed: all.failed,
+            cpu_s: share.observed.loops.iter().map(|each| each.cpu_s).sum(),
+            response_time: all.response_time.packed(),
+        }
+    }
+}
+
+/// Puts the agents of a trial into its measurement. The trial is invalid if they did not begin together; a late start within the warm-up takes nothing
+/// from the measured phase, which begins and ends at the same times for all.
+pub fn take_in(measurement: &mut Measurement, settings: &Settings, agents: Vec<AgentMeasurement>) {
+    let errors_s = agents.iter().map(|agent| agent.clock_error_s).fold(0.0, f64::max);
+    let (apart_s, most_s) = (starts_apart_s(&agents) + errors_s, settings.load.warmup_s.max(APART_LEAST_S));
+    measurement.invalid_because.extend((apart_s > most_s).then_some(Reason::AgentsApart { apart_s, most_s }));
+    measurement.agents = agents;
+}

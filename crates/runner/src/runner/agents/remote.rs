@@ -1,0 +1,213 @@
+//! Agents on other machines, reached over NATS: the run's side. Main types: [`Muster`] and [`RemoteAgent`].
+//!
+//! Invariant: no password leaves the run; an agent knows its own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use anyhow::{anyhow, bail};
+use serde::{Deserialize, Serialize};
+
+use super::bus::Bus;
+use super::message::{FromAgent, ToAgent};
+use super::{Heard, Link};
+use crate::load::no_thread;
+use crate::server::interrupted;
+
+/// The subject on which a run asks who is there.
+pub const CALL: &str = "loadline.call";
+/// How long a run waits for agents, and how often it asks.
+const THERE_WITHIN: Duration = Duration::from_secs(10);
+const CALL_EVERY: Duration = Duration::from_millis(500);
+/// Longest name of a host or an agent that is taken over.
+const NAME_BYTES_MOST: usize = 100;
+
+/// Returns the subject on which an agent receives.
+pub fn subject_of(agent: &str) -> String {
+    format!("loadline.agent.{agent}")
+}
+
+/// Returns what must be the same on both sides: the version, and the program itself.
+pub fn version() -> String {
+    let program = std::fs::read("/proc/self/exe").map_or(0, |bytes| crc32fast::hash(&bytes));
+    format!("{} ({program:08x})", env!("CARGO_PKG_VERSION"))
+}
+
+/// A run asks which agents are free.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Call {
+    /// The subject on which the run receives.
+    pub reply: String,
+}
+
+/// A message to an agent, and where its answers go.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Sent {
+    /// The subject on which the run receives.
+    pub reply: String,
+    /// The message.
+    pub message: ToAgent,
+}
+
+/// What an agent says.
+#[derive(Serialize, Deserialize)]
+pub struct Said {
+    /// The agent.
+    pub agent: String,
+    /// What it says.
+    pub what: What,
+}
+
+/// What an agent says.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// It is free.
+    Here {
+        /// The name of its host.
+        host: String,
+        /// Its version, as [`version`] returns it.
+        version: String,
+    },
+    /// Something of the trial that it works for.
+    OfTrial(FromAgent),
+    /// Its process has ended, or its answers cannot be understood.
+    Gone(String),
+}
+
+/// The agents that are free, as far as they have answered.
+pub struct Muster {
+    bus: Arc<Bus>,
+    version: String,
+}
+
+impl Muster {
+    /// Makes a muster over a connection.
+    pub fn new(bus: Arc<Bus>) -> Self {
+        Muster { bus, version: version() }
+    }
+
+    /// Waits until as many agents have said that they are free. Each of them is returned as its name and its host, in the order of these.
+    ///
+    /// # Errors
+    /// Fails with who has answered, if these are too few, or if one is of another version.
+    pub fn wait_for(&self, wanted: usize) -> anyhow::Result<Vec<(String, String)>> {
+        let reply = format!("loadline.run.{}.muster", self.bus.own);
+        let said = self.bus.receive::<Said>(std::slice::from_ref(&reply))?;
+        let (begun, mut called) = (Instant::now(), None::<Instant>);
+        let mut there: BTreeMap<(String, String), ()> = BTreeMap::new();
+        while there.len() < wanted {
+            if interrupted() {
+                bail!("interrupted");
+            }
+            if begun.elapsed() > THERE_WITHIN {
+                let hosts: Vec<&str> = there.keys().map(|(host, _)| host.as_str()).collect();
+                let who = if hosts.is_empty() { String::new() } else { format!(" ({})", hosts.join(", ")) };
+                bail!(
+                    "{} of {wanted} agents{who} answered at {} within {THERE_WITHIN:?}; start more with loadline agent --nats, or write fewer",
+                    there.len(),
+                    self.bus.shown()
+                );
+            }
+            if called.is_none_or(|called| called.elapsed() >= CALL_EVERY) {
+                called = Some(Instant::now());
+                self.bus.send(CALL, &Call { reply: reply.clone() })?;
+            }
+            match said.recv_timeout(Duration::from_millis(20)) {
+                Ok(Said { agent, what: What::Here { host, version } }) => {
+                    if agent.len() > NAME_BYTES_MOST || host.len() > NAME_BYTES_MOST {
+                        continue;
+                    }
+                    if version != self.version {
+                        bail!(
+                            "the agent on {host} is loadline {version}, and this is {}; both must be the same program",
+                            self.version
+                        );
+                    }
+                    there.insert((host, agent), ());
+                }
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => bail!("the connection to {} is closed", self.bus.shown()),
+            }
+        }
+        Ok(there.into_keys().take(wanted).map(|(host, agent)| (agent, host)).collect())
+    }
+
+    /// Takes as many agents into a trial. What they say goes to `heard`, with their place.
+    ///
+    /// # Errors
+    /// As for [`Muster::wait_for`].
+    pub fn take(&self, wanted: usize, trial: &str, heard: Sender<Heard>) -> anyhow::Result<Vec<RemoteAgent>> {
+        let agents = self.wait_for(wanted)?;
+        let reply = format!("loadline.run.{}.{trial}", self.bus.own);
+        let said = self.bus.receive::<Said>(std::slice::from_ref(&reply))?;
+        let places: BTreeMap<String, usize> =
+            (0..).zip(&agents).map(|(place, (agent, _))| (agent.clone(), place)).collect();
+        let trial = Arc::new(());
+        let is_over = Arc::downgrade(&trial);
+        let listening = std::thread::Builder::new().name("listen".to_owned()).spawn(move || {
+            while is_over.strong_count() > 0 {
+                let Said { agent, what } = match said.recv_timeout(CALL_EVERY) {
+                    Ok(said) => said,
+                    Err(RecvTimeoutError::Timeout) => continue,
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
+                let Some(place) = places.get(&agent) else { continue };
+                let message = match what {
+                    What::OfTrial(message) => Ok(message),
+                    What::Gone(why) => Err(why),
+                    What::Here { .. } => continue,
+                };
+                if heard.send((*place, message)).is_err() {
+                    break;
+                }
+            }
+        });
+        listening.map_err(|error| anyhow!(no_thread("what agents say", &error)))?;
+        let agent = |(name, host): (String, String)| RemoteAgent {
+            bus: Arc::clone(&self.bus),
+            subject: subject_of(&name),
+            host,
+            reply: reply.clone(),
+            _trial: Arc::clone(&trial),
+        };
+        Ok(agents.into_iter().map(agent).collect())
+    }
+}
+
+/// An agent on another machine.
+pub struct RemoteAgent {
+    bus: Arc<Bus>,
+    subject: String,
+    host: String,
+    reply: String,
+    /// Whoever listens to the agents of a trial does so as long as there is one.
+    _trial: Arc<()>,
+}
+
+impl Link for RemoteAgent {
+    fn tell(&mut self, message: &ToAgent) -> anyhow::Result<()> {
+        let mut message = message.clone();
+        if let ToAgent::Prepare(order) = &mut message
+            && let Some(endpoint) = &mut order.opening.endpoint
+        {
+            endpoint.password.clear();
+        }
+        self.bus.send(&self.subject, &Sent { reply: self.reply.clone(), message })
+    }
+
+    fn host(&self) -> Option<&str> {
+        Some(&self.host)
+    }
+
+    fn pid(&self) -> Option<u32> {
+        None
+    }
+
+    fn let_go(&mut self) {
+        // An agent that cannot be told ends by itself, because it does not hear of the run any more.
+        let _ = self.tell(&ToAgent::Stop);
+    }
+}

@@ -1,0 +1,65 @@
+//! `loadline agent`, and the agents of `loadline run`.
+//!
+//! Main functions: [`run`] and [`muster`]. Invariant: a run that needs agents begins only if enough of them are there.
+
+use std::sync::Arc;
+
+use super::{Failure, Status};
+use crate::cli::{NatsArguments, RunArguments};
+use crate::fault::fault;
+use crate::load::monotonic;
+use crate::runner::agents::{self, Bus, BusAddress, Muster, check_address};
+use crate::server;
+use crate::study::Study;
+
+/// Waits for work until loadline is told to end.
+///
+/// # Errors
+/// Fails if the NATS server cannot be reached.
+pub fn run(arguments: &NatsArguments) -> Result<Status, Failure> {
+    check_address(&arguments.nats).map_err(Failure::usage)?;
+    server::install_signal_handlers();
+    let address = BusAddress { url: arguments.nats.clone(), authority: arguments.nats_ca.clone() };
+    agents::serve(&address).map(|()| Status::Valid).map_err(Failure::usage)
+}
+
+/// Turns `--agents` into the setting that it is short for.
+pub fn with_agents(mut arguments: RunArguments) -> RunArguments {
+    if let Some(agents) = arguments.agents {
+        arguments.study.sets.push(format!("load.agents={agents}"));
+    }
+    arguments
+}
+
+/// Connects to the NATS server and waits until there are as many agents as the study's cases need; `None` if agents are processes of this machine.
+///
+/// # Errors
+/// Fails if there is no such server, if too few agents are there, or if a case cannot be driven from other machines.
+pub fn muster(arguments: &RunArguments, study: &Study) -> Result<Option<Arc<Muster>>, Failure> {
+    let Some(url) = &arguments.nats else { return Ok(None) };
+    check_address(url).map_err(Failure::usage)?;
+    let most = study.cases.iter().filter_map(|case| case.settings.load.agents).max();
+    let Some(most) = most else {
+        let remedy = "add --agents N, or write load.agents";
+        return Err(Failure::refused(fault!("--nats is given and no load has agents"; "{remedy}")));
+    };
+    let is_private =
+        |settings: &crate::trial::Settings| settings.database.url.is_none() && settings.load.agents.is_some();
+    if let Some(case) = study.cases.iter().find(|case| is_private(&case.settings)) {
+        let name = &case.settings.database.name;
+        if name != "simulated" {
+            let remedy =
+                "name a server that all agents reach with database.url, or leave out --nats for agents on this machine";
+            return Err(Failure::refused(
+                fault!("--nats is given and {name} is started here, for this machine only"; "{remedy}"),
+            ));
+        }
+    }
+    server::install_signal_handlers();
+    let address = BusAddress { url: url.clone(), authority: arguments.nats_ca.clone() };
+    let own = format!("{:x}-{:x}", std::process::id(), monotonic::now_ns());
+    let bus = Bus::connect(&address, &own).map_err(Failure::usage)?;
+    let muster = Muster::new(Arc::new(bus));
+    muster.wait_for(most as usize).map_err(Failure::usage)?;
+    Ok(Some(Arc::new(muster)))
+}

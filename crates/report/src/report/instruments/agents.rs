@@ -80,7 +80,8 @@ fn notes(group: &CaseTrials<'_>) -> Vec<Note> {
     differs.into_iter().chain(queue).collect()
 }
 
-/// Returns the share of the response time from the intended time to sending, in open loops that the database carried: in others, every client is busy.
+/// Returns the share of the response time for which operations waited for a free client, in open loops that the database carried: in others, every client
+/// is busy. The time that a free client took until it sent is the generator's own lateness, and no queue.
 fn waiting_share(group: &CaseTrials<'_>) -> Option<f64> {
     let trials: Vec<&Measurement> =
         group.valid().filter(|trial| trial.carried.is_some() && !trial.is_overloaded()).collect();
@@ -88,8 +89,9 @@ fn waiting_share(group: &CaseTrials<'_>) -> Option<f64> {
         let operations = trials.iter().flat_map(|trial| trial.operations.values());
         operations.map(|operation| figure(operation) as f64).sum()
     };
+    let late: f64 = trials.iter().map(|trial| trial.generator_late.sum_ns() as f64).sum();
     let response = sum(|operation| operation.response_time.sum_ns());
-    (response > 0.0).then(|| sum(|operation| operation.schedule_lag.sum_ns()) / response)
+    (response > 0.0).then(|| (sum(|operation| operation.schedule_lag.sum_ns()) - late).max(0.0) / response)
 }
 
 /// Returns the rows of the table: a line for each case with agents.
@@ -132,6 +134,25 @@ mod tests {
         };
         let agents = medians_us.iter().map(agent).collect();
         Measurement { measured_s: 2.0, agents, ..Measurement::unmeasured(&Trial::new(case.clone(), 0, 0)) }
+    }
+
+    #[test]
+    fn only_the_wait_for_a_client_is_a_queue() {
+        let case = Case::new([("load.agents".to_owned(), 2.into())].into(), Default::default());
+        let waiting = |lag_us: u64, late_us: u64| {
+            let mut operation =
+                crate::measurement::OperationMeasurement { scheduled: 100, completed: 100, ..Default::default() };
+            operation.response_time.record_many(1_000_000, 100);
+            operation.schedule_lag.record_many(1_000 * lag_us, 100);
+            let mut trial = trial(&case, &[1_000, 1_000]);
+            trial.generator_late.record_many(1_000 * late_us, 100);
+            (trial.carried, trial.operations) = (Some(100), [("read".to_owned(), Box::new(operation))].into());
+            let group = CaseTrials { case: &case, discarded: None, trials: vec![&trial] };
+            notes(&group).iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert_eq!(waiting(300, 300), Vec::<String>::new(), "the client itself was late");
+        let said = waiting(300, 100);
+        assert!(said.len() == 1 && said[0].contains("with 2 agents, operations waited 20 %"), "{said:?}");
     }
 
     #[test]

@@ -224,7 +224,7 @@ impl Agents {
     /// measured phase.
     ///
     /// # Errors
-    /// An [`AgentLost`], as soon as one has failed, has ended or is silent; the others are ended.
+    /// Fails with an `AgentLost` as soon as one has failed, has ended or is silent; the others are ended.
     pub fn drive(
         mut self,
         settings: &Settings,

@@ -11,6 +11,7 @@ use crate::load::monotonic;
 use crate::runner::agents::{self, Bus, BusAddress, Muster, check_address};
 use crate::server;
 use crate::study::Study;
+use crate::written::section::masked_url;
 
 /// Waits for work until loadline is told to end.
 ///
@@ -29,6 +30,13 @@ pub fn with_agents(mut arguments: RunArguments) -> RunArguments {
         arguments.study.sets.push(format!("load.agents={agents}"));
     }
     arguments
+}
+
+/// Returns the words of the command that name the NATS server, without user, password and token.
+pub fn words_of(arguments: &RunArguments) -> Vec<String> {
+    let nats = arguments.nats.iter().flat_map(|url| ["--nats".to_owned(), masked_url(url)]);
+    let authority = arguments.nats_ca.iter().flat_map(|path| ["--nats-ca".to_owned(), path.display().to_string()]);
+    nats.chain(authority).collect()
 }
 
 /// Connects to the NATS server and waits until there are as many agents as the study's cases need; `None` if agents are processes of this machine.

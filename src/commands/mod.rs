@@ -126,6 +126,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
             }
             let mut words = rerun::words_of(&arguments.study, &study);
             words.extend(arguments.budget.iter().flat_map(|time| ["--budget".to_owned(), time.clone()]));
+            words.extend(agent::words_of(&arguments));
             let (budget, flags) = (Budget::read(arguments.budget.as_deref())?, (cli.json, arguments.strict));
             let muster = agent::muster(&arguments, &study)?;
             run::run(&study, (passwords, muster), &destination(&arguments), (words, budget), flags)

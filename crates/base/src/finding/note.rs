@@ -49,8 +49,9 @@ pub enum Note {
     },
     /// One of several agents saw other response times than the others.
     #[error(
-        "{}: agent {agent}{} saw a median response time of {ratio:.1} times that of the others; look at its machine and its way to the database",
-        show_levels(levels), host.as_ref().map_or(String::new(), |host| format!(" on {host}"))
+        "{}: agent {agent}{} saw a median response time of {ratio:.2} times that of the others{}; look at its machine and its way to the database",
+        show_levels(levels), host.as_ref().map_or(String::new(), |host| format!(" on {host}")),
+        if *further > 0 { format!(", and an agent differed in {further} more cases") } else { String::new() }
     )]
     AgentDiffers {
         /// Levels of the case.
@@ -62,19 +63,19 @@ pub enum Note {
         host: Option<String>,
         /// Its median response time over that of the others.
         ratio: f64,
+        /// Number of further cases in which an agent differed, by less.
+        further: usize,
     },
     /// Arrivals waited in the queue of one agent although others may have had free clients.
     #[error(
-        "{}: with {agents} agents, operations waited {:.0} % of their response time for a free client of their agent: {agents} queues in front of the database, where one process has \
-         one; give it more load.clients",
-        show_levels(levels), 100.0 * waiting_share
+        "{}: operations waited up to {:.0} % of their response time for a free client of their agent; several agents are several queues in front of the \
+         database, where one process has one: give them more load.clients",
+        some_of(cases.iter().map(show_levels)), 100.0 * waiting_share
     )]
     AgentsQueue {
-        /// Levels of the case.
-        levels: Levels,
-        /// Number of agents.
-        agents: usize,
-        /// Share of the response time from the intended time to sending, 0..1.
+        /// Levels of these cases.
+        cases: Vec<Levels>,
+        /// Largest share of the response time for which operations waited for a free client, 0..1.
         waiting_share: f64,
     },
     /// The servers' data are on a disk that can lose its power.

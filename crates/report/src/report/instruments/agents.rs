@@ -19,7 +19,7 @@ const WAITING_MOST: f64 = 0.1;
 /// The report on agents.
 pub const INSTRUMENT: Instrument = Instrument {
     find: |group, finding| finding.agents = found(group),
-    notes: |groups| groups.iter().flat_map(notes).collect(),
+    notes,
     tables: |findings| {
         vec![TextTable { title: "Agents", headings: &HEADINGS, rows: rows(findings), ..TextTable::default() }]
     },
@@ -61,22 +61,28 @@ fn found(group: &CaseTrials<'_>) -> Option<AgentsFinding> {
     (!each.is_empty()).then_some(AgentsFinding { starts_apart_s, each })
 }
 
-/// Returns what is remarkable about the agents of a case.
-fn notes(group: &CaseTrials<'_>) -> Vec<Note> {
-    let agents = of_agents(group);
-    let merged: Vec<Histogram> = agents.iter().map(|measurements| times(measurements)).collect();
-    let differs = outlying(merged.iter()).map(|(place, ratio)| Note::AgentDiffers {
+/// Returns what is remarkable about agents: the one that differs most from the others of its case, and the cases in which agents' queues were long.
+fn notes(groups: &[CaseTrials<'_>]) -> Vec<Note> {
+    let mut differing: Vec<(&CaseTrials<'_>, usize, f64)> = Vec::new();
+    let (mut cases, mut most) = (Vec::new(), 0.0_f64);
+    for group in groups {
+        let merged: Vec<Histogram> = of_agents(group).iter().map(|measurements| times(measurements)).collect();
+        differing.extend(outlying(merged.iter()).map(|(place, ratio)| (group, place, ratio)));
+        if let Some(share) = waiting_share(group).filter(|share| merged.len() > 1 && *share > WAITING_MOST) {
+            cases.push(group.case.levels.clone());
+            most = most.max(share);
+        }
+    }
+    let distance = |(_, _, ratio): &(&CaseTrials<'_>, usize, f64)| ratio.ln().abs();
+    let farthest = differing.iter().max_by(|a, b| distance(a).total_cmp(&distance(b)));
+    let differs = farthest.map(|(group, place, ratio)| Note::AgentDiffers {
         levels: group.case.levels.clone(),
         agent: place + 1,
-        host: agents[place].iter().find_map(|agent| agent.host.clone()),
-        ratio,
+        host: of_agents(group)[*place].iter().find_map(|agent| agent.host.clone()),
+        ratio: *ratio,
+        further: differing.len() - 1,
     });
-    let share = waiting_share(group).filter(|share| agents.len() > 1 && *share > WAITING_MOST);
-    let queue = share.map(|waiting_share| Note::AgentsQueue {
-        levels: group.case.levels.clone(),
-        agents: agents.len(),
-        waiting_share,
-    });
+    let queue = (!cases.is_empty()).then_some(Note::AgentsQueue { cases, waiting_share: most });
     differs.into_iter().chain(queue).collect()
 }
 
@@ -148,11 +154,11 @@ mod tests {
             trial.generator_late.record_many(1_000 * late_us, 100);
             (trial.carried, trial.operations) = (Some(100), [("read".to_owned(), Box::new(operation))].into());
             let group = CaseTrials { case: &case, discarded: None, trials: vec![&trial] };
-            notes(&group).iter().map(ToString::to_string).collect::<Vec<_>>()
+            notes(&[group]).iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(waiting(300, 300), Vec::<String>::new(), "the client itself was late");
         let said = waiting(300, 100);
-        assert!(said.len() == 1 && said[0].contains("with 2 agents, operations waited 20 %"), "{said:?}");
+        assert!(said.len() == 1 && said[0].contains("operations waited up to 20 %"), "{said:?}");
     }
 
     #[test]
@@ -163,10 +169,12 @@ mod tests {
         let agents = found(&group).unwrap();
         assert_eq!((agents.each.len(), agents.each[0].clients, agents.each[0].throughput_per_s), (3, 8, 50.0));
         assert!((agents.each[2].response_time_p99_s.unwrap() - 5e-3).abs() < 1e-4, "{agents:?}");
-        let said: Vec<String> = notes(&group).iter().map(ToString::to_string).collect();
-        assert!(said.len() == 1 && said[0].contains("agent 3 saw a median response time of 3.0 times"), "{said:?}");
+        let [Note::AgentDiffers { agent: 3, ratio, further: 0, .. }] = &notes(std::slice::from_ref(&group))[..] else {
+            panic!("{:?}", notes(&[group]))
+        };
+        assert!((ratio - 3.0).abs() < 0.05, "{ratio}");
         let alone = Measurement::unmeasured(&Trial::new(case.clone(), 0, 0));
         let group = CaseTrials { case: &case, discarded: None, trials: vec![&alone] };
-        assert_eq!((found(&group), notes(&group).len()), (None, 0));
+        assert_eq!((found(&group), notes(&[group]).len()), (None, 0));
     }
 }

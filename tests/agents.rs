@@ -18,6 +18,8 @@ use loadline::reason::Reason;
 use nats::Nats;
 use program::{Scratch, outcome, wait_for};
 
+/// A database whose answers take so long that a client that is late on a busy machine is not late beside them.
+const SLOW: &str = "name = \"simulated\"\nconfig = { service = \"20ms\", distribution = \"constant\", servers = 8 }";
 /// One trial of each case.
 const ONCE: &str = "[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n";
 
@@ -67,16 +69,16 @@ fn agents_write_each_record_once_and_all_of_them_are_stored() {
 fn the_shares_of_an_open_loop_add_up_to_the_rate_and_the_number_of_agents_is_a_factor() {
     let scratch = Scratch::new();
     for arrivals in ["poisson", "constant"] {
-        let load = format!("clients = 8\narrivals = \"{arrivals}\"\nrate = 2000\nduration = \"3s\"\n");
+        let load = format!("clients = 8\narrivals = \"{arrivals}\"\nrate = 200\nduration = \"4s\"\n");
         let factors = "[factors]\n\"load.agents\" = [1, 2, 4]\n";
-        scratch.write("s.toml", &(study("name = \"redis\"", "name = \"read\"", &load) + factors));
+        scratch.write("s.toml", &(study(SLOW, "name = \"write\"", &load) + factors));
         scratch.run_study("s.toml", arrivals).expect(0);
         let trials = scratch.stored(arrivals);
         assert_eq!(trials.len(), 3);
         for trial in &trials {
             let agents = trial.trial.case.settings.load.agents.unwrap() as usize;
             adds_up(trial, agents);
-            let (scheduled, expected) = (trial.scheduled() as f64, 6_000.0);
+            let (scheduled, expected) = (trial.scheduled() as f64, 800.0);
             let most = if arrivals == "constant" { 1.0 } else { 5.0 * f64::sqrt(expected) };
             assert!((scheduled - expected).abs() <= most, "{arrivals}, {agents} agents: {scheduled}");
         }
@@ -118,7 +120,7 @@ fn signal(pid: u32, signal: i32) {
 fn an_agent_that_is_killed_or_stands_still_invalidates_its_trial_within_two_seconds_and_the_next_one_counts() {
     let scratch = Scratch::new();
     let repeat = "[repeat]\nrule = \"fixed\"\nleast = 3\nmost = 3\n";
-    let text = study("name = \"redis\"", "name = \"read\"", "clients = 6\nagents = 3\nduration = \"8s\"\n");
+    let text = study("name = \"redis\"", "name = \"read\"", "clients = 6\nagents = 3\nduration = \"15s\"\n");
     scratch.write("s.toml", &text.replace(ONCE, repeat).replace("rows = 200", "rows = 2000"));
     let mut command = scratch.command(&["run", "s.toml", "--out", "run", "--json"]);
     let running = command.env("LOADLINE_STOLEN", "1").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -135,8 +137,8 @@ fn an_agent_that_is_killed_or_stands_still_invalidates_its_trial_within_two_seco
         signal(before[1], end);
         let lost = Instant::now();
         wait_for("the end of that trial", || shares_of(pid).iter().all(|share| !before.contains(share)));
-        // A trial without losses would take 6 s more.
-        assert!(lost.elapsed() < Duration::from_secs(5), "{:?}", lost.elapsed());
+        // A trial without losses would take 13 s more.
+        assert!(lost.elapsed() < Duration::from_secs(11), "{:?}", lost.elapsed());
     }
     let told = program::Outcome::of(running.wait_with_output().unwrap()).expect(1);
     let trials = scratch.stored("run");
@@ -191,9 +193,8 @@ fn agents_over_nats_measure_as_those_here_do_and_one_that_is_lost_ends_its_trial
     let scratch = Scratch::new();
     let nats = Nats::start(scratch.path("jetstream").display().to_string());
     let repeat = "[repeat]\nrule = \"fixed\"\nleast = 2\nmost = 2\n";
-    let load = "clients = 6\nduration = \"3s\"\narrivals = \"poisson\"\nrate = 600\n";
-    let config = "name = \"simulated\"\nconfig = { service = \"200us\", distribution = \"constant\" }";
-    scratch.write("s.toml", &study(config, "name = \"write\"", load).replace(ONCE, repeat));
+    let load = "clients = 6\nduration = \"3s\"\narrivals = \"poisson\"\nrate = 100\n";
+    scratch.write("s.toml", &study(SLOW, "name = \"write\"", load).replace(ONCE, repeat));
     let alone = ["run", "s.toml", "--agents", "3", "--nats", &nats.url()];
     scratch
         .run(&[&alone[..], &["--out", "nobody"]].concat())

@@ -246,8 +246,7 @@ impl Agents {
         let clock = Clock::since(start_ns);
         let measure_ns = (settings.load.warmup_s * 1e9) as u64;
         attendant.begins(clock, measure_ns);
-        let started = Instant::now() + Duration::from_nanos(start_ns.saturating_sub(monotonic::now_ns()));
-        let mut heard = vec![started; of];
+        let mut silent = Silent::until(Instant::now() + LEAD + LEAD_EACH * of as u32, of);
         let mut done: Vec<Option<ShareDone>> = (0..of).map(|_| None).collect();
         let (mut is_measuring, mut is_stopped) = (false, false);
         let outcome = loop {
@@ -266,15 +265,15 @@ impl Agents {
             match self.hear(if is_measuring { LOOK_EVERY } else { LOOK_EVERY.min(until_measure) }) {
                 Err(error) => break Err(error),
                 Ok(Some((place, message))) => {
-                    heard[place] = heard[place].max(Instant::now());
+                    silent.ends(place);
                     if let FromAgent::Done(share) = message {
                         done[place] = Some(*share);
                     }
                 }
                 Ok(None) => {}
             }
-            let is_silent = |place: &usize| done[*place].is_none() && heard[*place].elapsed() > SILENT_MOST;
-            if let Some(place) = (0..of).find(is_silent) {
+            silent.goes_on(Instant::now());
+            if let Some(place) = (0..of).find(|place| done[*place].is_none() && silent.is_too_long(*place)) {
                 break Err(self.lost(place, format!("nothing was heard of it for {SILENT_MOST:?}")));
             }
             if !is_stopped && attendant.is_interrupted() {
@@ -306,6 +305,35 @@ impl Agents {
     }
 }
 
+/// How long each agent has been silent. Time in which the run itself stood still does not count: what agents said meanwhile is not read yet.
+struct Silent {
+    looked: Instant,
+    each: Vec<Duration>,
+}
+
+impl Silent {
+    /// Nothing is expected of `of` agents until a time.
+    fn until(begin: Instant, of: usize) -> Self {
+        Silent { looked: begin, each: vec![Duration::ZERO; of] }
+    }
+
+    /// Notes that an agent has said something.
+    fn ends(&mut self, place: usize) {
+        self.each[place] = Duration::ZERO;
+    }
+
+    /// Notes that time has passed since the last look.
+    fn goes_on(&mut self, now: Instant) {
+        let passed = now.saturating_duration_since(self.looked).min(2 * LOOK_EVERY);
+        self.looked = self.looked.max(now);
+        self.each.iter_mut().for_each(|silent| *silent += passed);
+    }
+
+    fn is_too_long(&self, place: usize) -> bool {
+        self.each[place] > SILENT_MOST
+    }
+}
+
 /// Puts the agents of a trial into its measurement. The trial is invalid if they did not begin together; a late start within the warm-up takes nothing
 /// from the measured phase, which begins and ends at the same times for all.
 pub fn take_in(measurement: &mut Measurement, settings: &Settings, agents: Vec<AgentMeasurement>) {
@@ -313,4 +341,23 @@ pub fn take_in(measurement: &mut Measurement, settings: &Settings, agents: Vec<A
     let (apart_s, most_s) = (starts_apart_s(&agents) + errors_s, settings.load.warmup_s.max(APART_LEAST_S));
     measurement.invalid_because.extend((apart_s > most_s).then_some(Reason::AgentsApart { apart_s, most_s }));
     measurement.agents = agents;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_is_silent_for_as_long_as_the_run_has_listened() {
+        let begin = Instant::now();
+        let mut silent = Silent::until(begin + Duration::from_secs(1), 2);
+        silent.goes_on(begin + Duration::from_millis(900));
+        silent.goes_on(begin + Duration::from_secs(600));
+        assert!(!silent.is_too_long(0), "the run stood still for ten minutes");
+        for look in 1..=100 {
+            silent.goes_on(begin + Duration::from_secs(600) + look * LOOK_EVERY);
+            silent.ends(1);
+        }
+        assert!(silent.is_too_long(0) && !silent.is_too_long(1));
+    }
 }

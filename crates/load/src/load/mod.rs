@@ -22,6 +22,7 @@ mod phases;
 mod profile;
 mod recording;
 mod scheduling;
+mod series;
 mod share;
 pub mod sightings;
 mod tally;

@@ -32,6 +32,20 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// Checks what comes from another process, which drove this many clients, before it is joined.
+    ///
+    /// # Errors
+    /// A sentence that says what no process of this program observes.
+    pub fn check(&self, clients: usize) -> Result<(), String> {
+        if self.clients.len() != clients {
+            return Err(format!("it reports on {} clients and drove {clients}", self.clients.len()));
+        }
+        if !(0.0..f64::INFINITY).contains(&self.measured_s) {
+            return Err(format!("its measured phase lasted {} s", self.measured_s));
+        }
+        self.tally.check()
+    }
+
     /// Joins what the processes of a trial have observed, in the order of their shares; `None` if there are none. Their clocks read 0 at the same
     /// time.
     pub fn joined(parts: Vec<Observed>) -> Option<Observed> {

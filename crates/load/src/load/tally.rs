@@ -13,19 +13,16 @@ use super::asides::Asides;
 use super::changing::Changing;
 pub use super::ending::{Ending, Times};
 use crate::database::DatabaseError;
-use crate::histogram::{CompactHistogram, Histogram};
+use crate::histogram::Histogram;
 use crate::measurement::{IntervalMeasurement, OperationMeasurement};
 use crate::operation::{KindNames, OperationKind};
 use crate::store::SampleOutcome;
 
 use super::recording::Recorder;
+use super::series::Series;
 
 /// Number of different messages of failed operations that are kept; further ones are counted together.
 const MESSAGES_MAX: usize = 20;
-/// Number of intervals of the series; when a trial outgrows them, pairs of intervals are joined.
-const INTERVALS_MAX: usize = 512;
-/// Initial length of an interval, in nanoseconds.
-const INTERVAL_NS: u64 = 100_000_000;
 
 /// Counts, times and messages of the operations of one loop.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -64,7 +61,7 @@ pub struct Tally {
 impl Tally {
     /// Makes a tally of a measured phase from `measure_ns` to `end_ns`, which is `u64::MAX` if a count ends it.
     pub fn new(measure_ns: u64, end_ns: u64) -> Self {
-        let series = Series { start_ns: measure_ns, ..Series::default() };
+        let series = Series::from(measure_ns);
         Tally { series, window_ns: measure_ns..end_ns, ..Tally::default() }
     }
 
@@ -151,6 +148,17 @@ impl Tally {
         self.kinds.iter().max_by_key(|(_, operation)| operation.scheduled).map(|(kind, _)| *kind)
     }
 
+    /// Checks a tally that comes from another process.
+    ///
+    /// # Errors
+    /// A sentence that says what no tally holds.
+    pub fn check(&self) -> Result<(), String> {
+        if self.errors.len() > MESSAGES_MAX + 1 {
+            return Err(format!("it has {} different messages", self.errors.len()));
+        }
+        self.series.check()
+    }
+
     /// Adds the observations of another loop.
     pub fn merge(&mut self, other: &Tally) {
         for (mine, others) in [(&mut self.kinds, &other.kinds), (&mut self.parts, &other.parts)] {
@@ -233,126 +241,6 @@ fn add(operation: &mut OperationMeasurement, records: u64, times: Times, ending:
     }
 }
 
-/// Counts per interval; the interval's length doubles when there would be too many.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct Series {
-    start_ns: u64,
-    interval_ns: u64,
-    intervals: Vec<Interval>,
-}
-
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Interval {
-    scheduled: u64,
-    completed: u64,
-    failed: u64,
-    response_sum_ns: u64,
-    response_max_ns: u64,
-    /// All response times; `None` before the first one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    times: Option<CompactHistogram>,
-}
-
-impl Default for Series {
-    fn default() -> Self {
-        Series { start_ns: 0, interval_ns: INTERVAL_NS, intervals: Vec::new() }
-    }
-}
-
-impl Series {
-    fn schedule(&mut self, intended_ns: u64) {
-        self.at(intended_ns).scheduled += 1;
-    }
-
-    fn count(&mut self, done_ns: u64, response_ns: Option<u64>) {
-        let interval = self.at(done_ns);
-        match response_ns {
-            Some(response_ns) => {
-                interval.completed += 1;
-                interval.response_sum_ns += response_ns;
-                interval.response_max_ns = interval.response_max_ns.max(response_ns);
-                interval.times.get_or_insert_default().record(response_ns);
-            }
-            None => interval.failed += 1,
-        }
-    }
-
-    /// Returns the interval that contains a time.
-    fn at(&mut self, time_ns: u64) -> &mut Interval {
-        let mut place = (time_ns.saturating_sub(self.start_ns) / self.interval_ns) as usize;
-        while place >= INTERVALS_MAX {
-            self.double();
-            place /= 2;
-        }
-        if place >= self.intervals.len() {
-            self.intervals.resize(place + 1, Interval::default());
-        }
-        &mut self.intervals[place]
-    }
-
-    fn double(&mut self) {
-        self.interval_ns *= 2;
-        self.intervals =
-            self.intervals.chunks(2).map(|pair| pair.iter().fold(Interval::default(), Interval::plus)).collect();
-    }
-
-    fn merge(&mut self, other: &Series) {
-        let mut other = other.clone();
-        while self.interval_ns < other.interval_ns {
-            self.double();
-        }
-        while other.interval_ns < self.interval_ns {
-            other.double();
-        }
-        self.intervals.resize(self.intervals.len().max(other.intervals.len()), Interval::default());
-        for (mine, theirs) in self.intervals.iter_mut().zip(&other.intervals) {
-            *mine = std::mem::take(mine).plus(theirs);
-        }
-    }
-
-    /// Returns the intervals that begin within the measured phase; the last one ends with it. Answers of the drain
-    /// phase are in no interval.
-    fn finish(&self, measured_s: f64) -> Vec<IntervalMeasurement> {
-        let interval_s = self.interval_ns as f64 / 1e9;
-        let count = (measured_s / interval_s - 1e-9).ceil().max(0.0) as usize;
-        let none = Interval::default();
-        let at = |place: usize| self.intervals.get(place).unwrap_or(&none);
-        (0..count).map(|place| at(place).finish(((place + 1) as f64 * interval_s).min(measured_s))).collect()
-    }
-}
-
-impl Interval {
-    fn plus(mut self, other: &Interval) -> Interval {
-        if let Some(times) = &other.times {
-            self.times.get_or_insert_default().merge(times);
-        }
-        Interval {
-            scheduled: self.scheduled + other.scheduled,
-            completed: self.completed + other.completed,
-            failed: self.failed + other.failed,
-            response_sum_ns: self.response_sum_ns + other.response_sum_ns,
-            response_max_ns: self.response_max_ns.max(other.response_max_ns),
-            times: self.times,
-        }
-    }
-
-    fn finish(&self, end_s: f64) -> IntervalMeasurement {
-        let quantile_s = |times: &CompactHistogram, quantile| times.quantile_ns(quantile) as f64 / 1e9;
-        IntervalMeasurement {
-            end_s,
-            scheduled: self.scheduled,
-            completed: self.completed,
-            failed: self.failed,
-            response_time_mean_s: self.response_sum_ns as f64 / 1e9 / self.completed.max(1) as f64,
-            response_time_max_s: self.response_max_ns as f64 / 1e9,
-            response_time_quantiles_s: self
-                .times
-                .as_ref()
-                .map(|times| [0.5, 0.99].map(|quantile| quantile_s(times, quantile))),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -415,7 +303,7 @@ mod tests {
         short.count(OperationKind::Read, 1, times(0, 0, 5), 0, Ending::Completed { empty: false });
         short.merge(&long);
         let series = short.series(1_000.0);
-        assert!(series.len() <= INTERVALS_MAX);
+        assert!(series.len() <= 512);
         assert_eq!(series.iter().map(|interval| interval.completed).sum::<u64>(), 1_001);
         assert!(series.last().unwrap().end_s >= 999.0);
     }

@@ -267,6 +267,9 @@ impl Agents {
                 Ok(Some((place, message))) => {
                     silent.ends(place);
                     if let FromAgent::Done(share) = message {
+                        if let Err(why) = share.observed.check(self.clients[place] as usize) {
+                            break Err(self.lost(place, why));
+                        }
                         done[place] = Some(*share);
                     }
                 }

@@ -115,12 +115,6 @@ fn a_reader_that_stops_early_is_no_error() {
 }
 
 #[test]
-fn an_agent_is_refused_with_what_to_do_instead() {
-    let scratch = Scratch::new();
-    scratch.run(&["agent", "--nats", "nats://127.0.0.1:4222"]).refused(&["on one machine only", "loadline run"]);
-}
-
-#[test]
 fn wrong_usage_is_refused_with_the_usage() {
     let scratch = Scratch::new();
     for arguments in [&["compare"][..], &["list", "tables"], &["data", "qos"], &["report"], &["runn", "qos-write"]] {

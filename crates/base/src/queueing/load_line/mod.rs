@@ -144,11 +144,12 @@ pub fn trials_most(confirmations: usize) -> usize {
 /// Returns the next step after the trials so far.
 pub fn next(bound: &Bound, probes: &[Probe]) -> Step {
     let count = |wanted: fn(&Outcome) -> bool| probes.iter().filter(|probe| wanted(&probe.outcome)).count();
-    if count(|outcome| *outcome == Outcome::Invalid) >= INVALID_MOST {
-        return done(Ending::Unusable, None);
-    }
     let rates = rates_of(probes);
     let search = Search::new(bound, &rates, disturbances(probes));
+    if count(|outcome| *outcome == Outcome::Invalid) >= INVALID_MOST {
+        // What was confirmed before stays true.
+        return search.given_up(Ending::Unusable);
+    }
     if count(|outcome| *outcome == Outcome::Stolen) >= STOLEN_MOST + search.usable {
         return search.given_up(search.disturbed);
     }

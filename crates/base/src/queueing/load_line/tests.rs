@@ -343,6 +343,19 @@ fn trials_that_cannot_be_used_end_the_search() {
 }
 
 #[test]
+fn what_was_confirmed_before_the_server_ended_stays_true() {
+    let mut random = Random::new(5);
+    let (_, mut probes) = search(&BOUND, |rate, seconds| trial(&BOUND, &MM1, rate, seconds, &mut random));
+    let confirmed = (1..probes.len()).find_map(|count| Some((count, so_far(&BOUND, &probes[..count])?)));
+    let (count, line) = confirmed.expect("a line is confirmed before the search is over");
+    probes.truncate(count);
+    let invalid = Probe { outcome: Outcome::Invalid, ..probes[0] };
+    probes.extend([invalid; INVALID_MOST]);
+    let Step::Done(answer) = next(&BOUND, &probes) else { panic!("the search goes on") };
+    assert_eq!(answer.line.map(|line| line.rate_per_s), Some(line.rate_per_s));
+}
+
+#[test]
 fn trials_whose_cpus_a_hypervisor_took_away_are_waited_for_and_change_nothing() {
     let answer = |is_shared: bool| {
         let (mut random, mut trials) = (Random::new(5), 0);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use async_nats::{Client, ConnectOptions};
@@ -14,10 +15,13 @@ use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
 use super::message::MESSAGE_BYTES_MOST;
+use super::show;
 use crate::written::section::masked_url;
 
 /// The size of a part in bytes: a NATS server takes 1 MiB if it is not told otherwise.
 const PART_BYTES: usize = 512 << 10;
+/// How long the server may take to take or to confirm something.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// Most senders whose messages are unfinished at a time, and most bytes of a part's first line.
 const SENDERS_MOST: usize = 4_096;
 const HEAD_BYTES_MOST: usize = 512;
@@ -97,12 +101,12 @@ impl Bus {
     /// Sends a message to those who receive a subject.
     ///
     /// # Errors
-    /// Fails if the connection is broken for good.
+    /// Fails if the server does not answer.
     pub fn send(&self, subject: &str, message: &impl Serialize) -> anyhow::Result<()> {
         let text = serde_json::to_vec(message)?;
         let of = u32::try_from(text.len().div_ceil(PART_BYTES).max(1))?;
         let message = self.sent.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        self.runtime.block_on(async {
+        self.wait_for(async {
             for (part, bytes) in (0..).zip(text.chunks(PART_BYTES)) {
                 let head = Head { from: self.own.clone(), message, part, of };
                 let mut payload = serde_json::to_vec(&head)?;
@@ -110,18 +114,26 @@ impl Bus {
                 payload.extend_from_slice(bytes);
                 self.client.publish(subject.to_owned(), payload.into()).await?;
             }
-            anyhow::Ok(())
+            Ok(())
         })
+    }
+
+    /// Waits for the server, at most [`ANSWERS_WITHIN`]: without a connection, what is sent waits for the next one.
+    fn wait_for<T>(&self, what: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+        let within = self.runtime.block_on(async { tokio::time::timeout(ANSWERS_WITHIN, what).await });
+        within.map_err(|_| {
+            anyhow!("the NATS server at {} has not answered for {}; is it running?", self.shown(), show(ANSWERS_WITHIN))
+        })?
     }
 
     /// Receives the messages of some subjects from now on: the server knows of it when this returns. What is no message is left out.
     ///
     /// # Errors
-    /// Fails if the connection is broken for good.
+    /// Fails if the server does not answer.
     pub fn receive<T: DeserializeOwned + Send + 'static>(&self, subjects: &[String]) -> anyhow::Result<Receiver<T>> {
         let (sender, receiver) = mpsc::channel();
         for subject in subjects {
-            let mut subscriber = self.runtime.block_on(self.client.subscribe(subject.clone()))?;
+            let mut subscriber = self.wait_for(async { Ok(self.client.subscribe(subject.clone()).await?) })?;
             let sender = sender.clone();
             self.runtime.spawn(async move {
                 let mut whole = Whole::default();
@@ -133,7 +145,7 @@ impl Bus {
                 }
             });
         }
-        self.runtime.block_on(self.client.flush())?;
+        self.wait_for(async { Ok(self.client.flush().await?) })?;
         Ok(receiver)
     }
 }
@@ -141,7 +153,7 @@ impl Bus {
 impl Drop for Bus {
     fn drop(&mut self) {
         // What was sent last, such as the order to stop, must not stay in the buffer; a server that is gone does not hold up the end.
-        let flushed = async { tokio::time::timeout(std::time::Duration::from_secs(1), self.client.flush()).await };
+        let flushed = async { tokio::time::timeout(Duration::from_secs(1), self.client.flush()).await };
         drop(self.runtime.block_on(flushed));
     }
 }

@@ -25,6 +25,7 @@ use crate::operation::KindNames;
 use crate::reason::Reason;
 use crate::server::interrupted;
 use crate::trial::{Settings, Trial};
+use crate::units::show_seconds;
 
 pub use bus::{Bus, BusAddress, check_address};
 pub use remote::Muster;
@@ -178,7 +179,7 @@ impl Agents {
                 bail!("interrupted");
             }
             if Instant::now() > until {
-                return Err(self.lost(waiting, format!("its clients were not connected within {READY_WITHIN:?}")));
+                return Err(self.lost(waiting, format!("its clients were not connected within {}", show(READY_WITHIN))));
             }
         }
         Ok(())
@@ -277,7 +278,7 @@ impl Agents {
             }
             silent.goes_on(Instant::now());
             if let Some(place) = (0..of).find(|place| done[*place].is_none() && silent.is_too_long(*place)) {
-                break Err(self.lost(place, format!("nothing was heard of it for {SILENT_MOST:?}")));
+                break Err(self.lost(place, format!("nothing was heard of it for {}", show(SILENT_MOST))));
             }
             if !is_stopped && attendant.is_interrupted() {
                 is_stopped = true;
@@ -306,6 +307,11 @@ impl Agents {
             response_time: all.response_time.packed(),
         }
     }
+}
+
+/// Shows a time as everywhere else.
+fn show(time: Duration) -> String {
+    show_seconds(time.as_secs_f64())
 }
 
 /// How long each agent has been silent. Time in which the run itself stood still does not count: what agents said meanwhile is not read yet.

@@ -2,7 +2,7 @@
 //!
 //! Invariant: no password leaves the run; an agent knows its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use super::bus::Bus;
 use super::message::{FromAgent, ToAgent};
-use super::{Heard, Link};
+use super::{Heard, Link, show};
 use crate::load::no_thread;
 use crate::server::interrupted;
 
 /// The subject on which a run asks who is there.
 pub const CALL: &str = "loadline.call";
 /// How long a run waits for agents, and how often it asks.
-const THERE_WITHIN: Duration = Duration::from_secs(10);
+const THERE_WITHIN: Duration = Duration::from_secs(5);
 const CALL_EVERY: Duration = Duration::from_millis(500);
 /// Longest name of a host or an agent that is taken over.
 const NAME_BYTES_MOST: usize = 100;
@@ -92,23 +92,27 @@ impl Muster {
     /// Waits until as many agents have said that they are free. Each of them is returned as its name and its host, in the order of these.
     ///
     /// # Errors
-    /// Fails with who has answered, if these are too few, or if one is of another version.
+    /// Fails with who has answered, if these are too few; agents of other versions do not count.
     pub fn wait_for(&self, wanted: usize) -> anyhow::Result<Vec<(String, String)>> {
         let reply = format!("loadline.run.{}.muster", self.bus.own);
         let said = self.bus.receive::<Said>(std::slice::from_ref(&reply))?;
         let (begun, mut called) = (Instant::now(), None::<Instant>);
-        let mut there: BTreeMap<(String, String), ()> = BTreeMap::new();
+        let mut there: BTreeSet<(String, String)> = BTreeSet::new();
+        // Agents of other versions are passed over; they are named where there are too few of the right one.
+        let mut stranger = None::<String>;
         while there.len() < wanted {
             if interrupted() {
                 bail!("interrupted");
             }
             if begun.elapsed() > THERE_WITHIN {
-                let hosts: Vec<&str> = there.keys().map(|(host, _)| host.as_str()).collect();
+                let hosts: Vec<&str> = there.iter().map(|(host, _)| host.as_str()).collect();
                 let who = if hosts.is_empty() { String::new() } else { format!(" ({})", hosts.join(", ")) };
                 bail!(
-                    "{} of {wanted} agents{who} answered at {} within {THERE_WITHIN:?}; start more with loadline agent --nats, or write fewer",
+                    "{} of {wanted} agents{who} answered at {} within {}{}; start more with loadline agent --nats, or write fewer",
                     there.len(),
-                    self.bus.shown()
+                    self.bus.shown(),
+                    show(THERE_WITHIN),
+                    stranger.unwrap_or_default()
                 );
             }
             if called.is_none_or(|called| called.elapsed() >= CALL_EVERY) {
@@ -117,22 +121,23 @@ impl Muster {
             }
             match said.recv_timeout(Duration::from_millis(20)) {
                 Ok(Said { agent, what: What::Here { host, version } }) => {
-                    if agent.len() > NAME_BYTES_MOST || host.len() > NAME_BYTES_MOST {
+                    if [&agent, &host, &version].iter().any(|name| name.len() > NAME_BYTES_MOST) {
                         continue;
                     }
                     if version != self.version {
-                        bail!(
-                            "the agent on {host} is loadline {version}, and this is {}; both must be the same program",
-                            self.version
-                        );
+                        let own = &self.version;
+                        stranger = Some(format!(
+                            ", and the one on {host} is loadline {version}, where this is {own}: both must be the same program"
+                        ));
+                        continue;
                     }
-                    there.insert((host, agent), ());
+                    there.insert((host, agent));
                 }
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => bail!("the connection to {} is closed", self.bus.shown()),
             }
         }
-        Ok(there.into_keys().take(wanted).map(|(host, agent)| (agent, host)).collect())
+        Ok(there.into_iter().take(wanted).map(|(host, agent)| (agent, host)).collect())
     }
 
     /// Takes as many agents into a trial. What they say goes to `heard`, with their place.

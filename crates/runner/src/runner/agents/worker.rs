@@ -16,6 +16,7 @@ use super::super::notes::sentence;
 use super::super::pinned::Pinned;
 use super::super::workers::say;
 use super::message::{FromAgent, Order, ShareDone, ToAgent};
+use super::show;
 use crate::load::{Clock, Group, Observer, drive_groups, monotonic, no_thread};
 use crate::workload::{Client, Work};
 
@@ -93,7 +94,7 @@ fn wait_for_start(told: &Receiver<ToAgent>) -> anyhow::Result<u64> {
             Ok(ToAgent::Watched) => {}
             Ok(ToAgent::Prepare(_)) => bail!("it was given a second order"),
             Ok(ToAgent::Stop) | Err(RecvTimeoutError::Disconnected) => bail!("it was stopped before it began"),
-            Err(RecvTimeoutError::Timeout) => bail!("it was not told to begin within {START_WITHIN:?}"),
+            Err(RecvTimeoutError::Timeout) => bail!("it was not told to begin within {}", show(START_WITHIN)),
         }
     }
 }

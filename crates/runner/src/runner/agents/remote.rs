@@ -35,20 +35,22 @@ pub fn version() -> String {
     format!("{} ({program:08x})", env!("CARGO_PKG_VERSION"))
 }
 
-/// A run asks which agents are free.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Call {
-    /// The subject on which the run receives.
-    pub reply: String,
-}
-
-/// A message to an agent, and where its answers go.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Sent {
-    /// The subject on which the run receives.
-    pub reply: String,
-    /// The message.
-    pub message: ToAgent,
+/// What a run says to agents, and the subject on which it receives their answers.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToAgents {
+    /// It asks who is free.
+    Call {
+        /// Where answers go.
+        reply: String,
+    },
+    /// It says something of a trial to one agent.
+    OfTrial {
+        /// Where answers go.
+        reply: String,
+        /// What it says.
+        message: ToAgent,
+    },
 }
 
 /// What an agent says.
@@ -117,7 +119,7 @@ impl Muster {
             }
             if called.is_none_or(|called| called.elapsed() >= CALL_EVERY) {
                 called = Some(Instant::now());
-                self.bus.send(CALL, &Call { reply: reply.clone() })?;
+                self.bus.send(CALL, &ToAgents::Call { reply: reply.clone() })?;
             }
             match said.recv_timeout(Duration::from_millis(20)) {
                 Ok(Said { agent, what: What::Here { host, version } }) => {
@@ -200,7 +202,7 @@ impl Link for RemoteAgent {
         {
             endpoint.password.clear();
         }
-        self.bus.send(&self.subject, &Sent { reply: self.reply.clone(), message })
+        self.bus.send(&self.subject, &ToAgents::OfTrial { reply: self.reply.clone(), message })
     }
 
     fn host(&self) -> Option<&str> {

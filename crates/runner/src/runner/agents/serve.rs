@@ -9,13 +9,12 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use serde::{Deserialize, Serialize};
 
 use super::super::notes::note;
 use super::super::opening::PASSWORD;
 use super::bus::{Bus, BusAddress};
 use super::message::{FromAgent, MESSAGE_BYTES_MOST, ToAgent};
-use super::remote::{CALL, Call, Said, Sent, What, subject_of, version};
+use super::remote::{CALL, Said, ToAgents, What, subject_of, version};
 use crate::load::{monotonic, no_thread};
 use crate::server::{Worker, interrupted};
 
@@ -24,14 +23,6 @@ const SILENT_MOST: Duration = Duration::from_secs(5);
 const SILENT_BEFORE_MOST: Duration = Duration::from_secs(120);
 /// Longest wait between two looks at what else there is to do.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// What an agent receives: runs ask on one subject, and give orders on another.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum Received {
-    Sent(Box<Sent>),
-    Call(Call),
-}
 
 /// A share that is driven.
 struct Busy {
@@ -56,7 +47,7 @@ pub fn serve(address: &BusAddress) -> anyhow::Result<()> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
     let own = format!("{:x}-{:x}", std::process::id(), monotonic::now_ns());
     let bus = Arc::new(Bus::connect(address, &own)?);
-    let received: Receiver<Received> = bus.receive(&[CALL.to_owned(), subject_of(&own)])?;
+    let received: Receiver<ToAgents> = bus.receive(&[CALL.to_owned(), subject_of(&own)])?;
     let (host, version) = (if host.is_empty() { "an unnamed host".to_owned() } else { host }, version());
     note(&format!("agent on {host} waits for work at {}; Ctrl-C ends it", bus.shown()));
     let (ended, worker_ends) = mpsc::channel::<String>();
@@ -76,12 +67,12 @@ pub fn serve(address: &BusAddress) -> anyhow::Result<()> {
             busy = None;
         }
         match message {
-            Some(Received::Call(call)) if busy.is_none() => {
+            Some(ToAgents::Call { reply }) if busy.is_none() => {
                 let what = What::Here { host: host.clone(), version: version.clone() };
-                bus.send(&call.reply, &Said { agent: own.clone(), what })?;
+                bus.send(&reply, &Said { agent: own.clone(), what })?;
             }
-            Some(Received::Sent(sent)) => take(*sent, &bus, &mut busy, &ended)?,
-            Some(Received::Call(_)) | None => {}
+            Some(ToAgents::OfTrial { reply, message }) => take((reply, message), &bus, &mut busy, &ended)?,
+            Some(ToAgents::Call { .. }) | None => {}
         }
     }
     Ok(())
@@ -89,7 +80,7 @@ pub fn serve(address: &BusAddress) -> anyhow::Result<()> {
 
 /// Does what a run says.
 fn take(
-    Sent { reply, message }: Sent,
+    (reply, message): (String, ToAgent),
     bus: &Arc<Bus>,
     busy: &mut Option<Busy>,
     ended: &mpsc::Sender<String>,

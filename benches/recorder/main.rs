@@ -72,11 +72,11 @@ impl Target {
     }
 
     /// Rows a second of the bare bulk path; where the database is a file, one of its own, so that neither inherits the other's pages.
-    fn bare(&self, lasts: Duration) -> f64 {
+    fn bare(&self, lasts: Duration, refers: bool) -> f64 {
         let file = self.directory.join("bare.db").display().to_string();
         let mut settings = self.settings.clone();
         settings.path = settings.path.map(|_| file.clone());
-        let rows_per_s = bare::rows_per_s(&settings, self.endpoint(), lasts);
+        let rows_per_s = bare::rows_per_s(&settings, self.endpoint(), lasts, refers);
         for suffix in ["", "-wal", "-shm"] {
             // Where there is a server there is no file.
             let _ = std::fs::remove_file(format!("{file}{suffix}"));
@@ -106,7 +106,8 @@ fn seconds(name: &str, default: f64) -> Duration {
 /// Batches as fast as they are answered, in turns with the bare bulk path; how many rows were acknowledged.
 fn ratio(target: &Target, recorder: &Recorder) -> usize {
     let (rounds, lasts) = (from_environment("ROUNDS", 5.0) as usize, seconds("ROUND_SECONDS", 5.0));
-    let (mut acknowledged, mut rates, mut bares, mut cpu) = (0, Vec::new(), vec![target.bare(lasts)], Vec::new());
+    let bare = || [true, false].map(|refers| target.bare(lasts, refers));
+    let (mut acknowledged, mut rates, mut bares, mut cpu) = (0, Vec::new(), vec![bare()], Vec::new());
     for _ in 0..rounds {
         let before_s = recorder.cpu_s();
         let sent = Load { senders: CLIENTS, batch: BATCH, per_s: None, lasts }.send(recorder.http);
@@ -114,21 +115,26 @@ fn ratio(target: &Target, recorder: &Recorder) -> usize {
         acknowledged += sent.rows;
         rates.push(sent.rows as f64 / seconds);
         cpu.push((recorder.cpu_s() - before_s) * 1e6 / sent.rows as f64);
-        bares.push(target.bare(lasts));
+        bares.push(bare());
     }
-    let ratios: Vec<_> =
-        rates.iter().zip(bares.windows(2)).map(|(rate, bare)| 2.0 * rate / (bare[0] + bare[1])).collect();
     println!(
-        "{}: batches of {BATCH} rows of {} columns over HTTP, to the last commit: {:.0} rows/s, {:.1} µs of the recorder's CPU a row; \
-         bare bulk path {:.0} rows/s; ratio {} (median of {rounds} rounds [95 % interval, or smallest and largest])",
+        "{}: batches of {BATCH} rows of {} columns over HTTP, to the last commit: {:.0} rows/s, {:.1} µs of the recorder's CPU a row",
         target.name,
         TAGS + FIELDS,
         median(&rates),
         median(&cpu),
-        median(&bares),
-        show(&ratios)
     );
-    println!("  rounds: {rates:.0?} rows/s, bare {bares:.0?}");
+    for (place, name) in ["with the recorder's foreign key", "without it"].into_iter().enumerate() {
+        let bares: Vec<_> = bares.iter().map(|both| both[place]).collect();
+        let around = bares.windows(2);
+        let ratios: Vec<_> = rates.iter().zip(around).map(|(rate, bare)| 2.0 * rate / (bare[0] + bare[1])).collect();
+        println!(
+            "  bare bulk path {name}: {:.0} rows/s; ratio {} (median of {rounds} rounds [95 % interval, or smallest and largest])",
+            median(&bares),
+            show(&ratios)
+        );
+        println!("    rounds: {rates:.0?} rows/s, bare {bares:.0?}");
+    }
     acknowledged
 }
 

@@ -109,6 +109,16 @@ pub trait TargetSession: Send {
     /// The database's error. After [`DatabaseError::Lost`] the connection can no longer be used.
     fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError>;
 
+    /// Executes a request of many rows like [`TargetSession::execute`]. Calls `beside` when the target has something to do for a while: when rows have been sent,
+    /// or before anything where that cannot be told. May call it more than once, or not at all.
+    ///
+    /// # Errors
+    /// As for [`TargetSession::execute`].
+    fn execute_beside(&mut self, request: &Request, beside: &mut dyn FnMut()) -> Result<Answer, DatabaseError> {
+        beside();
+        self.execute(request, None)
+    }
+
     /// Returns the version of the target, as the target states it.
     ///
     /// # Errors

@@ -18,6 +18,9 @@ mod rows;
 pub use attempt::{Attempt, Before};
 pub use rows::size_in_memory;
 
+/// A message of this many bytes gives a server work for a while.
+const LARGE_BYTES: usize = 16 << 10;
+
 pub use super::channel::{ANSWER_BYTES_MAX, CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
 
 /// The operations of a wire besides executing requests. The channel is the wire's own socket, used in a blocking way; between two
@@ -185,8 +188,8 @@ impl<W: Prepare + 'static> WireSession<W> {
         outcome
     }
 
-    /// Executes a request; `keeps` says whether its rows are kept.
-    fn drive(&mut self, request: &Request, keeps: bool) -> Result<Answer, DatabaseError> {
+    /// Executes a request; `keeps` says whether its rows are kept. Calls `beside` behind each large message.
+    fn drive(&mut self, request: &Request, keeps: bool, beside: &mut dyn FnMut()) -> Result<Answer, DatabaseError> {
         if let Some(error) = &self.unprepared {
             return Err(error.clone());
         }
@@ -197,6 +200,9 @@ impl<W: Prepare + 'static> WireSession<W> {
         loop {
             // A server that refuses a request halfway says so and then hangs up: its refusal counts.
             let sent = self.channel.send(&self.out);
+            if self.out.len() >= LARGE_BYTES {
+                beside();
+            }
             self.out.clear();
             loop {
                 let progress = self.wire.advance(request, self.channel.input(), &mut self.out);
@@ -289,12 +295,16 @@ impl<W: Prepare + 'static> TargetSession for WireSession<W> {
 
     fn execute(&mut self, request: &Request, rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
         let Some(rows) = rows else {
-            return self.drive(request, false);
+            return self.drive(request, false, &mut || {});
         };
         self.wire.keep_rows(Some(std::mem::take(rows)));
-        let outcome = self.drive(request, true);
+        let outcome = self.drive(request, true, &mut || {});
         *rows = self.wire.keep_rows(None).unwrap_or_default();
         outcome
+    }
+
+    fn execute_beside(&mut self, request: &Request, beside: &mut dyn FnMut()) -> Result<Answer, DatabaseError> {
+        self.drive(request, false, beside)
     }
 
     fn version(&mut self) -> Result<String, DatabaseError> {
@@ -384,7 +394,7 @@ impl<W: Speak + 'static> Session for WireSession<W> {
     }
 
     fn attempt(&mut self, request: &Request) -> Result<Answer, DatabaseError> {
-        let outcome = self.drive(request, false);
+        let outcome = self.drive(request, false, &mut || {});
         self.set_before(Before::behind(&outcome));
         outcome
     }

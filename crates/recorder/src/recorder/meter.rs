@@ -72,6 +72,8 @@ pub struct Meter {
     pub commits: Count,
     /// Rows in them.
     pub rows: Count,
+    /// Batches among them that were prepared while the one before was committed.
+    pub prepared: Count,
     /// Time from the start of a transaction to the answer to its COMMIT.
     pub commit_times: Times,
     /// Time from a request's arrival to its acknowledgement.

@@ -168,13 +168,13 @@ pub fn text(shown: &Shown<'_>) -> String {
     page.gauge("spooled_entries", "Requests of which records wait in the spool", counts.entries as f64);
     page.gauge("spooled_bytes", "Bytes of what waits in the spool", counts.spooled_bytes as f64);
     page.gauge("spool_bound_bytes", "The most bytes that may wait", shown.bound_bytes as f64);
-    let kept = meter.kept_rows.get();
     ledger(&mut page, meter);
-    let waiting = counts.spooled.saturating_sub(kept);
+    let waiting = counts.spooled.saturating_sub(meter.kept_rows.get());
     let buffer_s = if waiting == 0 { 0.0 } else { waiting as f64 / shown.rows_per_s.max(1e-9) };
     page.gauge("buffer_seconds", "How long what waits takes at the rate of the last seconds", buffer_s.min(1e9));
     page.gauge("committed_rows_per_second", "Records committed per second lately", shown.rows_per_s);
     page.counter("commits_total", "Transactions committed", meter.commits.get());
+    page.counter("prepared_batches_total", "Batches bound while others were committed", meter.prepared.get());
     page.times("commit_seconds", "From the start of a transaction to the answer to its COMMIT", &meter.commit_times);
     page.times(
         "acknowledgement_seconds",

@@ -26,7 +26,7 @@ use super::spool::{
     SpoolFile,
 };
 use super::stop::Stop;
-use super::writer::{DirectHandle, Feed, Lane, LaneEnd, LaneSettings, Registry, Shape};
+use super::writer::{DirectHandle, Feed, Lane, LaneEnd, LaneSettings, Preparing, Registry, Shape};
 use crate::database::Database;
 use crate::recorder::threads;
 
@@ -67,11 +67,11 @@ impl Recorder {
         check_database(config, &database)?;
         let is_direct = database.is_embedded();
         let mut file = open_spool(config, is_direct)?;
-        let (reader, before) = (file.reader(), file.counts());
+        let (reader, before) = (file.reader(), file.counts().quarantined);
         let damaged_before = reader.damaged_rows()?.saturating_sub(file.damage().rows);
         let (openings, runtime) = (openings(&mut file, config, is_direct)?, runtime()?);
         let (committer, spool) = Committer::start(file).map_err(|error| StartError::System(error.to_string()))?;
-        let meter = Arc::new(Meter::default());
+        let (meter, registry) = (Arc::new(Meter::default()), Arc::new(registry(config)));
         let governor = Arc::new(Governor::new(&config.admission, config.writer.batch, line, clock::machine()));
         let gate = gate(&spool, &meter, config, is_direct);
         let pulses: Vec<_> = openings.iter().map(|(lane, _)| (*lane, Arc::new(Pulse::new()))).collect();
@@ -92,7 +92,6 @@ impl Recorder {
             lanes: config.writer.count,
         });
         let (intake_stop, lane_stop) = (Arc::new(Stop::default()), Arc::new(Stop::default()));
-        let registry = Arc::new(registry(config));
         let settings = |lane, opening, pulse| LaneSettings {
             lane,
             opening,
@@ -108,6 +107,7 @@ impl Recorder {
             pulse,
             stop: Arc::clone(&lane_stop),
             clock: clock::machine(),
+            preparing: Preparing::InThread,
         };
         let (mut lanes, mut direct) = (Vec::new(), Vec::<DirectHandle>::new());
         for ((lane, opening), (_, pulse)) in openings.into_iter().zip(pulses) {
@@ -128,7 +128,7 @@ impl Recorder {
             intake_stop,
             lane_stop,
             drain: Mutex::new(config.writer.drain),
-            quarantined_before: before.quarantined,
+            quarantined_before: before,
             damaged_before,
         };
         recorder.with_intakes()

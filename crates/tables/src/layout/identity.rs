@@ -1,4 +1,4 @@
-//! The identity table of the star layouts: written once when a measurement begins, updated once when it ends.
+//! The identity table of the star layouts: written once when a measurement begins, updated once when it ends later than in the same operation.
 
 use std::ops::Range;
 
@@ -39,12 +39,16 @@ impl Identity {
         }
         program.tables.push(described);
         let begin = add(program, Statement::Insert { table: name.clone(), columns });
-        let end = record_type.identity_end.map(|column| {
+        Identity { name, begin, end: None, delete: None }
+    }
+
+    /// Adds the statement of [`Identity::end`].
+    pub(super) fn add_end(&mut self, program: &mut Program, record_type: &RecordType) {
+        self.end = record_type.identity_end.map(|column| {
             let set = vec![table_column(&record_type.identity[column])];
             let key = vec![number_column(MEASUREMENT)];
-            End { statement: add(program, Statement::Update { table: name.clone(), set, key }), column }
+            End { statement: add(program, Statement::Update { table: self.name.clone(), set, key }), column }
         });
-        Identity { name, begin, end, delete: None }
     }
 
     /// Returns the reference from a table's column `measurement` to this table.

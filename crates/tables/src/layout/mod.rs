@@ -42,6 +42,10 @@ pub trait Layout: Send + Sync {
     /// once, before tables are created: a table may get an index for it.
     fn add_access(&mut self, access: &Access, record_type: &RecordType);
 
+    /// Adds the statement that notes the end of a measurement whose records come with several operations; without it, such ends are not noted. Must be called at
+    /// most once. By default nothing is added: only layouts with identities have ends.
+    fn add_ends(&mut self, _record_type: &RecordType) {}
+
     /// Adds the statements of [`Operation::Query`], for queries that were checked against the record type. Must be called at most
     /// once.
     ///
@@ -130,7 +134,8 @@ mod tests {
     /// Returns the steps of an insert as (kind of statement, table, rows).
     fn steps(name: &str, per_measurement: u64, first: u64, records: u32) -> Vec<(&'static str, String, u32)> {
         let generator = generator(per_measurement);
-        let layout = build(name, generator.record_type(), "qos", 1000).unwrap();
+        let mut layout = build(name, generator.record_type(), "qos", 1000).unwrap();
+        layout.add_ends(generator.record_type());
         let mut request = Request::default();
         layout.bind(&Operation::Insert { first, records }, &*generator, &mut request);
         let step = |step: &Step| match &layout.program().statements[usize::from(step.statement)] {
@@ -183,6 +188,7 @@ mod tests {
         for entry in REGISTRY {
             let mut layout = build(entry.name, generator.record_type(), "qos", 20).unwrap();
             layout.add_access(&Access { read: true, ..Access::default() }, generator.record_type());
+            layout.add_ends(generator.record_type());
             for operation in operations {
                 let mut request = Request::default();
                 layout.bind(&operation, &*generator, &mut request);

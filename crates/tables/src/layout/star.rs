@@ -63,6 +63,10 @@ impl Layout for Star {
         &self.program
     }
 
+    fn add_ends(&mut self, record_type: &RecordType) {
+        self.identity.add_end(&mut self.program, record_type);
+    }
+
     fn add_access(&mut self, access: &Access, record_type: &RecordType) {
         let name = self.record_table().unwrap_or_default().to_owned();
         let scan = self.identity.scan(&self.read, record_type);

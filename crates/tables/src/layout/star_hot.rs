@@ -111,6 +111,10 @@ impl Layout for StarHot {
         &self.program
     }
 
+    fn add_ends(&mut self, record_type: &RecordType) {
+        self.identity.add_end(&mut self.program, record_type);
+    }
+
     fn add_access(&mut self, access: &Access, record_type: &RecordType) {
         let scan = self.identity.scan(&self.read, record_type);
         let part = |part: &Part| TablePart {

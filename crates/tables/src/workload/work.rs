@@ -333,6 +333,10 @@ impl Stored {
             true => Box::new(Recorded::new(name, record_type, table, records_max, settings.load.clients)?),
             false => layout::build(name, record_type, table, records_max)?,
         };
+        // A measurement of one record ends with the operation that it begins with.
+        if generator.records_per_measurement() > 1 {
+            layout.add_ends(record_type);
+        }
         let mut access = (known(settings)?.access)(settings, record_type)?;
         access.merge(besides.clone());
         if let Some(background) = background {
@@ -405,6 +409,21 @@ mod tests {
             let [step] = request.steps[..] else { panic!("{request:?}") };
             assert!(matches!(work.program().statements[usize::from(step.statement)], Statement::Sql { .. }));
             assert_eq!((step.expect, request.cells.len()), (Expect::Rows, 1));
+        }
+    }
+
+    #[test]
+    fn only_measurements_of_several_records_need_a_statement_that_notes_their_end() {
+        for layout in ["star", "star-hot"] {
+            for (per_measurement, updates) in [(1, 0), (2, 1), (10, 1)] {
+                let mut settings = settings("write", 0);
+                settings.layout.name = layout.to_owned();
+                settings.record.per_measurement = per_measurement;
+                let work = Work::new(&settings).unwrap();
+                let is_update = |statement: &&Statement| matches!(statement, Statement::Update { .. });
+                let found = work.program().statements.iter().filter(is_update).count();
+                assert_eq!(found, updates, "{layout} with {per_measurement} records a measurement");
+            }
         }
     }
 

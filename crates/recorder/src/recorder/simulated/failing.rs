@@ -71,6 +71,8 @@ struct State {
     down_until: Option<Instant>,
     /// Whether the calling process has ended.
     is_dead: bool,
+    /// Whether a process calls that does not end.
+    is_spared: bool,
     generation: u64,
     /// The number of open transactions.
     open: u32,
@@ -124,6 +126,7 @@ impl Failing {
             per_mille: 0,
             down_until: None,
             is_dead: false,
+            is_spared: false,
             generation: 0,
             open: 0,
             forgetful,
@@ -174,6 +177,11 @@ impl Failing {
         state.open = 0;
     }
 
+    /// Says whether the process that calls from now on is one that no fault ends.
+    pub fn spare(&self, is_spared: bool) {
+        self.lock().is_spared = is_spared;
+    }
+
     /// Returns whether a fault has ended the calling process.
     pub fn has_killed(&self) -> bool {
         self.lock().is_dead
@@ -181,7 +189,12 @@ impl Failing {
 
     /// Notes that a turn did not end, and ends it with the process.
     pub fn end_endless(&self) {
-        self.lock().is_endless = true;
+        let is_spared = {
+            let mut state = self.lock();
+            state.is_endless = true;
+            state.is_spared
+        };
+        assert!(!is_spared, "a turn of the second recorder did not come to an end");
         self.strike(Blow::Kill { is_done: false });
     }
 
@@ -344,6 +357,7 @@ impl State {
             0..9 => Blow::Refused(PASSING[self.random.below(PASSING.len() as u64) as usize]),
             9..16 => Blow::Lost { is_done },
             16..18 => Blow::Crash { is_done },
+            _ if self.is_spared => Blow::Lost { is_done },
             _ => Blow::Kill { is_done },
         }
     }

@@ -36,11 +36,15 @@ pub struct Faults {
     pub records: u64,
     /// Records that were in quarantine at the checks.
     pub quarantined: u64,
+    /// Lives in which a second recorder wrote into the same tables.
+    pub neighbours: u64,
+    /// Batches that were prepared while the one before was committed, and written.
+    pub prepared: u64,
 }
 
 impl Faults {
     /// Returns all numbers, each with the name that follows it in output.
-    fn all(&mut self) -> [(&mut u64, &'static str); 15] {
+    fn all(&mut self) -> [(&mut u64, &'static str); 17] {
         [
             (&mut self.losses, "connections lost"),
             (&mut self.refusals, "refusals"),
@@ -57,6 +61,8 @@ impl Faults {
             (&mut self.forgotten, "of the crashes forgot commits"),
             (&mut self.records, "records acknowledged"),
             (&mut self.quarantined, "found in quarantine"),
+            (&mut self.neighbours, "lives with a second recorder"),
+            (&mut self.prepared, "batches prepared in advance"),
         ]
     }
 

@@ -2,7 +2,7 @@
 //! end and forget, clocks that are set, requests that come twice. After every step the acknowledged records are looked for. Main function: [`run`].
 //!
 //! One thread does everything in simulated time, so that a seed determines it: callers do the spool's work themselves, writers take their turns when they are told
-//! to, and while one waits for the database others may send or take their turns.
+//! to, and while one waits for the database others may send or take their turns. In some lives a second recorder writes into the same tables.
 //!
 //! Invariant: the recorder's own code runs; only disks, clocks and the database are simulated.
 
@@ -11,6 +11,7 @@ mod copied;
 mod database;
 mod failing;
 mod faults;
+mod neighbour;
 mod others;
 mod process;
 mod scratch;
@@ -39,9 +40,22 @@ mod tests {
             losses > 200 && refusals > 200 && delays > 50 && crashes > 100 && forgotten > 20 && meddled > 20,
             "{all}"
         );
-        let Faults { kills, cuts, failures, full, jumps, again, records, quarantined, copies, .. } = all;
+        let Faults {
+            kills,
+            cuts,
+            failures,
+            full,
+            jumps,
+            again,
+            records,
+            quarantined,
+            copies,
+            prepared,
+            neighbours,
+            ..
+        } = all;
         assert!(kills > 150 && cuts > 150 && failures > 50 && full > 30 && jumps > 30 && again > 300, "{all}");
-        assert!(copies > 5, "{all}");
+        assert!(copies > 5 && prepared > 100 && neighbours > 5, "{all}");
         assert!(records > 8_000 && quarantined > 5_000, "{all}");
     }
 

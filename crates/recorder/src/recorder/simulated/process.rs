@@ -8,9 +8,10 @@ use loadline_segments::segments::simulated::{MemoryDisk, Told};
 
 use super::clock::MadeClock;
 use super::database::FailingDatabase;
-use super::failing::Failing;
+use super::failing::{FORGETS_WITHIN, Failing};
 use super::senders::REMEMBER;
 use crate::database::Database;
+use crate::random::Stream;
 use crate::recorder::admission::{Gate, Governor};
 use crate::recorder::clock::SharedClock;
 use crate::recorder::config::{self, Config, NewColumns};
@@ -21,7 +22,7 @@ use crate::recorder::progress::Progress;
 use crate::recorder::pulse::Pulse;
 use crate::recorder::spool::{APART_LANES, CommitterHandle, GREEDY_LANES, Reader, SpoolError, SpoolFile};
 use crate::recorder::stop::Stop;
-use crate::recorder::writer::{LaneEnd, LaneSettings, Registry, Shape, Stepped};
+use crate::recorder::writer::{LaneEnd, LaneSettings, Preparing, Registry, Shape, Stepped};
 
 /// The number of the sources' writers.
 pub const LANES: u32 = 2;
@@ -49,6 +50,36 @@ pub struct Setup {
     pub is_direct: bool,
 }
 
+/// Draws one of some values.
+pub fn one_of<T: Copy>(random: &mut Stream, all: &[T]) -> T {
+    all[random.below(all.len() as u64) as usize]
+}
+
+impl Setup {
+    /// Draws a setup, and whether the database forgets commits and tells how far it has come.
+    pub fn drawn(random: &mut Stream) -> (Self, Option<bool>) {
+        let is_direct = random.below(4) == 0;
+        // Some databases may forget their latest commits; some of these tell how far they have come. If commits acknowledge requests, they must last.
+        let forgets = one_of(random, &[None, None, Some(true), Some(false)]).filter(|_| !is_direct);
+        let setup = Setup {
+            shape: Shape::named(one_of(random, Shape::NAMES)).unwrap_or(Shape::Star),
+            // If nobody creates columns, everything is in quarantine in the end.
+            new_columns: match random.below(10) {
+                0 => NewColumns::Refuse,
+                1..4 => NewColumns::Json,
+                _ => NewColumns::Add,
+            },
+            batch: one_of(random, &[1, 4, 50, 50]),
+            bound: one_of(random, &[128 << 10, 1 << 20]),
+            quarantine_bound: one_of(random, &[8 << 10, 1 << 20]),
+            compresses: random.below(2) == 0,
+            keep: forgets.map(|_| 2 * FORGETS_WITHIN),
+            is_direct,
+        };
+        (setup, forgets)
+    }
+}
+
 /// Writers, with their numbers; `None` for one that is at work or has ended.
 type Lanes = Arc<Mutex<Vec<(u32, Option<Stepped>)>>>;
 
@@ -58,6 +89,7 @@ pub struct Process {
     pub reader: Reader,
     pub door: Option<Arc<Door>>,
     pub stop: Arc<Stop>,
+    meter: Arc<Meter>,
     lanes: Lanes,
     registry: Arc<Registry>,
     /// Why a writer ended that was not told to.
@@ -132,6 +164,7 @@ impl Process {
                 pulse: Arc::new(Pulse::new()),
                 stop: Arc::clone(&stop),
                 clock: SharedClock::clone(&shared),
+                preparing: Preparing::InTurn,
             };
             if lane < FIRST_DIRECT_LANE {
                 return (lane, Some(Stepped::new(settings)));
@@ -143,7 +176,7 @@ impl Process {
         let lanes = Arc::new(Mutex::new(lanes.collect()));
         let route = if setup.is_direct { Route::Direct(handles) } else { Route::Spool(spool.clone(), LANES) };
         let door = Some(Arc::new(door(setup, route, &spool, &meter, &shared)));
-        Ok(Process { spool, reader, door, stop, lanes, registry, failed: Arc::default() })
+        Ok(Process { spool, reader, door, stop, meter, lanes, registry, failed: Arc::default() })
     }
 
     /// Returns the writers that have something to do, or may have.
@@ -157,6 +190,11 @@ impl Process {
             }
         }
         Ok(busy)
+    }
+
+    /// Returns the number of batches that were prepared while the one before was committed.
+    pub fn prepared(&self) -> u64 {
+        self.meter.prepared.get()
     }
 
     /// Returns the number of writers.

@@ -62,6 +62,8 @@ pub struct Senders {
     unanswered: VecDeque<Message>,
     answered: VecDeque<Message>,
     messages: u64,
+    /// The beginning of the ids of messages.
+    ids: &'static str,
     /// The number of requests that were sent again.
     pub again: u64,
     failed: Option<Told>,
@@ -83,9 +85,15 @@ impl Senders {
             unanswered,
             answered,
             messages: 0,
+            ids: "m",
             again: 0,
             failed: None,
         }
+    }
+
+    /// Returns the senders with other ids for their messages.
+    pub fn called(self, ids: &'static str) -> Self {
+        Senders { ids, ..self }
     }
 
     /// Connects the senders to a recorder that listens.
@@ -152,7 +160,7 @@ impl Senders {
             body.extend_from_slice(b"this is no line\n");
         }
         self.messages += 1;
-        let id = if self.random.below(100) < 60 { format!("m{}", self.messages) } else { String::new() };
+        let id = if self.random.below(100) < 60 { format!("{}{}", self.ids, self.messages) } else { String::new() };
         Message { source, id, body, numbers, sent: self.clock.now() }
     }
 

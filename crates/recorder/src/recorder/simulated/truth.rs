@@ -71,6 +71,11 @@ impl Truth {
         Truth { holds_order, ..Truth::default() }
     }
 
+    /// Returns a truth whose records have numbers behind this one.
+    pub fn after(self, number: i64) -> Self {
+        Truth { newest: number, ..self }
+    }
+
     /// Returns the number of another record, which a source is about to send.
     pub fn next(&mut self, kin: Kin) -> i64 {
         self.newest += 1;

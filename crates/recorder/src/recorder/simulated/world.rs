@@ -1,7 +1,7 @@
 //! One life of a recorder from a seed. Main function: [`run`].
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -10,10 +10,11 @@ use rusqlite::Connection;
 
 use super::clock::MadeClock;
 use super::copied::{Copies, Held, PutBack};
-use super::failing::{FORGETS_WITHIN, Failing};
+use super::failing::Failing;
 use super::faults::Faults;
+use super::neighbour::{FIRST_NUMBER, Neighbour};
 use super::others::{Others, lanes_of_writers, record_tables, stored_records, undo_later};
-use super::process::{LANES, Process, Setup, opened};
+use super::process::{LANES, Process, Setup, one_of, opened};
 use super::scratch::Scratch;
 use super::senders::{Manners, Senders};
 use super::truth::{Fate, Sighting, Truth, numbers_of};
@@ -22,7 +23,6 @@ use crate::recorder::clock::Clock;
 use crate::recorder::config::NewColumns;
 use crate::recorder::spool::simulated::inventory;
 use crate::recorder::spool::{Clearing, Span};
-use crate::recorder::writer::Shape;
 
 /// The number of steps in a run.
 const STEPS: u64 = 70;
@@ -49,6 +49,8 @@ struct World {
     is_meddled_with: bool,
     /// Copies of the spool, in some lives.
     copies: Option<Copies>,
+    /// A second recorder on the same database, in some lives.
+    neighbour: Option<Arc<Mutex<Neighbour>>>,
 }
 
 /// Runs one life of a recorder from a seed, and returns what was done to it.
@@ -68,44 +70,31 @@ pub fn run(seed: u64) -> Result<Faults, Told> {
     Ok(faults)
 }
 
-fn one_of<T: Copy>(random: &mut Stream, all: &[T]) -> T {
-    all[random.below(all.len() as u64) as usize]
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl World {
     fn new(seed: u64, scratch: &Scratch) -> Result<Self, Told> {
         let mut random = Stream::seeded(seed);
         let clock = Arc::new(MadeClock::new(BEGIN_NS));
-        let is_direct = random.below(4) == 0;
-        // Some databases may forget their latest commits; some of these tell how far they have come. If commits acknowledge requests, they must last.
-        let forgets = one_of(&mut random, &[None, None, Some(true), Some(false)]).filter(|_| !is_direct);
-        let setup = Setup {
-            shape: Shape::named(one_of(&mut random, Shape::NAMES)).unwrap_or(Shape::Star),
-            // If nobody creates columns, everything is in quarantine in the end.
-            new_columns: match random.below(10) {
-                0 => NewColumns::Refuse,
-                1..4 => NewColumns::Json,
-                _ => NewColumns::Add,
-            },
-            batch: one_of(&mut random, &[1, 4, 50, 50]),
-            bound: one_of(&mut random, &[128 << 10, 1 << 20]),
-            quarantine_bound: one_of(&mut random, &[8 << 10, 1 << 20]),
-            compresses: random.below(2) == 0,
-            keep: forgets.map(|_| 2 * FORGETS_WITHIN),
-            is_direct,
-        };
+        let (setup, forgets) = Setup::drawn(&mut random);
         // In a quiet world each source's records of a measurement keep their order, and that is checked.
         let is_quiet = random.below(3) == 0 && setup.new_columns != NewColumns::Refuse;
         let manners = match is_quiet {
             true => Manners { conflicts: 0, bad_lines: 5, large: 3 },
             false => Manners { conflicts: 8, bad_lines: 5, large: one_of(&mut random, &[3, 40]) },
         };
-        let truth = Arc::new(Mutex::new(Truth::new(is_quiet && forgets.is_none())));
+        let holds_order = is_quiet && forgets.is_none();
+        let truth = Arc::new(Mutex::new(Truth::new(holds_order)));
         let of_database = Stream::seeded(random.word());
         let of_senders = Stream::seeded(random.word());
         let senders = Senders::new(of_senders, manners, Arc::clone(&clock), Arc::clone(&truth));
+        let failing = Failing::new(scratch.path(), Arc::clone(&clock), of_database, forgets)?;
+        let neighbour = Neighbour::of(seed, (setup, manners, Truth::new(holds_order)), &clock, &failing)?;
         Ok(World {
-            failing: Failing::new(scratch.path(), Arc::clone(&clock), of_database, forgets)?,
+            neighbour: neighbour.map(|neighbour| Arc::new(Mutex::new(neighbour))),
+            failing,
             senders: Arc::new(Mutex::new(senders)),
             disks: [MemoryDisk::new(ROOM), MemoryDisk::new(ROOM)],
             history: vec![format!("{setup:?}, quiet {is_quiet}, forgets {forgets:?}")],
@@ -128,17 +117,21 @@ impl World {
                 copies.copy(&self.disks);
             }
             self.step()?;
+            if let Some(neighbour) = self.neighbour.as_ref().filter(|_| !self.failing.has_killed()) {
+                self.failing.meanwhile(None);
+                lock(neighbour).step();
+            }
             self.look()?;
         }
         self.come_to_an_end()
     }
 
-    fn senders(&self) -> std::sync::MutexGuard<'_, Senders> {
-        self.senders.lock().unwrap_or_else(PoisonError::into_inner)
+    fn senders(&self) -> MutexGuard<'_, Senders> {
+        lock(&self.senders)
     }
 
-    fn truth(&self) -> std::sync::MutexGuard<'_, Truth> {
-        self.truth.lock().unwrap_or_else(PoisonError::into_inner)
+    fn truth(&self) -> MutexGuard<'_, Truth> {
+        lock(&self.truth)
     }
 
     fn note(&mut self, what: impl Into<String>) {
@@ -233,10 +226,13 @@ impl World {
         let Some(process) = &self.process else { return Ok(()) };
         let (turning, senders) = (process.turning(), Arc::clone(&self.senders));
         let lanes = process.lanes() as u64;
+        let neighbour = self.neighbour.clone();
         let mut random = Stream::seeded(self.random.word());
         let meanwhile = move || match random.below(100) {
-            0..8 => senders.lock().unwrap_or_else(PoisonError::into_inner).send(),
+            0..8 => lock(&senders).send(),
             8..12 => turning(random.below(lanes) as usize),
+            // It may be its own turn in which this happens.
+            12..20 => drop(neighbour.as_ref().and_then(|neighbour| neighbour.try_lock().ok()).map(|mut it| it.turn())),
             _ => {}
         };
         self.failing.meanwhile(Some(Box::new(meanwhile)));
@@ -285,6 +281,7 @@ impl World {
         self.senders().hang_up();
         self.failing.end();
         if let Some(process) = self.process.take() {
+            self.faults.prepared += process.prepared();
             process.end(in_order);
         }
         self.disks.iter().for_each(|disk| disk.fail_after(u64::MAX));
@@ -315,7 +312,8 @@ impl World {
         // Before the first writer there is no such table.
         let lanes = self.read(lanes_of_writers).unwrap_or_default();
         let lane_of = |writer: i64| lanes.get(&writer).copied().unwrap_or(u32::MAX);
-        let stored = self.read(stored_records)?.into_iter().map(|(writer, number)| (number, lane_of(writer))).collect();
+        let own = self.read(stored_records)?.into_iter().filter(|(_, number)| *number <= FIRST_NUMBER);
+        let stored = own.map(|(writer, number)| (number, lane_of(writer))).collect();
         let Some(PutBack { disks, kept, doubles }) = self.copies.as_mut().and_then(|copies| copies.put_back(&stored))
         else {
             return Ok(());
@@ -423,11 +421,15 @@ impl World {
             Err(error) => return Err(format!("the spool cannot be read: {error}")),
         };
         let numbers = |bodies: Vec<&[u8]>| bodies.into_iter().flat_map(numbers_of).collect::<Vec<_>>();
+        let stored = self.read(stored_records)?;
         let sighting = Sighting {
-            stored: self.read(stored_records)?,
+            stored: stored.iter().copied().filter(|(_, number)| *number <= FIRST_NUMBER).collect(),
             waiting: numbers(all.waiting.iter().map(|entry| &entry.offer.body[..]).collect()),
             quarantined: numbers(all.quarantined.iter().map(|(_, offer)| &offer.body[..]).collect()),
         };
+        if let Some(neighbour) = &self.neighbour {
+            lock(neighbour).compare(&stored, at_end)?;
+        }
         self.faults.quarantined += sighting.quarantined.len() as u64;
         if let Some(copies) = &mut self.copies {
             copies.look(Held::of(&all));
@@ -475,6 +477,11 @@ impl World {
                 return Err(format!("{waits} entries wait after {TURNS_MAX} turns"));
             }
         }
+        if let Some(neighbour) = &self.neighbour {
+            lock(neighbour).drain(TURNS_MAX)?;
+            self.faults.records += lock(neighbour).acknowledged();
+            self.faults.neighbours += 1;
+        }
         self.compare(true)?;
         let acknowledged = self.truth().acknowledged();
         self.faults.records += acknowledged;
@@ -484,5 +491,7 @@ impl World {
     fn end(&mut self) {
         self.clock.forget_plans();
         self.end_process(false);
+        let neighbour = self.neighbour.take().and_then(Arc::into_inner);
+        neighbour.into_iter().for_each(|one| one.into_inner().unwrap_or_else(PoisonError::into_inner).end());
     }
 }

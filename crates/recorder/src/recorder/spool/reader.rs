@@ -141,6 +141,15 @@ impl Reader {
         Ok(self.shelf.index().between(lane, after, i64::MAX).next().map(|(sequence, _)| sequence))
     }
 
+    /// Returns whether at least this many rows of a lane wait behind a sequence, among the entries that [`Reader::read`] looks at.
+    pub fn has_rows(&self, lane: u32, after: i64, rows_min: u64) -> bool {
+        let (index, mut rows) = (self.shelf.index(), 0);
+        index.between(lane, after, i64::MAX).take(ENTRIES_MAX).any(|(_, entry)| {
+            rows += u64::from(entry.rows);
+            rows >= rows_min
+        })
+    }
+
     /// Returns whether any record of the entries between two sequences, both included, is in quarantine.
     pub fn has_quarantined(&self, first: i64, last: i64) -> bool {
         self.shelf.index().refused(first, last).next().is_some()

@@ -44,6 +44,11 @@ impl Batch {
         self.firsts[entries.start]..self.firsts[entries.end]
     }
 
+    /// Returns whether these are all rows of the batch, and each is to be written.
+    pub(super) fn is_whole(&self, rows: &Range<usize>) -> bool {
+        *rows == self.rows_of(0..self.entries.len()) && self.left_out.is_empty()
+    }
+
     /// Returns the entry of a row, by place.
     pub(super) fn entry_of(&self, row: usize) -> usize {
         self.firsts.partition_point(|first| *first <= row).saturating_sub(1)

@@ -38,6 +38,13 @@ pub(super) struct Bound {
     pub times: Times,
 }
 
+impl Bound {
+    /// Returns whether the cells are those of all rows: nothing must be created or asked for, and nothing was refused.
+    pub(super) fn is_complete(&self) -> bool {
+        self.needs.is_empty() && self.identities.is_empty() && self.refused.is_empty() && !self.is_cut
+    }
+}
+
 /// A row of the batch, which is stored whole or not at all: in the main table of its measurement, and in the second one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Unit {
@@ -108,6 +115,11 @@ struct Context<'a> {
 impl Binder {
     pub(super) fn new(new_columns: NewColumns, columns_max: u32) -> Self {
         Binder { new_columns, columns_max: columns_max as usize, by_raw_name: HashMap::new(), rows: Vec::new() }
+    }
+
+    /// Returns a binder with the same limits, which knows no tables.
+    pub(super) fn like(&self) -> Self {
+        Binder::new(self.new_columns, self.columns_max as u32)
     }
 
     /// Forgets places of measurements, because the catalogue has changed.

@@ -4,7 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::lane::{Lane, Leave, Turns};
+use super::lane::{Lane, Leave};
+use super::turns::Turns;
 use crate::recorder::spool::{GREEDY_LANES, Reader};
 
 /// When entries wait this long in the lanes of all sources, greedy lanes wait for them.

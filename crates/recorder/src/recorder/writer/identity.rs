@@ -17,6 +17,8 @@ pub(super) struct Identities {
     generation_max: usize,
     /// Bytes of the young generation's keys.
     young_bytes: usize,
+    /// How often all were forgotten.
+    forgotten: u64,
 }
 
 /// The bytes that an identity may take on average; if they are longer, fewer are kept.
@@ -26,7 +28,7 @@ impl Identities {
     /// Returns a cache of at most this many identities.
     pub(super) fn new(most: u32) -> Self {
         let generation_max = (most as usize / 2).max(1);
-        Identities { young: HashMap::new(), old: HashMap::new(), generation_max, young_bytes: 0 }
+        Identities { young: HashMap::new(), old: HashMap::new(), generation_max, young_bytes: 0, forgotten: 0 }
     }
 
     /// Returns the number of an identity, if it is known.
@@ -54,6 +56,12 @@ impl Identities {
         self.young.clear();
         self.old.clear();
         self.young_bytes = 0;
+        self.forgotten += 1;
+    }
+
+    /// Returns how often all identities were forgotten: numbers that were found before the last time may be wrong.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.forgotten
     }
 }
 

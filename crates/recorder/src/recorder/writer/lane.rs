@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::ahead::{Ahead, Preparing};
 use super::backoff::Backoff;
 use super::batch::BATCH_BYTES;
 use super::bind::Binder;
@@ -15,7 +16,7 @@ use super::kept::Kept;
 use super::refusal::{Meaning, meaning};
 use super::registry::Registry;
 use super::store::{Connection, Context, News, Ready};
-use super::turns::Waiting;
+use super::turns::{Turns, Waiting};
 use crate::database::{Database, DatabaseError, SessionLimits};
 use crate::recorder::clock::SharedClock;
 use crate::recorder::config::{SchemaConfig, WriterConfig};
@@ -63,6 +64,8 @@ pub struct LaneSettings {
     pub stop: Arc<Stop>,
     /// The clock that the lane uses.
     pub clock: SharedClock,
+    /// Where the lane prepares its next batch.
+    pub preparing: Preparing,
 }
 
 /// How a lane's run ended.
@@ -86,6 +89,8 @@ pub struct Lane {
     is_spooled: bool,
     pub(super) identities: Identities,
     binder: Binder,
+    /// The next batch, as far as it was prepared.
+    pub(super) ahead: Ahead,
     ends: Ends,
     pub(super) backoff: Backoff,
     ends_written: Instant,
@@ -125,17 +130,6 @@ pub struct Lane {
     pub(super) suspected: Option<String>,
     /// How a lane of greedy sources takes its turns.
     pub(super) turns: Turns,
-}
-
-/// How a lane of greedy sources takes its turns.
-#[derive(Debug, Default)]
-pub(super) struct Turns {
-    /// Since when the lane waits for others.
-    pub(super) waits_since: Option<Instant>,
-    /// How long its last turn of writing took.
-    pub(super) wrote_for: Duration,
-    /// Since when nothing waits in the lane.
-    pub(super) idle_since: Option<Instant>,
 }
 
 /// Why a lane gives up its batch.
@@ -179,12 +173,14 @@ impl Lane {
     /// Returns a lane that is not connected yet.
     pub fn new(settings: LaneSettings) -> Self {
         let (schema, now) = (settings.schema, settings.clock.now());
+        let binder = Binder::new(schema.new_columns, schema.columns_max);
         Lane {
             limits: Arc::new(limits(&settings)),
             connection: None,
             is_spooled: false,
             identities: Identities::new(schema.identities_max),
-            binder: Binder::new(schema.new_columns, schema.columns_max),
+            ahead: Ahead::new(settings.preparing, binder.like(), Arc::clone(&settings.meter)),
+            binder,
             ends: Ends::default(),
             backoff: Backoff::new(Duration::from_millis(20), Duration::from_secs(5), settings.clock.day_ns() as u64),
             ends_written: now,
@@ -263,8 +259,7 @@ impl Lane {
         if waiting.is_empty() {
             self.connect_if_idle();
         } else {
-            let rows_max = u64::from(self.settings.pace.batch_rows(self.settings.writer.batch));
-            let directs = take(receiver, waiting, rows_max, BATCH_BYTES);
+            let directs = take(receiver, waiting, self.batch_rows(), BATCH_BYTES);
             self.store_direct(directs)?;
         }
         self.write_ends_if_due(false)?;
@@ -347,6 +342,8 @@ impl Lane {
             identities: &mut self.identities,
             binder: &mut self.binder,
             ends: &mut self.ends,
+            reader: &settings.reader,
+            ahead: &mut self.ahead,
         };
         if self.connection.is_none() {
             let mut connection = Connection::open(&mut context)?;

@@ -3,14 +3,17 @@
 //! Main type: [`Lane`], one writer with one connection. A lane binds the points of several entries to the columns of their tables
 //! (`bind`), writes them in one transaction together with its row in the `ledger`, and creates missing tables and columns
 //! (`making`) under names that nobody else has (`claims`); the `registry` says which exist. A record that the
-//! database refuses is found in one dry run of the batch (`sifting`) and goes to quarantine.
+//! database refuses is found in one dry run of the batch (`sifting`) and goes to quarantine. While the database works on a full batch, the next
+//! one is prepared (`ahead`).
 //!
 //! Invariant: the ledger says how far a lane has come, in the same transaction as the rows. Whatever happens between a COMMIT and
 //! its answer, the next connection reads there whether the commit happened.
 
+mod ahead;
 mod apart;
 mod backoff;
 mod batch;
+mod beside;
 mod bind;
 mod catalogue;
 mod claims;
@@ -47,6 +50,7 @@ mod texts;
 mod turns;
 mod value;
 
+pub use ahead::Preparing;
 pub use backoff::Backoff;
 pub use catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
 pub use feed::{Direct, DirectAnswer, DirectHandle, DirectWait, Feed};

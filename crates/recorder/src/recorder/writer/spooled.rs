@@ -45,6 +45,10 @@ impl Lane {
             None => self.connected().map(Round::Wrote),
             Some(done) => self.round(reader, done),
         };
+        if !matches!(round, Ok(Round::Wrote(_))) {
+            // What waits may have changed.
+            self.ahead.forget();
+        }
         match round {
             Ok(Round::Wrote(through)) => {
                 self.settings.meter.progress.note_through(self.settings.lane, through);
@@ -78,7 +82,7 @@ impl Lane {
 
     /// Returns whether this lane has a connection only while something waits for it: a lane for records that wait apart or for greedy sources and, if
     /// records are written straight from the intake, the lane of replayed ones.
-    fn is_occasional(&self) -> bool {
+    pub(super) fn is_occasional(&self) -> bool {
         self.is_apart() || self.is_of_greedy() || self.settings.database.is_embedded()
     }
 
@@ -171,9 +175,19 @@ impl Lane {
         Ok(Round::Wrote(through))
     }
 
+    /// Returns the number of rows that make a batch full.
+    pub(super) fn batch_rows(&self) -> u64 {
+        u64::from(self.settings.pace.batch_rows(self.settings.writer.batch))
+    }
+
     fn next_batch(&mut self, reader: &Reader, between: (i64, i64)) -> Result<Option<(Batch, i64)>, Leave> {
         let lane = self.settings.lane;
-        let rows_max = u64::from(self.settings.pace.batch_rows(self.settings.writer.batch));
+        let rows_max = self.batch_rows();
+        if let Some(entries) = self.ahead.take(between.0, rows_max)
+            && let Some(last) = entries.last().map(|entry| entry.sequence)
+        {
+            return Ok(Some((Batch::new(entries), last)));
+        }
         let mut found = reader.read(lane, between, BATCH_BYTES, rows_max)?;
         let rows: u64 = found.iter().flatten().map(|entry| u64::from(entry.offer.rows)).sum();
         if !found.is_empty() && rows < rows_max && !self.settings.stop.is_asked() {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ahead::Ahead;
 use super::batch::Batch;
 use super::bind::{Binder, Bound};
 use super::catalogue::Catalogue;
@@ -22,7 +23,7 @@ use crate::layout::RECORD_ID;
 use crate::record::Cells;
 use crate::recorder::clock::SharedClock;
 use crate::recorder::durability::{self, Terms};
-use crate::recorder::spool::{IdClock, LaneNews, LaneOpening};
+use crate::recorder::spool::{IdClock, LaneNews, LaneOpening, Reader};
 use crate::statement::{Expect, Program, Request, Step};
 
 /// The most ends of measurements that are brought up to date in one transaction.
@@ -85,6 +86,8 @@ pub(super) struct Context<'a> {
     pub identities: &'a mut Identities,
     pub binder: &'a mut Binder,
     pub ends: &'a mut Ends,
+    pub reader: &'a Reader,
+    pub ahead: &'a mut Ahead,
 }
 
 /// Rows that are ready to be written.
@@ -216,7 +219,7 @@ impl Connection {
     }
 
     /// Returns an error if rows or identities belong to a measurement whose statements could not be prepared.
-    fn check_usable(&self, bound: &Bound, binder: &Binder) -> Result<(), DatabaseError> {
+    pub(super) fn check_usable(&self, bound: &Bound, binder: &Binder) -> Result<(), DatabaseError> {
         let has_identities = |place: usize| bound.identities.iter().any(|identity| identity.measurement == place);
         let has_rows = |place: usize| binder.rows.get(place).is_some_and(|rows| rows.main_rows > 0);
         match self.unusable.iter().find(|(place, _)| has_rows(**place) || has_identities(**place)) {
@@ -333,9 +336,7 @@ impl Connection {
     ) -> Result<Duration, DatabaseError> {
         let next = self.append_head(ready, (sequence, keys), context);
         self.append_rows(ready, context);
-        let start = self.clock.now();
-        self.session.execute(&self.request, None)?;
-        let took = self.clock.since(start);
+        let took = self.execute_rows(sequence, next.next_record(), context)?;
         self.note_commit(next, ready, &ready.bound.times, context);
         Ok(took)
     }

@@ -63,7 +63,12 @@ impl Lane {
             if range.is_empty() {
                 continue;
             }
-            let error = match self.try_once(batch, range.clone(), &mut tries)? {
+            let outcome = self.try_once(batch, range.clone(), &mut tries)?;
+            if !matches!(outcome, Ok(Came::Committed)) {
+                // What is done about it may change what comes next.
+                self.ahead.forget();
+            }
+            let error = match outcome {
                 Ok(Came::Committed) => {
                     tries = Tries::default();
                     continue;
@@ -187,6 +192,9 @@ impl Lane {
         }
         self.came_to = None;
         let count = ready.rows();
+        if entries.end == batch.entries.len() {
+            self.want_next(sequence);
+        }
         let outcome = self.with_connection(|connection, context| connection.commit(&ready, sequence, &keys, context));
         if outcome.as_ref().is_err_and(|error| self.meaning(error) == Meaning::Record) {
             self.refused = Some((rows, ready));
@@ -228,8 +236,10 @@ impl Lane {
         rows: Range<usize>,
     ) -> Result<Result<Ready, DatabaseError>, Leave> {
         loop {
+            let prepared = self.ahead.take_rows(batch.is_whole(&rows));
             let make = |connection: &mut Connection, context: &mut Context<'_>| {
-                connection.make_ready(batch, rows.clone(), context)
+                let used = prepared.and_then(|prepared| connection.use_prepared(prepared, context));
+                used.map_or_else(|| connection.make_ready(batch, rows.clone(), context), Ok)
             };
             let mut ready = match self.with_connection(make) {
                 Ok(ready) => ready,

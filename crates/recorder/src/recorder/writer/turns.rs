@@ -2,15 +2,26 @@
 //!
 //! Start-time fair queueing (Goyal, Vin and Cheng, 1996): an offer starts when the previous offer of its source is finished, in a virtual time in which every
 //! source is served at the same speed; the offer that starts first is next. So a source that sends little waits for at most one offer of each other
-//! source, however many wait, and each source keeps its order.
+//! source, however many wait, and each source keeps its order. [`Turns`] is how the lanes of greedy sources wait for all others.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
 use crate::recorder::spool::Offer;
+
+/// How a lane of greedy sources takes its turns.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// Since when the lane waits for others.
+    pub(super) waits_since: Option<Instant>,
+    /// How long its last turn of writing took.
+    pub(super) wrote_for: Duration,
+    /// Since when nothing waits in the lane.
+    pub(super) idle_since: Option<Instant>,
+}
 
 /// The result of an offer that was not spooled.
 #[derive(Debug, Clone, PartialEq, Eq)]

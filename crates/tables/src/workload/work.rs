@@ -419,6 +419,7 @@ mod tests {
                 let mut settings = settings("write", 0);
                 settings.layout.name = layout.to_owned();
                 settings.record.per_measurement = per_measurement;
+                settings.workload.batch = 1;
                 let work = Work::new(&settings).unwrap();
                 let is_update = |statement: &&Statement| matches!(statement, Statement::Update { .. });
                 let found = work.program().statements.iter().filter(is_update).count();

@@ -1,4 +1,5 @@
-//! Many writers that meet the same new series at the same time: each record is stored once, none is held to be to blame for another's series.
+//! Many writers that meet the same new series at the same time: each record is stored once, none is held to be to blame for another's series. And one writer for whom much waits: it
+//! prepares each batch while the one before is committed, and stores all in order.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -170,4 +171,44 @@ fn in_postgres() {
 #[test]
 fn in_mariadb() {
     many_writers_meet_the_same_new_series(&Target::server("mariadb"), "star");
+}
+
+/// Holds a table locked while many records come, so that they wait, and then lets the writer write them.
+fn what_waits_is_prepared_and_stored_in_order(target: &Target, lock: &[&str], unlock: &str) {
+    let directory = Directory::new();
+    let started = target.start(&directory, "name = \"star\"", "[writer]\nbatch = 1000\n");
+    let line = |number: usize| format!("backlog,probe=p{} rtt={number}.5,kind=\"lte\" {number}\n", number % 7);
+    // The table and the seven series.
+    assert_eq!(send(started.http, "POST", "/write", "", (1..8).map(line).collect::<String>().as_bytes()).status, 204);
+    started.wait_until_committed();
+    let mut holder = target.session();
+    lock.iter().for_each(|sql| holder.run(sql).unwrap());
+    for first in (8..10_008).step_by(500) {
+        let body: String = (first..first + 500).map(line).collect();
+        assert_eq!(send(started.http, "POST", "/write", "", body.as_bytes()).status, 204);
+    }
+    holder.run(unlock).unwrap();
+    started.wait_until_committed();
+    let page = send(started.http, "GET", "/metrics", "", b"").body;
+    let prepared = page.lines().find_map(|line| line.strip_prefix("loadline_prepared_batches_total ")).unwrap();
+    assert!(prepared.parse::<u64>().unwrap() >= 3, "{prepared} batches were prepared");
+    let stored = target.query("SELECT time_ns FROM backlog_values ORDER BY record_id");
+    let expected: Vec<String> = (1..10_008).map(|number: usize| number.to_string()).collect();
+    assert!(stored == expected, "each record is there once, in order");
+    let sql = "SELECT count(*) FROM backlog_values v JOIN backlog_identity i ON i.measurement = v.measurement WHERE \
+               i.probe = concat('p', v.time_ns % 7) AND v.rtt = v.time_ns + 0.5";
+    assert_eq!(target.query(sql)[0], "10007", "each belongs to its series");
+    started.stop();
+}
+
+#[test]
+fn one_writer_prepares_what_waits_for_postgres() {
+    let lock = ["BEGIN", "LOCK TABLE backlog_values IN ACCESS EXCLUSIVE MODE"];
+    what_waits_is_prepared_and_stored_in_order(&Target::server("postgres"), &lock, "COMMIT");
+}
+
+#[test]
+fn one_writer_prepares_what_waits_for_mariadb() {
+    let lock = ["LOCK TABLES backlog_values WRITE"];
+    what_waits_is_prepared_and_stored_in_order(&Target::server("mariadb"), &lock, "UNLOCK TABLES");
 }

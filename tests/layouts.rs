@@ -116,6 +116,9 @@ fn write_and_read_back(name: &str, settings: &RecordSettings, batches: &[u32]) {
     let generator = data::build(settings).unwrap();
     let mut layout = layout::build(name, generator.record_type(), "t", 100).unwrap();
     layout.add_access(&Access { read: true, ..Access::default() }, generator.record_type());
+    if settings.per_measurement > 1 {
+        layout.add_ends(generator.record_type());
+    }
     let mut session = session(&database, &*layout);
     let mut request = Request::default();
     let mut written = 0;
@@ -162,7 +165,8 @@ fn an_identity_is_stored_once_for_each_measurement() {
     let place = Place::new("once");
     let database = place.database();
     let generator = data::build(&qos(10)).unwrap();
-    let layout = layout::build("star", generator.record_type(), "qos", 10).unwrap();
+    let mut layout = layout::build("star", generator.record_type(), "qos", 10).unwrap();
+    layout.add_ends(generator.record_type());
     let mut session = session(&database, &*layout);
     let mut request = Request::default();
     let mut ended = Vec::new();

@@ -209,9 +209,36 @@ pub struct RunArguments {
     /// NATS server at which agents on other machines wait (loadline agent); without it, agents are processes of this machine
     #[arg(long, value_name = "URL")]
     pub nats: Option<String>,
+    /// What becomes of a trial that has lost an agent, if no other agent is free: the run waits until there are as many again, or those that are left
+    /// drive the whole load
+    #[arg(long, value_name = "WHAT", requires = "nats", default_value = "wait")]
+    pub agents_lost: AgentsLost,
+    /// What else the NATS server asks for
+    #[command(flatten)]
+    pub nats_files: NatsFiles,
+}
+
+/// What a run does if agents are lacking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AgentsLost {
+    /// Waits for as many agents
+    Wait,
+    /// Goes on with those that are left
+    Fewer,
+}
+
+/// Files with what is needed to reach a NATS server.
+#[derive(Debug, Clone, Args)]
+pub struct NatsFiles {
     /// File with the authority that must have signed the certificate of the NATS server, in PEM
     #[arg(long, value_name = "FILE", requires = "nats")]
     pub nats_ca: Option<PathBuf>,
+    /// File with a user's JWT and key for the NATS server, as nsc generate creds writes it
+    #[arg(long, value_name = "FILE", requires = "nats", conflicts_with = "nats_nkey")]
+    pub nats_creds: Option<PathBuf>,
+    /// File with the seed of a user's key for the NATS server, as nk -gen user writes it
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub nats_nkey: Option<PathBuf>,
 }
 
 /// `agent`
@@ -220,9 +247,9 @@ pub struct NatsArguments {
     /// NATS server over which runs give work: nats://host:4222, or tls:// for TLS; with user:password@ or token@ before the host
     #[arg(long, value_name = "URL")]
     pub nats: String,
-    /// File with the authority that must have signed the certificate of the NATS server, in PEM
-    #[arg(long, value_name = "FILE")]
-    pub nats_ca: Option<PathBuf>,
+    /// What else the NATS server asks for
+    #[command(flatten)]
+    pub files: NatsFiles,
 }
 
 /// `compare`

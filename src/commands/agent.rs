@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use super::{Failure, Status};
-use crate::cli::{NatsArguments, RunArguments};
+use crate::cli::{AgentsLost, NatsArguments, NatsFiles, RunArguments};
 use crate::fault::fault;
 use crate::load::monotonic;
-use crate::runner::agents::{self, Bus, BusAddress, Muster, check_address};
+use crate::runner::agents::{self, Bus, BusAddress, Credentials, Lacking, Muster, check_address};
 use crate::server;
 use crate::study::Study;
 use crate::written::section::masked_url;
@@ -20,8 +20,14 @@ use crate::written::section::masked_url;
 pub fn run(arguments: &NatsArguments) -> Result<Status, Failure> {
     check_address(&arguments.nats).map_err(Failure::usage)?;
     server::install_signal_handlers();
-    let address = BusAddress { url: arguments.nats.clone(), authority: arguments.nats_ca.clone() };
+    let address = address_of(&arguments.nats, &arguments.files);
     agents::serve(&address).map(|()| Status::Valid).map_err(Failure::usage)
+}
+
+fn address_of(url: &str, files: &NatsFiles) -> BusAddress {
+    let creds = files.nats_creds.clone().map(Credentials::Creds);
+    let credentials = creds.or(files.nats_nkey.clone().map(Credentials::Nkey));
+    BusAddress { url: url.to_owned(), authority: files.nats_ca.clone(), credentials }
 }
 
 /// Turns `--agents` into the setting that it is short for.
@@ -34,9 +40,16 @@ pub fn with_agents(mut arguments: RunArguments) -> RunArguments {
 
 /// Returns the words of the command that name the NATS server, without user, password and token.
 pub fn words_of(arguments: &RunArguments) -> Vec<String> {
-    let nats = arguments.nats.iter().flat_map(|url| ["--nats".to_owned(), masked_url(url)]);
-    let authority = arguments.nats_ca.iter().flat_map(|path| ["--nats-ca".to_owned(), path.display().to_string()]);
-    nats.chain(authority).collect()
+    let Some(url) = &arguments.nats else { return Vec::new() };
+    let mut words = vec!["--nats".to_owned(), masked_url(url)];
+    if arguments.agents_lost == AgentsLost::Fewer {
+        words.push("--agents-lost=fewer".to_owned());
+    }
+    let NatsFiles { nats_ca, nats_creds, nats_nkey } = &arguments.nats_files;
+    for (name, path) in [("--nats-ca", nats_ca), ("--nats-creds", nats_creds), ("--nats-nkey", nats_nkey)] {
+        words.extend(path.iter().flat_map(|path| [name.to_owned(), path.display().to_string()]));
+    }
+    words
 }
 
 /// Connects to the NATS server and waits until there are as many agents as the study's cases need; `None` if agents are processes of this machine.
@@ -63,11 +76,22 @@ pub fn muster(arguments: &RunArguments, study: &Study) -> Result<Option<Arc<Must
             ));
         }
     }
+    let is_factor = study.factors.iter().any(|factor| factor.setting == "load.agents" && factor.levels.len() > 1);
+    if arguments.agents_lost == AgentsLost::Fewer && is_factor {
+        let remedy = "leave one of them out";
+        return Err(Failure::refused(
+            fault!("--agents-lost=fewer is given and load.agents has several levels, which would not be those that are named"; "{remedy}"),
+        ));
+    }
     server::install_signal_handlers();
-    let address = BusAddress { url: url.clone(), authority: arguments.nats_ca.clone() };
+    let address = address_of(url, &arguments.nats_files);
     let own = format!("{:x}-{:x}", std::process::id(), monotonic::now_ns());
     let bus = Bus::connect(&address, &own).map_err(Failure::usage)?;
-    let muster = Muster::new(Arc::new(bus));
+    let lacking = match arguments.agents_lost {
+        AgentsLost::Wait => Lacking::Wait,
+        AgentsLost::Fewer => Lacking::Fewer,
+    };
+    let muster = Muster::new(Arc::new(bus), lacking);
     muster.wait_for(most as usize).map_err(Failure::usage)?;
     Ok(Some(Arc::new(muster)))
 }

@@ -9,6 +9,7 @@ mod block_keys;
 mod budget;
 mod capture;
 mod compare;
+mod course;
 pub mod data;
 mod draft;
 mod durability;

@@ -60,7 +60,8 @@ impl Progress {
         self.bar.set_prefix(format!(", about {} left", show_seconds((mean_s * left as f64).ceil())));
         if !measurement.is_valid() {
             let levels = show_levels(&measurement.trial.case.levels);
-            self.say(&format!("invalid: {levels}: {}", show_reasons(&measurement.invalid_because)));
+            let what = if measurement.trial.lost_attempt.is_some() { "lost, and driven once more" } else { "invalid" };
+            self.say(&format!("{what}: {levels}: {}", show_reasons(&measurement.invalid_because)));
         } else {
             self.bar.set_message(format!(
                 "{} · {} operations/s",

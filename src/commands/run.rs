@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::Context;
 
 use super::budget::Budget;
+use super::course::Course;
 use super::known::least_s;
 use super::output::{note, sentence};
 use super::progress::Progress;
@@ -26,9 +27,7 @@ use crate::runner::stolen::stolen_permitted;
 use crate::runner::took::Noted;
 use crate::server::{self, CpuList, interrupted};
 use crate::store::{Run, RunDirectory, StoreError};
-use crate::study::goal;
-use crate::study::plan::{self, Outcomes};
-use crate::study::repeat::Settled;
+use crate::study::plan;
 use crate::study::{Passwords, Study};
 use crate::trial::Trial;
 
@@ -64,20 +63,18 @@ pub fn run(
     let (mut directory, finished) = open(study, destination, words).map_err(Failure::usage)?;
     // The study is stored as it was written.
     let study = &budget.planned(study);
-    let mut outcomes: Outcomes = finished.iter().map(outcome_of).collect();
-    let is_resumed = !finished.is_empty();
-    let mut searched: Vec<Measurement> = if study.goal.is_some() { finished } else { Vec::new() };
+    let mut course = Course::of(study, finished);
     let mut stage = Stage::new(directory.path(), passwords).patient(study.patience).mustering(muster);
-    if is_resumed && left(study, 0, &outcomes, &searched) == 0 {
+    if course.is_resumed && course.left(study, 0) == 0 {
         note("note: nothing is missing in this run");
     }
-    let mut progress = Progress::new(left(study, 0, &outcomes, &searched), is_json);
-    progress.begin_run((!is_resumed && !is_json).then(|| least_s(study)));
+    let mut progress = Progress::new(course.left(study, 0), is_json);
+    progress.begin_run((!course.is_resumed && !is_json).then(|| least_s(study)));
     let (mut is_first, mut late) = (true, 0);
     let (mut rounds, mut noted) = (Rounds::begin(), Noted::default());
     'rounds: for round in (0..rounds_max(study)).take_while(|round| rounds.goes_on(study, *round)) {
-        let Some(trials) = open_round(study, round, &outcomes, &searched) else { break };
-        for trial in trials {
+        let Some(mut trials) = course.open_round(study, round) else { break };
+        while let Some(trial) = trials.pop_front() {
             if !budget.begins() {
                 break 'rounds;
             }
@@ -93,7 +90,7 @@ pub fn run(
                 note_database(&trial, current, &mut directory, &mut progress).map_err(Failure::broken)?;
             }
             let filling = |rows, of| progress.filling(&trial, rows, of);
-            let executed = execute(&trial, directory.written(), current, &filling);
+            let mut executed = execute(&trial, directory.written(), current, &filling);
             if interrupted() {
                 break 'rounds;
             }
@@ -101,12 +98,12 @@ pub fn run(
                 return Err(nothing_done(why, directory, stage, destination));
             }
             is_first = false;
-            keep(&executed, &mut directory, &mut stage, &mut noted).map_err(Failure::broken)?;
-            outcomes.extend([outcome_of(&executed.measurement)]);
-            if study.goal.is_some() {
-                searched.push(executed.measurement.clone());
+            if course.is_lost(&mut executed.measurement) {
+                trials.push_front(trial);
             }
-            progress.end(&executed.measurement, left(study, round, &outcomes, &searched));
+            keep(&executed, &mut directory, &mut stage, &mut noted).map_err(Failure::broken)?;
+            course.take_in(study, &executed.measurement);
+            progress.end(&executed.measurement, course.left(study, round));
             late = if stage.stands_still() { late + 1 } else { 0 };
             if late == LATE_MAX {
                 progress.say(&said_of_standing(&directory));
@@ -114,21 +111,11 @@ pub fn run(
             }
         }
     }
-    let said = budget.said(study, &outcomes, &directory.path().display().to_string());
+    let said = budget.said(study, &course.outcomes, &directory.path().display().to_string());
     said.filter(|_| !interrupted()).into_iter().for_each(|line| progress.say(&line));
     let is_clean = finish((stage, noted), progress, &directory);
     let status = publish(&[Run::open(directory.path()).map_err(Failure::broken)?], is_json, is_strict)?;
     Ok(if interrupted() || !is_clean { Status::Invalid } else { status })
-}
-
-/// Returns the trials of a round; `None` if nothing is left to do.
-fn open_round(study: &Study, round: u32, outcomes: &Outcomes, searched: &[Measurement]) -> Option<Vec<Trial>> {
-    let trials = match &study.goal {
-        Some(goal) => goal::open_round(study, goal, round, searched),
-        None => plan::open_round(study, round, outcomes),
-    };
-    let is_over = trials.is_empty() && (study.goal.is_some() || left(study, round, outcomes, searched) == 0);
-    (!is_over).then_some(trials)
 }
 
 /// Returns why no more trials are begun.
@@ -262,10 +249,6 @@ fn nothing_done(why: &str, directory: RunDirectory, stage: Stage, destination: &
     Failure::refused(why.to_owned())
 }
 
-fn outcome_of(measurement: &Measurement) -> (String, Option<f64>) {
-    (measurement.trial.id.clone(), measurement.is_valid().then(|| measurement.settles_by()))
-}
-
 /// Writes a finished trial to the run directory, and notes its duration.
 fn keep(
     executed: &Executed,
@@ -288,20 +271,4 @@ fn keep(
 fn rounds_max(study: &Study) -> u32 {
     // A search ends by itself.
     if study.goal.is_some() { u32::MAX } else { plan::rounds_max(study) }
-}
-
-/// Returns the smallest number of trials that are still needed.
-fn left(study: &Study, round: u32, outcomes: &Outcomes, searched: &[Measurement]) -> u64 {
-    if let Some(goal) = &study.goal {
-        return goal::open_round(study, goal, round, searched).len() as u64;
-    }
-    let least = study.repeat.least + plan::first_counted_round(study);
-    let of_case = |standing: &plan::Standing| {
-        let done = standing.values.len() as u32 + standing.invalid + plan::first_counted_round(study).min(round + 1);
-        match standing.settled {
-            Settled::No => u64::from(least.saturating_sub(done).max(1)),
-            Settled::Yes | Settled::GaveUp => 0,
-        }
-    };
-    plan::standings(study, plan::rounds_begun(study, outcomes).max(round + 1), outcomes).iter().map(of_case).sum()
 }

@@ -41,13 +41,23 @@ impl Nats {
         Self::start_with(port::free(), store, &more)
     }
 
+    /// One without a store, with a configuration.
+    pub fn start_configured(name: String, config: &str) -> Self {
+        Self::start_with_arguments(port::free(), name, &["-c", config])
+    }
+
     fn start_with(port: u16, store: String, more: &[&str]) -> Self {
+        let own = ["-js", "-sd", &store.clone()];
+        Self::start_with_arguments(port, store, &[&own[..], more].concat())
+    }
+
+    fn start_with_arguments(port: u16, store: String, more: &[&str]) -> Self {
         let installed = std::path::Path::new("/usr/sbin/nats-server");
         let program = if installed.exists() { installed.display().to_string() } else { "nats-server".to_owned() };
         let port_text = port.to_string();
         let log = format!("{store}.log");
         let mut child = Command::new(program)
-            .args(["-js", "-a", "127.0.0.1", "-p", &port_text, "-sd", &store])
+            .args(["-a", "127.0.0.1", "-p", &port_text])
             .args(more)
             .stderr(std::fs::File::create(&log).unwrap())
             .spawn()

@@ -20,7 +20,7 @@ use crate::imported::TimeKind;
 use crate::trial::Levels;
 use crate::units::{Carried, show_number};
 
-pub use agents::{AgentFinding, AgentsFinding};
+pub use agents::{AgentFinding, AgentsFinding, HostUse};
 pub use durability::{DurabilityCase, DurabilityTest, HarmfulFailure, RecoveryTimes};
 pub use events::{EventFinding, EventsFinding};
 pub use invalidity::Invalidity;

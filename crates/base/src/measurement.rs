@@ -31,7 +31,7 @@ use crate::reason::Reason;
 use crate::trial::Trial;
 use crate::units::NS_PER_S;
 
-pub use agent::{APART_LEAST_S, AgentMeasurement, outlying, starts_apart_s};
+pub use agent::{APART_LEAST_S, AgentMeasurement, OTHERS_BEFORE_MOST, outlying, starts_apart_s};
 pub use backlog::is_growing;
 pub use client::{ClientMeasurement, ClientTimes};
 pub use disk::DiskMeasurement;
@@ -275,6 +275,13 @@ impl Measurement {
     /// Returns the CPU time of loadline in the measured phase, in seconds; `None` where another tool measured.
     pub fn known_client_cpu_s(&self) -> Option<f64> {
         self.imported.is_none().then_some(self.client_cpu_s)
+    }
+
+    /// Returns how many CPUs loadline kept busy, on this machine and on the hosts of agents; `None` without monitoring.
+    pub fn client_cpus(&self) -> Option<f64> {
+        let of_agents = self.agents.iter().filter_map(|agent| agent.resources.as_ref());
+        let used = of_agents.map(|used| used.mean.client_cpu).sum::<f64>();
+        self.resources.as_ref().map(|here| here.mean.client_cpu + used)
     }
 
     /// Returns the records written or read per second; `None` where another tool measured that does not report them.

@@ -65,6 +65,9 @@ pub struct Trial {
     /// The requirements of a search for the load line; `None` outside of a search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sought: Option<Sought>,
+    /// Number of the attempt, from 1, if it was lost with an agent and the trial was driven once more; `None` for the attempt that counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_attempt: Option<u32>,
 }
 
 /// What a search for the load line requires of a trial.
@@ -92,7 +95,14 @@ impl Trial {
     pub fn new(case: impl Into<Arc<Case>>, round: u32, seed: u64) -> Self {
         let case = case.into();
         let id = content_hash(&(&case.settings, round, seed));
-        Trial { id, case, round, seed, sought: None }
+        Trial { id, case, round, seed, sought: None, lost_attempt: None }
+    }
+
+    /// Returns the trial as an attempt that was lost with an agent. Its id is another one than that of the trial, which is driven once more.
+    #[must_use]
+    pub fn lost(&self, attempt: u32) -> Trial {
+        let id = content_hash(&(&self.case.settings, self.round, self.seed, attempt));
+        Trial { id, lost_attempt: Some(attempt), ..self.clone() }
     }
 
     /// Returns the trial as it is driven: its case with the length that the search requires.

@@ -93,7 +93,7 @@ pub const METRICS: [Metric; 45] = [
     times("residence_time_p999", "residence time p99.9", ResidenceTime, Quantile(0.999)),
     times("residence_time_max", "longest residence time", ResidenceTime, Quantile(1.0)),
     metric("server_cpu", "CPUs busy with the server", CPUS, false, server_cpu),
-    metric("client_cpu", "CPUs busy with loadline", CPUS, false, |trial| used(trial, |mean| mean.client_cpu)),
+    metric("client_cpu", "CPUs busy with loadline", CPUS, false, Measurement::client_cpus),
     metric("recorder_cpu", "CPUs busy with the recorder", CPUS, false, recorder_cpu),
     metric("client_cpu_per_operation", "client CPU time per operation", Seconds, false, client_cpu_per_operation),
     metric("write_requests", "write requests per second", Count(" requests/s"), false, |trial| {

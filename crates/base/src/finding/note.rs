@@ -66,6 +66,46 @@ pub enum Note {
         /// Number of further cases in which an agent differed, by less.
         further: usize,
     },
+    /// Attempts at trials were lost with agents.
+    #[error(
+        "{attempts} {} lost with an agent, and the trial was driven once more; nothing of a lost attempt counts; {}: {first}",
+        if *attempts == 1 { "attempt at a trial was" } else { "attempts at trials were" },
+        if *attempts == 1 { "it ended" } else { "the first one ended" }
+    )]
+    AttemptsLost {
+        /// Number of lost attempts.
+        attempts: usize,
+        /// How the first one ended.
+        first: Reason,
+    },
+    /// A trial was driven by fewer agents than its case names.
+    #[error(
+        "{trials} of {all} trials were driven by fewer agents than their case names, because others were lost: {least} at least; each of them drove a \
+         larger share of the same load"
+    )]
+    FewerAgents {
+        /// Number of trials with fewer agents.
+        trials: usize,
+        /// Number of all valid trials.
+        all: usize,
+        /// Smallest number of agents in a trial.
+        least: usize,
+    },
+    /// Others kept CPUs of an agent's host busy before the load began.
+    #[error(
+        "before the load began, others kept up to {busy_cpus:.1} of the {cpus} CPUs of agent {agent}'s host {host} busy; its figures contain that, \
+         unless they ended before the load did"
+    )]
+    AgentHostBusy {
+        /// The agent's number, from 1.
+        agent: usize,
+        /// Its host.
+        host: String,
+        /// Number of its CPUs.
+        cpus: u32,
+        /// CPUs that others kept busy.
+        busy_cpus: f64,
+    },
     /// Arrivals waited in the queue of one agent although others may have had free clients.
     #[error(
         "{}: operations waited up to {:.0} % of their response time for a free client of their agent; several agents are several queues in front of the \

@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Resources;
 use crate::histogram::Histogram;
 
 /// An agent may begin later than the others by this time in seconds, whatever the warm-up is.
 pub const APART_LEAST_S: f64 = 1e-3;
+/// CPUs that others may keep busy on an agent's host before the load begins without being named.
+pub const OTHERS_BEFORE_MOST: f64 = 0.5;
 /// Number of agents from which on one of them can differ from the others.
 const COMPARED_LEAST: usize = 3;
 /// An agent differs from the others if its median response time is this multiple of theirs, or this part of it.
@@ -24,6 +27,9 @@ pub struct AgentMeasurement {
     /// Uncertainty of that time, in seconds: half of the shortest round trip in which its clock was read; 0 on the same machine.
     #[serde(skip_serializing_if = "super::resources::is_zero", default)]
     pub clock_error_s: f64,
+    /// Time by which its clock went ahead of that of the run while the load lasted, in seconds; `None` on the same machine, and where it was not read again.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub clock_drift_s: Option<f64>,
     /// Operations whose intended time was in the measured phase.
     pub scheduled: u64,
     /// Of these, operations that ended correctly.
@@ -32,8 +38,22 @@ pub struct AgentMeasurement {
     pub failed: u64,
     /// CPU time of its load threads in the measured phase, in seconds.
     pub cpu_s: f64,
+    /// Number of its load threads. The measurement lists those of all agents, in the order of these.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub load_threads: u32,
+    /// Use of its host in the measured phase, if that is not the machine of the run. Its own processes are the client's there, and a database on the
+    /// same host is among the others.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub resources: Option<Resources>,
+    /// CPUs that others kept busy on its host before the load began, if that is not the machine of the run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub others_cpu_before: Option<f64>,
     /// Response times of its completed operations.
     pub response_time: Histogram,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Returns the time between the first and the last start of agents, in seconds.

@@ -25,6 +25,35 @@ pub struct Resources {
     pub stolen_permitted: Option<f64>,
 }
 
+impl Resources {
+    /// Returns whether these can be figures of a machine. Figures of other machines come over a network.
+    pub fn is_possible(&self) -> bool {
+        let mean = &self.mean;
+        let shares = [mean.user, mean.system, mean.iowait, mean.idle, mean.stolen];
+        let amounts = [
+            mean.at_s,
+            mean.server_cpu,
+            mean.recorder_cpu,
+            mean.client_cpu,
+            mean.write_requests_per_s,
+            mean.written_bytes_per_s,
+            mean.server_written_bytes_per_s,
+            mean.memory_used_bytes,
+            mean.server_memory_bytes,
+            mean.recorder_memory_bytes,
+            mean.client_memory_bytes,
+            mean.received_bytes_per_s,
+            mean.sent_bytes_per_s,
+            mean.context_switches_per_s,
+            self.monitor_cpu_s,
+            self.others_cpu.unwrap_or_default(),
+        ];
+        shares.iter().all(|share| (0.0..=1.0).contains(share))
+            && amounts.iter().all(|amount| (0.0..f64::INFINITY).contains(amount))
+            && self.cpus.is_none_or(|cpus| cpus > 0)
+    }
+}
+
 /// Rates and levels at one time, or their means. `at_s` counts from the start of the measured phase.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ResourceSample {

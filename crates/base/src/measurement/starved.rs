@@ -9,7 +9,7 @@
 
 use serde::Serialize;
 
-use super::{LoopMeasurement, Measurement};
+use super::{LoopMeasurement, Measurement, Resources};
 use crate::reason::{Reason, show_stolen, show_turn};
 use crate::units::{NS_PER_S, show_seconds};
 
@@ -53,10 +53,13 @@ pub enum Starvation {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Waited {
     /// The hypervisor gave CPU time to other machines.
-    #[error("{}", show_stolen(*stolen_share))]
+    #[error("{}", show_stolen(*stolen_share, host.as_deref()))]
     Stolen {
         /// Share of the CPU time of all CPUs.
         stolen_share: f64,
+        /// Name of the agent's host, if it is not the machine of the run.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        host: Option<String>,
     },
     /// A load thread waited for its turn.
     #[error(
@@ -80,35 +83,70 @@ pub enum Waited {
     },
 }
 
-/// Returns what kept the client of a trial from running, on this machine with `cpus` CPUs; empty where nothing did.
+/// A machine on which load threads ran.
+struct Place<'m> {
+    loops: &'m [LoopMeasurement],
+    resources: Option<&'m Resources>,
+    cpus: f64,
+    /// Its name, if it is an agent's host and not the machine of the run.
+    host: Option<&'m str>,
+}
+
+/// Returns the machines on which load threads ran: the machine of the run with `cpus` CPUs, or the hosts of agents that have told how theirs was used.
+fn places(measurement: &Measurement, cpus: f64) -> Vec<Place<'_>> {
+    let mut left = &measurement.loops[..];
+    let mut places = Vec::new();
+    for agent in measurement.agents.iter().filter(|agent| agent.resources.is_some()) {
+        let loops = left.split_off(..(agent.load_threads as usize).min(left.len())).unwrap_or_default();
+        let (resources, host) = (agent.resources.as_ref(), agent.host.as_deref());
+        let cpus = resources.and_then(|used| used.cpus).map_or(cpus, f64::from);
+        places.push(Place { loops, resources, cpus, host });
+    }
+    let resources = measurement.resources.as_ref();
+    places.push(Place { loops: left, resources, cpus, host: None });
+    places
+}
+
+/// Returns what kept the client of a trial from running, on this machine with `cpus` CPUs or on the hosts of agents; empty where nothing did.
 pub fn starvation(measurement: &Measurement, cpus: f64) -> Vec<Starvation> {
     if measurement.imported.is_some() || measurement.loops.iter().any(|each| each.driver == "blocking") {
         return Vec::new();
     }
-    stolen(measurement, cpus).into_iter().chain(without_turn(measurement, cpus)).collect()
+    let places = places(measurement, cpus);
+    stolen(measurement, &places).into_iter().chain(without_turn(measurement, &places)).collect()
 }
 
-/// Judges the CPU time that the hypervisor gave to other machines. A search for the load line judges that itself.
-fn stolen(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
-    let used = measurement.resources.as_ref()?;
-    let stolen_share = used.mean.stolen;
-    let is_judged = measurement.trial.sought.is_none() && stolen_share * cpus * measurement.measured_s >= STOLEN_S;
+/// Judges the CPU time that the hypervisor gave to other machines, on the machine from which it took most. A search for the load line judges that itself.
+fn stolen(measurement: &Measurement, places: &[Place<'_>]) -> Option<Starvation> {
+    let stolen_of = |place: &Place<'_>| place.resources.map(|used| used.mean.stolen);
+    let found = places.iter().filter_map(|place| Some((place, stolen_of(place)?)));
+    let (place, stolen_share) = found.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    let host = place.host.map(str::to_owned);
+    let is_judged =
+        measurement.trial.sought.is_none() && stolen_share * place.cpus * measurement.measured_s >= STOLEN_S;
     match stolen_share {
-        share if is_judged && share > STOLEN[1].max(used.stolen_permitted.unwrap_or_default()) => {
-            Some(Starvation::Reason(Reason::Stolen { stolen_share }))
+        share if is_judged && share > STOLEN[1].max(stolen_permitted(measurement)) => {
+            Some(Starvation::Reason(Reason::Stolen { stolen_share, host }))
         }
-        share if share >= STOLEN[0] => Some(Starvation::Note(Waited::Stolen { stolen_share })),
+        share if share >= STOLEN[0] => Some(Starvation::Note(Waited::Stolen { stolen_share, host })),
         _ => None,
     }
 }
 
-/// Returns whether the hypervisor took more CPU time than is tolerated in a trial that asks about this quantile.
+/// Returns the share of CPU time that may be taken from this trial because its user has said so.
+fn stolen_permitted(measurement: &Measurement) -> f64 {
+    measurement.resources.as_ref().and_then(|used| used.stolen_permitted).unwrap_or_default()
+}
+
+/// Returns whether a hypervisor took more CPU time, on any of the machines, than is tolerated in a trial that asks about this quantile.
 pub fn is_stolen(measurement: &Measurement, quantile: f64) -> bool {
-    measurement.resources.as_ref().is_some_and(|used| {
-        let most = stolen_most(quantile).max(used.stolen_permitted.unwrap_or_default());
+    let most = stolen_most(quantile).max(stolen_permitted(measurement));
+    let is_too_much = |used: &Resources| {
         let stolen_s = used.mean.stolen * f64::from(used.cpus.unwrap_or(1)) * measurement.measured_s;
         used.mean.stolen > most && stolen_s >= STOLEN_OF_BOUND_S
-    })
+    };
+    let of_agents = measurement.agents.iter().filter_map(|agent| agent.resources.as_ref());
+    measurement.resources.iter().chain(of_agents).any(is_too_much)
 }
 
 /// Returns the share of CPU time that a hypervisor may have taken where a quantile must keep its bound. A CPU that stands still for a
@@ -118,9 +156,10 @@ pub fn stolen_most(quantile: f64) -> f64 {
 }
 
 /// Returns the judgement on the thread that waited longest for its turn; a reason comes before a note.
-fn without_turn(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
+fn without_turn(measurement: &Measurement, places: &[Place<'_>]) -> Option<Starvation> {
+    let of_place = |place| move |each| judged(each, measurement, place);
     let mut found: Vec<(f64, Starvation)> =
-        measurement.loops.iter().filter_map(|each| judged(each, measurement, cpus)).collect();
+        places.iter().flat_map(|place| place.loops.iter().filter_map(of_place(place))).collect();
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     // A reason weighs more than the note on another thread.
     let reason = found.iter().position(|(_, found)| matches!(found, Starvation::Reason(_)));
@@ -128,7 +167,7 @@ fn without_turn(measurement: &Measurement, cpus: f64) -> Option<Starvation> {
 }
 
 /// Returns how long a thread waited for its turn, and the judgement on it.
-fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Option<(f64, Starvation)> {
+fn judged(each: &LoopMeasurement, measurement: &Measurement, place: &Place<'_>) -> Option<(f64, Starvation)> {
     let (delayed_s, turns) = (each.delayed_s.filter(|delayed_s| *delayed_s >= WAITED_S)?, each.turns?.max(1));
     let passes = each.passes.filter(|passes| *passes > 0)?;
     let needed_s = each.cpu_s + delayed_s;
@@ -142,9 +181,8 @@ fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Optio
     let wait_s = delayed_s / passes.min(turns) as f64;
     let all_answers: u64 = measurement.loops.iter().filter_map(|each| each.answers).sum();
     let round_trip_s = residence_ns / NS_PER_S / all_answers.max(1) as f64;
-    let mean = measurement.resources.as_ref().map(|used| used.mean);
-    let permitted = measurement.resources.as_ref().and_then(|used| used.stolen_permitted).unwrap_or_default();
-    let turn_beside_others = TURN_BESIDE_OTHERS.min(1.0 - permitted);
+    let mean = place.resources.map(|used| used.mean);
+    let turn_beside_others = TURN_BESIDE_OTHERS.min(1.0 - stolen_permitted(measurement));
     let idle = mean.map_or(0.0, |mean| mean.idle + mean.iowait);
     let server = mean.map(|mean| mean.server_cpu + mean.recorder_cpu).filter(|server| *server > 0.0);
     let (connections, ready_share, cpu_share) = (each.clients, needed_s / each.wall_s, each.cpu_s / each.wall_s);
@@ -152,7 +190,7 @@ fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Optio
     let is_own = wait_s >= OWN_SHARE * round_trip_s || had < TURN_BESIDE_OTHERS;
     let says = if is_own && idle >= IDLE && had < TURN_BESIDE_IDLE {
         Starvation::Reason(Reason::ClientStarved { connections, ready_share, cpu_share, idle_share: idle })
-    } else if is_own && had < turn_beside_others && server.is_some_and(|server| server < SERVER * cpus) {
+    } else if is_own && had < turn_beside_others && server.is_some_and(|server| server < SERVER * place.cpus) {
         Starvation::Reason(Reason::ClientStarvedByOthers { connections, ready_share, cpu_share })
     } else if is_own && wait_s > WAIT_S {
         let waited_s = wait_s.min(round_trip_s);
@@ -166,7 +204,7 @@ fn judged(each: &LoopMeasurement, measurement: &Measurement, cpus: f64) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{OperationMeasurement, Resources};
+    use crate::measurement::{AgentMeasurement, OperationMeasurement};
 
     /// Creates one second of 8 connections in one loop on two CPUs: its CPU time and delay, passes, the CPU time of the server, and the idle share.
     fn trial(cpu_s: f64, delayed_s: f64, passes: u64, server_cpu: f64, idle: f64) -> Measurement {
@@ -261,6 +299,36 @@ mod tests {
         let mut searched = taken.clone();
         searched.trial.sought = Some(crate::trial::Sought { quantile: 0.99, below_s: 0.02, seconds: None });
         assert_eq!(kinds(&searched), ["note"], "a search judges it itself");
+    }
+
+    #[test]
+    fn the_load_threads_of_agents_are_judged_by_their_own_hosts() {
+        let mut alone = trial(0.1, 0.85, 900, 0.2, 0.0);
+        assert_eq!(kinds(&alone), ["note"], "no CPU was idle, and the database may have had the others");
+        let host = |name: &str, idle: f64, stolen: f64| {
+            let mut resources = Resources { cpus: Some(4), ..Resources::default() };
+            (resources.mean.idle, resources.mean.stolen) = (idle, stolen);
+            let (host, resources) = (Some(name.to_owned()), Some(resources));
+            AgentMeasurement { host, load_threads: 1, resources, ..AgentMeasurement::default() }
+        };
+        alone.agents = vec![host("busy", 0.0, 0.0)];
+        assert_eq!(kinds(&alone), ["note"]);
+        alone.agents = vec![host("idle", 0.7, 0.0)];
+        assert_eq!(kinds(&alone), ["reason"], "a quota on the agent's host");
+        // The first agent's thread had its turn, and the second one's had not.
+        alone.loops.insert(0, LoopMeasurement { delayed_s: Some(0.0), ..alone.loops[0].clone() });
+        alone.agents = vec![host("idle", 0.7, 0.0), host("busy", 0.0, 0.0)];
+        assert_eq!(kinds(&alone), ["note"]);
+        alone.agents = vec![host("busy", 0.0, 0.0), host("idle", 0.7, 0.0)];
+        assert_eq!(kinds(&alone), ["reason"]);
+        let mut taken = Measurement { measured_s: 1.0, ..trial(0.3, 0.05, 9_000, 0.4, 0.6) };
+        taken.agents = vec![host("one", 0.5, 0.0), host("two", 0.5, 0.3)];
+        let found = starvation(&taken, 2.0);
+        let [Starvation::Reason(reason)] = &found[..] else { panic!("{found:?}") };
+        assert!(reason.to_string().contains("two"), "{reason}");
+        assert!(super::is_stolen(&taken, 0.99));
+        taken.resources.as_mut().unwrap().stolen_permitted = Some(0.5);
+        assert!(kinds(&taken) == ["note"] && !super::is_stolen(&taken, 0.99));
     }
 
     #[test]

@@ -53,11 +53,12 @@ pub(super) fn show_little(between: Little, operations: f64, expected: f64) -> St
     }
 }
 
-/// Shows the CPU time that a hypervisor took, and the remedy.
-pub fn show_stolen(share: f64) -> String {
+/// Shows the CPU time that a hypervisor took, on an agent's host if one is named, and the remedy.
+pub fn show_stolen(share: f64, host: Option<&str>) -> String {
     format!(
-        "the hypervisor gave {} % of the CPU time to other machines; take a machine whose CPUs are its own, or another hour",
-        (1000.0 * share).round() / 10.0
+        "the hypervisor gave {} % of the CPU time{} to other machines; take a machine whose CPUs are its own, or another hour",
+        (1000.0 * share).round() / 10.0,
+        show_host(host)
     )
 }
 

@@ -44,7 +44,7 @@ pub fn base_cases(study: &Study) -> Vec<Case> {
 pub fn by_base<'m>(measurements: impl IntoIterator<Item = &'m Measurement>) -> HashMap<String, Vec<&'m Measurement>> {
     let mut bases: HashMap<&str, String> = HashMap::new();
     let mut found: HashMap<String, Vec<&Measurement>> = HashMap::new();
-    for measurement in measurements {
+    for measurement in measurements.into_iter().filter(|measurement| measurement.trial.lost_attempt.is_none()) {
         let case = &measurement.trial.case;
         let base = bases.entry(&case.id).or_insert_with(|| base_of(case).id);
         match found.get_mut(base) {

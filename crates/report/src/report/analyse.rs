@@ -57,17 +57,23 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
         valid,
         rehearsal: study.quick,
         verdicts: durability::told(verdicts(study, &groups, &lines), study, &cases),
-        notes: [notes(study, environment, &groups, &cases), durability.notes(&measured)].concat(),
+        notes: [
+            notes(study, environment, &groups, &cases),
+            attempts_lost(measurements).into_iter().collect(),
+            durability.notes(&measured),
+        ]
+        .concat(),
         claims: study.claims.iter().map(|claim| judge_claim(study, claim, &groups, &lines)).collect(),
         load_lines: lines,
         cases,
     }
 }
 
-/// Groups trials by case, in the study's order; cases unknown to the study follow in the order of their ids.
+/// Groups trials by case, in the study's order; cases unknown to the study follow in the order of their ids. Attempts that were lost with an agent are
+/// no trials.
 pub fn group<'a>(study: &'a Study, measurements: &'a [Measurement]) -> Vec<CaseTrials<'a>> {
     let mut by_case: BTreeMap<&str, Vec<&Measurement>> = BTreeMap::new();
-    for measurement in measurements {
+    for measurement in measurements.iter().filter(|measurement| measurement.trial.lost_attempt.is_none()) {
         by_case.entry(&measurement.trial.case.id).or_default().push(measurement);
     }
     let mut groups = Vec::new();
@@ -78,6 +84,13 @@ pub fn group<'a>(study: &'a Study, measurements: &'a [Measurement]) -> Vec<CaseT
     }
     groups.extend(by_case.into_values().map(|trials| case_trials(study, &trials[0].trial.case, trials)));
     groups
+}
+
+/// Notes the attempts that were lost with an agent.
+fn attempts_lost(measurements: &[Measurement]) -> Option<Note> {
+    let mut lost = measurements.iter().filter(|measurement| measurement.trial.lost_attempt.is_some());
+    let first = lost.next()?.invalid_because.first()?.clone();
+    Some(Note::AttemptsLost { attempts: 1 + lost.count(), first })
 }
 
 fn case_trials<'a>(study: &Study, case: &'a Case, mut trials: Vec<&'a Measurement>) -> CaseTrials<'a> {
@@ -228,7 +241,7 @@ fn resources(valid: &[&Measurement]) -> Option<ResourceFinding> {
     };
     Some(ResourceFinding {
         server_cpu: over(|mean| mean.server_cpu),
-        client_cpu: over(|mean| mean.client_cpu),
+        client_cpu: valid.iter().filter_map(|trial| trial.client_cpus()).sum::<f64>() / means.len() as f64,
         user: over(|mean| mean.user),
         system: over(|mean| mean.system),
         iowait: over(|mean| mean.iowait),

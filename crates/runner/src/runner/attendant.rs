@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 use super::facts::{processes_of, watched};
 use super::front::Front;
 use super::instruments::Instrument;
+use super::machine::{MachineWatch, interval_of, lasts_s};
 use super::stage::Current;
 use super::staged_link::StagedLink;
-use super::stolen::stolen_permitted;
 use super::telling::Telling;
 use crate::link;
 use crate::load::{Changing, Clock, Observer, Recording};
 use crate::measurement::{ResourceSample, Resources, Timeline, Told};
-use crate::monitor::{self, Monitor, Others, Remote, Targets, Watched, machine_cpus, pids_named};
+use crate::monitor::{Remote, Targets, pids_named};
 use crate::server::interrupted;
-use crate::trial::{Length, Settings};
+use crate::trial::Settings;
 
 /// Observations of the machine and the database.
 pub(super) struct Attended {
@@ -31,19 +31,13 @@ pub(super) struct Attended {
 
 /// Watches the machine during the measured phase.
 pub(super) struct Attendant {
-    targets: Option<Targets>,
-    interval: Duration,
-    monitor: Option<(Instant, Monitor)>,
-    /// Names of the processes of a server that loadline did not start.
-    servers: &'static [&'static str],
+    machine: MachineWatch,
     /// True if the server's processes are unknown.
     server_unknown: bool,
     /// Watches the server's machine if it is a different one.
     remote: Option<Remote>,
-    others: Option<Others>,
     /// Asks the database for its own statistics.
     telling: Option<Telling>,
-    others_cpu: Option<f64>,
     /// Start of the measured phase; `None` before it.
     pub begun: Option<Instant>,
     /// Tells the thread next to the load (schema changes or events) that the measured phase begins, and by being dropped that it is over.
@@ -76,9 +70,8 @@ impl Attendant {
             None => targets,
         };
         let targets = on_link(targets, current.link.as_ref());
-        let is_long = lasts_s(settings).is_some_and(|seconds| seconds >= 10.0);
-        let interval = if is_long { monitor::INTERVAL } else { monitor::SHORT_INTERVAL };
-        let remote = watched(&settings.database, interval)?;
+        let machine = MachineWatch::new(targets, settings, servers);
+        let remote = watched(&settings.database, interval_of(settings))?;
         let telling = match lasts_s(settings) {
             Some(seconds) if seconds >= TOLD_FROM_S && front.is_none() => {
                 current.target.sql().and_then(|database| Telling::begin(database, told_every(seconds)))
@@ -86,15 +79,10 @@ impl Attendant {
             _ => None,
         };
         Ok(Attendant {
-            targets: Some(targets),
-            interval,
-            monitor: None,
-            servers,
+            machine,
             server_unknown,
             remote,
             telling,
-            others: None,
-            others_cpu: None,
             begun: None,
             evolving,
             changing: None,
@@ -105,10 +93,7 @@ impl Attendant {
 
     /// Counts these processes, which drive the load, as loadline's own.
     pub fn watch_agents(&mut self, pids: Vec<u32>) {
-        if !pids.is_empty() {
-            let own = move |all: &mut Vec<u32>| all.extend(&pids);
-            self.targets = self.targets.take().map(|targets| targets.with_agents(Box::new(own)));
-        }
+        self.machine.add_agents(pids);
     }
 
     /// Ends watching and returns samples and means of the measured phase, with what the database reported in it.
@@ -121,32 +106,15 @@ impl Attendant {
     }
 
     fn resources(self, measured_s: f64) -> Option<(Vec<ResourceSample>, Resources)> {
-        let (begun, monitor) = self.monitor?;
-        if let Some(remote) = self.remote {
-            let end = begun + Duration::from_secs_f64(measured_s);
-            let Watched { samples, resources } = monitor.stop_between_with(remote, begun, end)?;
-            let stolen_permitted = stolen_permitted().unwrap_or_default();
-            return Some((samples, Resources { stolen_permitted, ..resources }));
-        }
-        let (samples, resources) = monitor.stop_between(begun, begun + Duration::from_secs_f64(measured_s))?;
-        let (others_cpu, server_unknown) = (self.others_cpu, self.server_unknown);
-        // A wrong value of the variable was reported before the first trial.
-        let (cpus, stolen_permitted) = (machine_cpus(), stolen_permitted().unwrap_or_default());
-        Some((samples, Resources { others_cpu, server_unknown, cpus, stolen_permitted, ..resources }))
+        let is_elsewhere = self.remote.is_some();
+        let (samples, resources) = self.machine.finish(self.remote, measured_s)?;
+        let server_unknown = if is_elsewhere { resources.server_unknown } else { self.server_unknown };
+        Some((samples, Resources { server_unknown, ..resources }))
     }
 }
 
 /// Minimum duration of a trial, in seconds, for asking the database for statistics: shorter trials would be disturbed by the queries.
 const TOLD_FROM_S: f64 = 2.0;
-
-/// Returns the duration of a trial in seconds, if it is known.
-fn lasts_s(settings: &Settings) -> Option<f64> {
-    match (settings.load.replay, settings.load.length) {
-        (Some(replay), _) => Some(replay.lasts_s(settings.load.rate_per_s)),
-        (None, Length::Seconds(seconds)) => Some(seconds),
-        (None, _) => None,
-    }
-}
 
 /// Returns the interval between two queries: a tenth of the trial, but at least 0.5 s and at most 1 s.
 fn told_every(seconds: f64) -> Duration {
@@ -174,11 +142,8 @@ fn on_link(targets: Targets, link: Option<&StagedLink>) -> Targets {
 
 impl Observer for Attendant {
     fn measure(&mut self) {
-        self.others = Some(Others::begin(self.servers));
         self.begun = Some(Instant::now());
-        // A trial whose machine cannot be watched has no resources but is valid.
-        let monitor = self.targets.take().and_then(|targets| Monitor::start(targets, self.interval).ok());
-        self.monitor = monitor.map(|monitor| (Instant::now(), monitor));
+        self.machine.measure();
         self.instruments.iter_mut().for_each(|instrument| instrument.measure());
         if let (Some(evolving), Some(changing)) = (&self.evolving, &self.changing) {
             // The thread next to the load waits for this and cannot be gone.
@@ -188,7 +153,7 @@ impl Observer for Attendant {
 
     fn drained(&mut self) {
         self.evolving = None;
-        self.others_cpu = self.others.take().and_then(Others::end);
+        self.machine.drained();
         self.instruments.iter_mut().for_each(|instrument| instrument.drained());
     }
 

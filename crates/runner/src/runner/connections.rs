@@ -33,6 +33,21 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Checks an agent's share of the clients against the limits of this process.
+///
+/// # Errors
+/// Fails with a sentence that names the limit and the remedy.
+pub fn check_share(clients: usize) -> anyhow::Result<()> {
+    let (wanted, allowed) = (clients as u64 + u64::from(OWN) + OWN_FILES, raise_descriptors());
+    if wanted > allowed {
+        bail!(
+            "its {clients} clients take {wanted} open files, and its process may have {allowed}; raise the limit there with ulimit -n {wanted}, or \
+             take more agents"
+        );
+    }
+    Ok(())
+}
+
 /// Checks a case against the limits that its server reported.
 ///
 /// # Errors

@@ -6,7 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, anyhow};
 
-use super::agents::{self, Agents};
+use super::agents::{self, Agents, Together};
 use super::asked::ask;
 use super::attendant::Attendant;
 use super::background;
@@ -188,7 +188,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let wire = |client| connect_wire(target, work.program_of(client), settings);
     let session = |client| connect_session(target, work.program_of(client), settings);
     let by = (by_agents, groups);
-    let Driven { mut observed, agents, happenings: Happenings { evolved, events } } =
+    let Driven { mut observed, agents: (agents, against), happenings: Happenings { evolved, events } } =
         drive_any(trial, by, (&wire, &session), &mut attendant, (evolver, receiver), current)?;
     let beside = beside_load.as_ref().and_then(|load| Some((load, observed.pop()?)));
     let observed = observed.pop().context("nothing was driven")?;
@@ -216,8 +216,9 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let unanswered = if stored.is_some() { unanswered(settings, &observed, current)? } else { None };
     let stored = Happenings { evolved, events }.tell(&mut measurement, &observed, Counted { stored, unanswered });
     measurement.connecting_s = connecting_s;
+    measurement.agents = agents;
     judge(&mut measurement, settings, &observed, current.target.is_embedded() && !is_in_front, stored);
-    agents::take_in(&mut measurement, settings, agents);
+    agents::judge(&mut measurement, settings, against);
     if let Some(kept) = kept {
         take_in_records(&mut measurement, RecordedMeasurement { disk_bytes_per_s, ..kept });
     }
@@ -236,8 +237,8 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
 struct Driven {
     /// The observations of each group; those of agents are one.
     observed: Vec<Observed>,
-    /// The agents, if these drove it.
-    agents: Vec<AgentMeasurement>,
+    /// The agents, if these drove it, and what speaks against the trial because of them.
+    agents: (Vec<AgentMeasurement>, Vec<Reason>),
     happenings: Happenings,
 }
 
@@ -251,12 +252,12 @@ fn drive_any(
     current: &mut Current,
 ) -> anyhow::Result<Driven> {
     if let Some(by_agents) = by_agents {
-        let (observed, agents) = by_agents.drive(&trial.case.settings, attendant)?;
+        let Together { observed, agents, against } = by_agents.drive(&trial.case.settings, attendant)?;
         let happenings = Happenings { evolved: None, events: None };
-        return Ok(Driven { observed: vec![observed], agents, happenings });
+        return Ok(Driven { observed: vec![observed], agents: (agents, against), happenings });
     }
     let (observed, happenings) = drive_beside(trial, groups, reconnect, attendant, beside, current)?;
-    Ok(Driven { observed, agents: Vec::new(), happenings })
+    Ok(Driven { observed, agents: Default::default(), happenings })
 }
 
 /// Puts the fate of the records into a measurement, with the reasons that make it invalid.

@@ -24,6 +24,7 @@ mod front;
 mod happening;
 mod instruments;
 mod lost;
+mod machine;
 pub mod notes;
 pub mod opening;
 pub mod options;

@@ -241,15 +241,16 @@ impl MySqlWire {
 
     fn statement_ended(&mut self, request: &Request, out: &mut Vec<u8>) -> Option<Outcome> {
         let run = &mut self.run;
-        run.changed += run.response.changed();
+        // The server may say any number.
+        run.changed = run.changed.saturating_add(run.response.changed());
         run.response = Response::new(self.abilities.deprecates_eof);
         let step = &request.steps[run.step];
         if run.sent < step.rows {
             self.send_rows(request, out);
             return None;
         }
-        run.answer.rows += run.rows;
-        run.answer.changed += run.changed;
+        run.answer.rows = run.answer.rows.saturating_add(run.rows);
+        run.answer.changed = run.answer.changed.saturating_add(run.changed);
         if step.expect == Expect::Rows && run.rows == 0 {
             run.answer.empty += 1;
         }

@@ -285,7 +285,8 @@ impl PostgresWire {
                 Err(broken("it completes more than was asked"))
             };
         };
-        self.running.changed += changed_rows(tag);
+        // The server may say any number.
+        self.running.changed = self.running.changed.saturating_add(changed_rows(tag));
         self.running.completions = self.running.completions.saturating_sub(1);
         if self.running.completions > 0 {
             return Ok(());
@@ -308,8 +309,8 @@ impl PostgresWire {
     fn judge(&mut self, expect: Expect, request: &Request) {
         let running = &mut self.running;
         let (rows, changed) = (std::mem::take(&mut running.rows), std::mem::take(&mut running.changed));
-        running.answer.rows += rows;
-        running.answer.changed += changed;
+        running.answer.rows = running.answer.rows.saturating_add(rows);
+        running.answer.changed = running.answer.changed.saturating_add(changed);
         if expect == Expect::Rows {
             running.answer.empty += u32::from(rows == 0);
         }

@@ -201,7 +201,11 @@ fn fields(
         fields.extend(operation.map_or(vec![Field::Missing; TIMES.len()], |operation| times(operation, kind)));
     }
     let used = trial.resources.as_ref().map(|resources| &resources.mean);
-    fields.extend(RESOURCES.iter().map(|(_, figure)| Field::or_missing(used.map(figure))));
+    let of_resources = |(name, figure): &Column<ResourceSample>| match *name {
+        "client_cpu" => Field::or_missing(trial.client_cpus()),
+        _ => Field::or_missing(used.map(figure)),
+    };
+    fields.extend(RESOURCES.iter().map(of_resources));
     let recorded = trial.recorded.as_ref();
     fields.extend(RECORDED.iter().map(|(_, figure)| Field::or_missing(recorded.map(figure))));
     fields

@@ -4,9 +4,9 @@ use maud::{Markup, html};
 
 use super::section::Section;
 use super::unit::Unit;
-use crate::finding::{AgentsFinding, CaseFinding};
+use crate::finding::{AgentsFinding, CaseFinding, HostUse};
 use crate::report::factors::show_levels_short;
-use crate::units::{show_number, show_seconds};
+use crate::units::{show_bytes, show_number, show_seconds};
 
 /// The section, shown if there were agents.
 pub const SECTION: Section = Section {
@@ -25,6 +25,55 @@ fn section(cases: &[CaseFinding]) -> Markup {
             }
             @for case in cases {
                 @if let Some(agents) = &case.agents { (of_case(case, agents)) }
+            }
+            @if cases.iter().any(|case| hosts(case).next().is_some()) { (of_hosts(cases)) }
+        }
+    }
+}
+
+/// Returns the agents of a case on other machines, with their numbers, their hosts and the use of these.
+fn hosts(case: &CaseFinding) -> impl Iterator<Item = (usize, &str, &HostUse)> {
+    let agents = case.agents.iter().flat_map(|agents| (1..).zip(&agents.each));
+    agents.filter_map(|(number, agent)| Some((number, agent.host.as_deref()?, agent.host_use.as_ref()?)))
+}
+
+fn of_hosts(cases: &[CaseFinding]) -> Markup {
+    let cpus = |cpus: Option<f64>| cpus.map_or("-".to_owned(), |cpus| format!("{cpus:.2}"));
+    let share = |share: f64| format!("{:.0} %", 100.0 * share);
+    html! {
+        h3 { "Their hosts in the measured phase" }
+        p.about {
+            "Each agent watches its own host. Others are all processes there that are not the agent's, a database on the same host among them. Stolen \
+             time is what a hypervisor gave to other machines, in the trial in which it was most."
+        }
+        div.scroll {
+            table {
+                thead { tr {
+                    th { "Case" } th { "Agent" } th { "Host" }
+                    @for heading in ["CPUs", "Busy", "CPUs by the agent", "CPUs by others", "Others before", "Stolen", "Memory of the agent", "Received/s", "Sent/s"] {
+                        th.number { (heading) }
+                    }
+                } }
+                tbody {
+                    @for case in cases {
+                        @for (number, host, used) in hosts(case) {
+                            tr {
+                                th scope="row" { (show_levels_short(&case.levels)) }
+                                td { (number) }
+                                td { (host) }
+                                td.number { (used.cpus) }
+                                td.number { (share(used.busy_share)) }
+                                td.number { (cpus(Some(used.client_cpus))) }
+                                td.number { (cpus(used.others_cpus)) }
+                                td.number { (cpus(used.others_cpus_before_most)) }
+                                td.number { (share(used.stolen_share_most)) }
+                                td.number { (show_bytes(used.client_memory_bytes)) }
+                                td.number { (show_bytes(used.received_bytes_per_s)) }
+                                td.number { (show_bytes(used.sent_bytes_per_s)) }
+                            }
+                        }
+                    }
+                }
             }
         }
     }

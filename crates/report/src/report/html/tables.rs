@@ -114,6 +114,7 @@ fn trials(measurements: &[Measurement], groups: &[CaseTrials<'_>]) -> Markup {
                                 td { (p99.and_then(|metric| metric.of(trial)).map_or("-".to_owned(), show_seconds)) }
                                 td { (show_seconds(trial.measured_s)) }
                                 td.text {
+                                    @if trial.trial.lost_attempt.is_some() { "lost with an agent, and driven once more. " }
                                     @if discarded(trial) { "left out, as the first of its case. " }
                                     @if trial.is_valid() { "valid" } @else { "invalid: " (show_reasons(&trial.invalid_because)) }
                                 }

@@ -2,9 +2,9 @@
 //!
 //! Main item: [`INSTRUMENT`]. Invariant: the times of an agent are those of all valid trials of a case, merged.
 
-use crate::finding::{AgentFinding, AgentsFinding, CaseFinding, Findings, Note};
+use crate::finding::{AgentFinding, AgentsFinding, CaseFinding, Findings, HostUse, Note};
 use crate::histogram::Histogram;
-use crate::measurement::{AgentMeasurement, Measurement, outlying, starts_apart_s};
+use crate::measurement::{AgentMeasurement, Measurement, OTHERS_BEFORE_MOST, Resources, outlying, starts_apart_s};
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels_short;
 use crate::report::instruments::instrument::{Instrument, TextTable};
@@ -12,6 +12,7 @@ use crate::units::{NS_PER_S, show_number, show_seconds};
 
 /// Headings of [`rows`].
 const HEADINGS: [&str; 6] = ["Case", "agents", "each completes/s", "each p50", "each p99", "began apart, most"];
+const HOST_HEADINGS: [&str; 8] = ["Case", "agent", "host", "CPUs", "busy", "by the agent", "by others", "stolen, most"];
 
 /// Share of the response time for which operations may wait for a free client of their agent before it is noted.
 const WAITING_MOST: f64 = 0.1;
@@ -21,7 +22,15 @@ pub const INSTRUMENT: Instrument = Instrument {
     find: |group, finding| finding.agents = found(group),
     notes,
     tables: |findings| {
-        vec![TextTable { title: "Agents", headings: &HEADINGS, rows: rows(findings), ..TextTable::default() }]
+        vec![
+            TextTable { title: "Agents", headings: &HEADINGS, rows: rows(findings), ..TextTable::default() },
+            TextTable {
+                title: "Hosts of agents",
+                headings: &HOST_HEADINGS,
+                rows: host_rows(findings),
+                ..TextTable::default()
+            },
+        ]
     },
     ..Instrument::SILENT
 };
@@ -52,6 +61,7 @@ fn found(group: &CaseTrials<'_>) -> Option<AgentsFinding> {
                 clients: measurements.iter().map(|agent| agent.clients).max().unwrap_or(0),
                 throughput_per_s: sum(|agent| agent.completed as f64) / measured_s,
                 cpus: sum(|agent| agent.cpu_s) / measured_s,
+                host_use: host_use(measurements),
                 response_time_p50_s: quantile_s(0.5),
                 response_time_p99_s: quantile_s(0.99),
             }
@@ -59,6 +69,54 @@ fn found(group: &CaseTrials<'_>) -> Option<AgentsFinding> {
         .collect();
     let starts_apart_s = group.valid().map(|trial| starts_apart_s(&trial.agents)).fold(0.0, f64::max);
     (!each.is_empty()).then_some(AgentsFinding { starts_apart_s, each })
+}
+
+/// Returns how an agent's host was used in its trials; `None` if the run's machine is its host.
+fn host_use(measurements: &[&AgentMeasurement]) -> Option<HostUse> {
+    let used: Vec<&Resources> = measurements.iter().filter_map(|agent| agent.resources.as_ref()).collect();
+    let first = used.first()?;
+    let mean = |figure: fn(&Resources) -> f64| used.iter().map(|used| figure(used)).sum::<f64>() / used.len() as f64;
+    let others: Vec<f64> = used.iter().filter_map(|used| used.others_cpu).collect();
+    let before = measurements.iter().filter_map(|agent| agent.others_cpu_before);
+    Some(HostUse {
+        cpus: first.cpus.unwrap_or_default(),
+        busy_share: mean(|used| used.mean.user + used.mean.system),
+        stolen_share_most: used.iter().map(|used| used.mean.stolen).fold(0.0, f64::max),
+        client_cpus: mean(|used| used.mean.client_cpu),
+        others_cpus: (!others.is_empty()).then(|| others.iter().sum::<f64>() / others.len() as f64),
+        others_cpus_before_most: before.reduce(f64::max),
+        client_memory_bytes: mean(|used| used.mean.client_memory_bytes),
+        received_bytes_per_s: mean(|used| used.mean.received_bytes_per_s),
+        sent_bytes_per_s: mean(|used| used.mean.sent_bytes_per_s),
+    })
+}
+
+/// Notes the trials with fewer agents than their case names.
+fn fewer(groups: &[CaseTrials<'_>]) -> Option<Note> {
+    let (mut found, mut all) = (Vec::new(), 0);
+    for trial in groups.iter().flat_map(CaseTrials::valid) {
+        let wanted = trial.trial.case.settings.load.agents.unwrap_or_default() as usize;
+        all += 1;
+        found.extend((trial.agents.len() < wanted).then_some(trial.agents.len()));
+    }
+    let least = found.iter().copied().min()?;
+    Some(Note::FewerAgents { trials: found.len(), all, least })
+}
+
+/// Notes the host on which others kept most CPUs busy before the load began.
+fn busy_host(groups: &[CaseTrials<'_>]) -> Option<Note> {
+    let trials = groups.iter().flat_map(CaseTrials::valid);
+    let of_trial = |trial: &'_ Measurement| {
+        let agents = (1..).zip(trial.agents.clone());
+        let found = agents.filter_map(|(number, agent): (usize, AgentMeasurement)| {
+            let busy_cpus = agent.others_cpu_before.filter(|busy_cpus| *busy_cpus > OTHERS_BEFORE_MOST)?;
+            Some((number, agent.host?, agent.resources?.cpus?, busy_cpus))
+        });
+        found.collect::<Vec<_>>()
+    };
+    let found = trials.flat_map(of_trial).max_by(|a, b| a.3.total_cmp(&b.3))?;
+    let (agent, host, cpus, busy_cpus) = found;
+    Some(Note::AgentHostBusy { agent, host, cpus, busy_cpus })
 }
 
 /// Returns what is remarkable about agents: the one that differs most from the others of its case, and the cases in which agents' queues were long.
@@ -83,7 +141,7 @@ fn notes(groups: &[CaseTrials<'_>]) -> Vec<Note> {
         further: differing.len() - 1,
     });
     let queue = (!cases.is_empty()).then_some(Note::AgentsQueue { cases, waiting_share: most });
-    differs.into_iter().chain(queue).collect()
+    differs.into_iter().chain(queue).chain(fewer(groups)).chain(busy_host(groups)).collect()
 }
 
 /// Returns the share of the response time for which operations waited for a free client, in open loops that the database carried: in others, every client
@@ -124,6 +182,34 @@ fn rows(findings: &Findings) -> Vec<Vec<String>> {
         ])
     };
     findings.cases.iter().filter_map(row).collect()
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// Returns the rows of the table of hosts: a line for each agent on another machine.
+fn host_rows(findings: &Findings) -> Vec<Vec<String>> {
+    let cpus = |cpus: f64| format!("{cpus:.2}");
+    let mut rows = Vec::new();
+    for case in &findings.cases {
+        let agents = case.agents.iter().flat_map(|agents| (1..).zip(&agents.each));
+        for (number, agent) in agents {
+            let (Some(host), Some(used)) = (&agent.host, &agent.host_use) else { continue };
+            let number: usize = number;
+            rows.push(vec![
+                show_levels_short(&case.levels),
+                number.to_string(),
+                host.clone(),
+                used.cpus.to_string(),
+                percent(used.busy_share),
+                cpus(used.client_cpus),
+                used.others_cpus.map_or("-".to_owned(), cpus),
+                percent(used.stolen_share_most),
+            ]);
+        }
+    }
+    rows
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! his own loss.
 
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -32,7 +34,18 @@ pub struct BusAddress {
     /// The address, as in `nats://host:4222`, or `tls://` for TLS; a user and a password, or a token, can be in it.
     pub url: String,
     /// File with the authority that must have signed the server's certificate; `None` for those that the system trusts.
-    pub authority: Option<std::path::PathBuf>,
+    pub authority: Option<PathBuf>,
+    /// Credentials that are in no address.
+    pub credentials: Option<Credentials>,
+}
+
+/// Credentials in a file, as NATS's own tools write them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Credentials {
+    /// A user's JWT and the seed of his key: `nsc generate creds` writes it.
+    Creds(PathBuf),
+    /// The seed of a user's key alone: `nk -gen user` writes it.
+    Nkey(PathBuf),
 }
 
 impl BusAddress {
@@ -78,7 +91,11 @@ impl Bus {
             .build()
             .context("starting the thread of the NATS connection")?;
         let (url, token) = without_token(&address.url);
-        let mut options = ConnectOptions::new().name("loadline");
+        let options = match &address.credentials {
+            Some(credentials) => with_credentials(credentials)?,
+            None => ConnectOptions::new(),
+        };
+        let mut options = options.name("loadline");
         if let Some(authority) = &address.authority {
             options = options.add_root_certificates(authority.clone()).require_tls(true);
         }
@@ -155,6 +172,33 @@ impl Drop for Bus {
         // What was sent last, such as the order to stop, must not stay in the buffer; a server that is gone does not hold up the end.
         let flushed = async { tokio::time::timeout(Duration::from_secs(1), self.client.flush()).await };
         drop(self.runtime.block_on(flushed));
+    }
+}
+
+/// Largest size of a file with credentials, in bytes.
+const CREDENTIALS_BYTES_MOST: u64 = 64 << 10;
+
+/// Returns options with the credentials of a file.
+///
+/// # Errors
+/// Fails with the file if it cannot be read or contains none.
+fn with_credentials(credentials: &Credentials) -> anyhow::Result<ConnectOptions> {
+    let (Credentials::Creds(path) | Credentials::Nkey(path)) = credentials;
+    let mut text = String::new();
+    let file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
+    file.take(CREDENTIALS_BYTES_MOST).read_to_string(&mut text).with_context(|| path.display().to_string())?;
+    match credentials {
+        Credentials::Creds(_) => ConnectOptions::with_credentials(&text)
+            .map_err(|_| anyhow!("{} contains no credentials as nsc generate creds writes them", path.display())),
+        Credentials::Nkey(_) => {
+            // The seed may stand between comments.
+            let seed = text.lines().map(str::trim).find(|line| line.starts_with("SU"));
+            let seed = seed.filter(|seed| nkeys::KeyPair::from_seed(seed).is_ok());
+            let seed = seed.with_context(|| {
+                format!("{} contains no seed of a user's key as nk -gen user writes it", path.display())
+            })?;
+            Ok(ConnectOptions::with_nkey(seed.to_owned()))
+        }
     }
 }
 

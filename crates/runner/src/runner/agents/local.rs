@@ -32,7 +32,7 @@ impl LocalAgent {
                         .map_err(|error| format!("what it says is not understood: {error}")),
                     Err(error) => Err(error.to_string()),
                 };
-                let is_last = !matches!(message, Ok(FromAgent::Ready | FromAgent::Pong(..) | FromAgent::Alive));
+                let is_last = !matches!(message, Ok(FromAgent::Ready(_) | FromAgent::Pong(..) | FromAgent::Alive));
                 if heard.send((place, message)).is_err() || is_last {
                     break;
                 }

@@ -1,8 +1,8 @@
 //! The messages between the run and an agent. Main types: [`ToAgent`] and [`FromAgent`].
 //!
 //! ```text
-//! run     Prepare            Ping   Start at ...                                Stop (instead, at any time)
-//! agent              Ready   Pong               Alive   Alive   Alive   Done
+//! run     Ping   Prepare           Ping   Start at ...                                Ping   Stop (instead, at any time)
+//! agent   Pong             Ready   Pong                Alive   Alive   Alive   Done   Pong
 //! ```
 //!
 //! Invariant: a message is one line of JSON, with no line break in it.
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::opening::Opening;
 use crate::load::{Observed, Share};
+use crate::measurement::{OTHERS_BEFORE_MOST, Resources};
 use crate::trial::Trial;
 
 /// The largest message in bytes. The observations of 100,000 clients take about 20 MB.
@@ -27,6 +28,8 @@ pub struct Order {
     pub opening: Opening,
     /// Number of load threads, if the study does not say; `None` for as many as the agent's machine is good for.
     pub loops: Option<u32>,
+    /// Whether the agent watches its host, because the run does not.
+    pub watches_host: bool,
 }
 
 /// A message to an agent.
@@ -50,7 +53,7 @@ pub enum ToAgent {
 #[serde(rename_all = "snake_case")]
 pub enum FromAgent {
     /// All clients of the share are connected.
-    Ready,
+    Ready(Readiness),
     /// The number of the ping, and what the agent's monotonic clock reads, in nanoseconds.
     Pong(u32, u64),
     /// The agent is at work.
@@ -64,6 +67,23 @@ pub enum FromAgent {
     ),
 }
 
+/// What an agent knows before the load begins.
+#[derive(Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Readiness {
+    /// Number of CPUs of its host; `None` if it does not watch it.
+    pub cpus: Option<u32>,
+    /// CPUs that others keep busy there; `None` if it does not watch its host.
+    pub others_cpu: Option<f64>,
+}
+
+impl Readiness {
+    /// Returns the CPUs that others keep busy and the number of all, if these are more than nearly none.
+    pub fn is_disturbed(&self) -> Option<(f64, u32)> {
+        let others_cpu = self.others_cpu.filter(|others_cpu| *others_cpu > OTHERS_BEFORE_MOST)?;
+        Some((others_cpu, self.cpus?))
+    }
+}
+
 /// What became of a share.
 #[derive(Serialize, Deserialize)]
 pub struct ShareDone {
@@ -71,4 +91,23 @@ pub struct ShareDone {
     pub observed: Observed,
     /// Time from the planned start to its own, in seconds.
     pub began_late_s: f64,
+    /// Use of its host in the measured phase, if it watched it.
+    pub resources: Option<Resources>,
+}
+
+impl ShareDone {
+    /// Checks what an agent reports on `clients` clients.
+    ///
+    /// # Errors
+    /// Fails with what cannot be.
+    pub fn check(&self, clients: usize) -> Result<(), String> {
+        self.observed.check(clients)?;
+        if !(0.0..f64::INFINITY).contains(&self.began_late_s) {
+            return Err(format!("it began {} s late", self.began_late_s));
+        }
+        match self.resources.as_ref().is_none_or(Resources::is_possible) {
+            true => Ok(()),
+            false => Err("what it reports of its host cannot be".to_owned()),
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! lost an agent has no figures.
 
 mod bus;
+mod clocks;
 mod local;
 mod message;
 mod remote;
@@ -27,12 +28,13 @@ use crate::server::interrupted;
 use crate::trial::{Settings, Trial};
 use crate::units::show_seconds;
 
-pub use bus::{Bus, BusAddress, check_address};
-pub use remote::Muster;
+pub use bus::{Bus, BusAddress, Credentials, check_address};
+pub use remote::{Lacking, Muster};
 pub use serve::serve;
 pub use worker::work_as_load;
 
-use message::{FromAgent, Order, ShareDone, ToAgent};
+use clocks::ClockReading;
+use message::{FromAgent, Order, Readiness, ShareDone, ToAgent};
 
 /// How long agents may take to connect all clients.
 const READY_WITHIN: Duration = Duration::from_secs(120);
@@ -45,8 +47,9 @@ const LEAD_EACH: Duration = Duration::from_millis(2);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How often agents on other machines are told that the run is there.
 const WATCHED_EVERY: Duration = Duration::from_millis(500);
-/// How often an agent's clock is read.
+/// How often an agent's clock is read before the load, and after it.
 const PINGS: u32 = 16;
+const PINGS_AFTER: u32 = 4;
 
 /// The way to an agent.
 trait Link: Send {
@@ -73,8 +76,10 @@ type Heard = (usize, Result<FromAgent, String>);
 pub struct Agents {
     links: Vec<Box<dyn Link>>,
     heard: Receiver<Heard>,
-    /// For each agent, the time by which its clock is ahead of this machine's, in nanoseconds, and the error of that.
-    clocks: Vec<(i64, u64)>,
+    /// The clock of each agent, as it was read last before the load.
+    clocks: Vec<ClockReading>,
+    /// What each agent said when its clients were connected.
+    readiness: Vec<Readiness>,
     clients: Vec<u32>,
     /// When agents on other machines were last told that the run is there.
     watched: Instant,
@@ -98,36 +103,52 @@ impl Agents {
     /// have joined it, otherwise processes of this machine. `None` if the trial has no agents.
     ///
     /// # Errors
-    /// Fails if an agent cannot be started or cannot connect.
+    /// Fails if an agent cannot be started or cannot connect, or if its clock steps.
     pub fn start(trial: &Trial, opening: Opening, muster: Option<&Muster>) -> anyhow::Result<Option<Agents>> {
         let load = &trial.case.settings.load;
-        let Some(of) = load.agents else { return Ok(None) };
+        let Some(wanted) = load.agents else { return Ok(None) };
         let (sender, heard) = mpsc::channel();
         let mut links: Vec<Box<dyn Link>> = Vec::new();
         match muster {
             Some(muster) => {
-                let agents = muster.take(of as usize, &trial.id, sender)?;
+                let agents = muster.take(wanted as usize, &trial.id, sender)?;
                 links.extend(agents.into_iter().map(|agent| Box::new(agent) as Box<dyn Link>));
             }
             None => {
-                for place in 0..of {
+                for place in 0..wanted {
                     links.push(Box::new(local::LocalAgent::start(place as usize, sender.clone())?));
                 }
             }
         }
-        let clients = (0..of).map(|place| Share { place, of }.clients(load.clients).len() as u32).collect();
-        let mut agents = Agents { links, heard, clocks: vec![(0, 0); of as usize], clients, watched: Instant::now() };
+        // These may be fewer than were wanted.
+        let of = links.len() as u32;
+        let shares = (0..of).map(|place| Share { place, of });
+        let clients = shares.clone().map(|share| share.clients(load.clients).len() as u32).collect();
+        let (clocks, readiness) = (vec![ClockReading::own(); links.len()], vec![Readiness::default(); links.len()]);
+        let mut agents = Agents { links, heard, clocks, readiness, clients, watched: Instant::now() };
+        let clocks_before = agents.read_clocks()?;
         // The agents of one machine share its CPUs.
         let loops = loop_count(load.clients as usize, cpu_count()).div_ceil(of as usize);
-        for place in 0..of {
-            let share = Share { place, of };
+        for share in shares {
             let loops = u32::try_from(loops).ok().filter(|_| muster.is_none());
-            let order = Order { trial: trial.clone(), share, opening: opening.clone(), loops };
-            agents.tell(place as usize, &ToAgent::Prepare(Box::new(order)))?;
+            let watches_host = muster.is_some();
+            let order = Order { trial: trial.clone(), share, opening: opening.clone(), loops, watches_host };
+            agents.tell(share.place as usize, &ToAgent::Prepare(Box::new(order)))?;
         }
         agents.wait_until_ready()?;
-        agents.read_clocks()?;
+        agents.clocks = agents.read_clocks()?;
+        agents.check_clocks(&clocks_before)?;
+        muster.into_iter().for_each(|muster| agents.tell_of_hosts(muster));
         Ok(Some(agents))
+    }
+
+    /// Says which hosts are not quiet, once each in a run.
+    fn tell_of_hosts(&self, muster: &Muster) {
+        for (link, readiness) in self.links.iter().zip(&self.readiness) {
+            if let (Some(host), Some((others_cpu, cpus))) = (link.host(), readiness.is_disturbed()) {
+                muster.say_once(host, &format!("note: others keep {others_cpu:.1} of the {cpus} CPUs of {host} busy, from where an agent drives a share of the load"));
+            }
+        }
     }
 
     /// Returns the processes of the agents on this machine.
@@ -172,8 +193,8 @@ impl Agents {
         let mut ready = vec![false; self.links.len()];
         while let Some(waiting) = ready.iter().position(|is_ready| !is_ready) {
             self.watch()?;
-            if let Some((place, FromAgent::Ready)) = self.hear(LOOK_EVERY)? {
-                ready[place] = true;
+            if let Some((place, FromAgent::Ready(readiness))) = self.hear(LOOK_EVERY)? {
+                (ready[place], self.readiness[place]) = (true, readiness);
             }
             if interrupted() {
                 bail!("interrupted");
@@ -185,25 +206,36 @@ impl Agents {
         Ok(())
     }
 
-    /// Reads the clocks of agents on other machines. The shortest of many round trips is the one in which the least can have happened to the message:
-    /// the clock was read within it.
-    fn read_clocks(&mut self) -> anyhow::Result<()> {
-        for place in 0..self.links.len() {
-            if self.links[place].host().is_none() {
-                continue;
+    /// Reads the clocks of the agents; that of agents on this machine is its own.
+    fn read_clocks(&mut self) -> anyhow::Result<Vec<ClockReading>> {
+        (0..self.links.len()).map(|place| self.read_clock(place, PINGS)).collect()
+    }
+
+    /// Reads the clock of an agent in several round trips.
+    fn read_clock(&mut self, place: usize, pings: u32) -> anyhow::Result<ClockReading> {
+        if self.links[place].host().is_none() {
+            return Ok(ClockReading::own());
+        }
+        let mut best = None;
+        for number in 0..pings {
+            let sent_ns = monotonic::now_ns();
+            self.tell(place, &ToAgent::Ping(number))?;
+            let reading = ClockReading::within(sent_ns, self.wait_for_pong(place, number)?);
+            best = Some(best.map_or(reading, |best: ClockReading| best.better(reading)));
+        }
+        best.ok_or_else(|| anyhow!("no clock was read"))
+    }
+
+    /// Checks that no clock was set since it was read before.
+    fn check_clocks(&self, before: &[ClockReading]) -> anyhow::Result<()> {
+        for (place, (now, before)) in self.clocks.iter().zip(before).enumerate() {
+            if let Some(within_s) = now.stepped(*before) {
+                let (drift, within) = (show_seconds(now.drift_s(*before).abs()), show_seconds(within_s));
+                let why = format!(
+                    "its clock went {drift} apart from that of this machine within {within}; wait until its time synchronisation has settled"
+                );
+                return Err(self.lost(place, why));
             }
-            let mut best = (0, u64::MAX);
-            for number in 0..PINGS {
-                let sent_ns = monotonic::now_ns();
-                self.tell(place, &ToAgent::Ping(number))?;
-                let there_ns = self.wait_for_pong(place, number)?;
-                let round_ns = monotonic::now_ns() - sent_ns;
-                let middle_ns = sent_ns + round_ns / 2;
-                if round_ns / 2 < best.1 {
-                    best = (there_ns.cast_signed().wrapping_sub(middle_ns.cast_signed()), round_ns / 2);
-                }
-            }
-            self.clocks[place] = best;
         }
         Ok(())
     }
@@ -221,27 +253,37 @@ impl Agents {
         Err(self.lost(of, "it did not say what its clock reads"))
     }
 
-    /// Lets all agents begin at one time, and returns what they have observed together, and each of them, in their order. `attendant` watches the
-    /// measured phase.
+    /// Lets all agents begin at one time, and returns what became of it. `attendant` watches the measured phase.
     ///
     /// # Errors
     /// Fails with an `AgentLost` as soon as one has failed, has ended or is silent; the others are ended.
-    pub fn drive(
-        mut self,
-        settings: &Settings,
-        attendant: &mut dyn Observer,
-    ) -> anyhow::Result<(Observed, Vec<AgentMeasurement>)> {
+    pub fn drive(mut self, settings: &Settings, attendant: &mut dyn Observer) -> anyhow::Result<Together> {
         let shares = self.drive_all(settings, attendant)?;
-        let seen = shares.iter().enumerate().map(|(place, share)| self.measured(place, share)).collect();
+        // Their figures are complete: an agent that has gone since takes nothing from them.
+        let after: Vec<Option<ClockReading>> =
+            (0..self.links.len()).map(|place| self.read_clock(place, PINGS_AFTER).ok()).collect();
+        let each = shares.iter().zip(&after).enumerate();
+        let agents = each.map(|(place, (share, after))| self.measured(place, share, *after)).collect();
+        let against =
+            after.iter().enumerate().filter_map(|(place, after)| self.clock_reason(place, (*after)?)).collect();
         let observed = Observed::joined(shares.into_iter().map(|share| share.observed).collect());
-        Ok((observed.ok_or_else(|| anyhow!("nothing was driven"))?, seen))
+        let observed = observed.ok_or_else(|| anyhow!("nothing was driven"))?;
+        Ok(Together { observed, agents, against })
+    }
+
+    /// Returns why a trial is invalid if the clock of an agent was set during the load.
+    fn clock_reason(&self, place: usize, after: ClockReading) -> Option<Reason> {
+        let (before, host) = (self.clocks[place], self.links[place].host()?.to_owned());
+        let within_s = after.stepped(before)?;
+        let drift_s = after.drift_s(before).abs();
+        Some(Reason::AgentClock { agent: place as u32 + 1, host: Some(host), drift_s, within_s })
     }
 
     fn drive_all(&mut self, settings: &Settings, attendant: &mut dyn Observer) -> anyhow::Result<Vec<ShareDone>> {
         let of = self.links.len();
         let start_ns = monotonic::now_ns() + (LEAD + LEAD_EACH * of as u32).as_nanos() as u64;
         for place in 0..of {
-            let there_ns = start_ns.saturating_add_signed(self.clocks[place].0);
+            let there_ns = start_ns.saturating_add_signed(self.clocks[place].ahead_ns);
             self.tell(place, &ToAgent::Start(there_ns))?;
         }
         let clock = Clock::since(start_ns);
@@ -268,7 +310,7 @@ impl Agents {
                 Ok(Some((place, message))) => {
                     silent.ends(place);
                     if let FromAgent::Done(share) = message {
-                        if let Err(why) = share.observed.check(self.clients[place] as usize) {
+                        if let Err(why) = share.check(self.clients[place] as usize) {
                             break Err(self.lost(place, why));
                         }
                         done[place] = Some(*share);
@@ -292,18 +334,24 @@ impl Agents {
         outcome.map(|()| done.into_iter().flatten().collect())
     }
 
-    fn measured(&self, place: usize, share: &ShareDone) -> AgentMeasurement {
+    fn measured(&self, place: usize, share: &ShareDone, after: Option<ClockReading>) -> AgentMeasurement {
+        let (host, clock) = (self.links[place].host().map(str::to_owned), self.clocks[place]);
+        let clock_drift_s = after.filter(|_| host.is_some()).map(|after| after.drift_s(clock));
         let mut all = OperationMeasurement::default();
         share.observed.tally.operations(&KindNames::default()).values().for_each(|operation| all.merge(operation));
         AgentMeasurement {
-            host: self.links[place].host().map(str::to_owned),
+            host,
             clients: self.clients[place],
             began_late_s: share.began_late_s,
-            clock_error_s: self.clocks[place].1 as f64 / 1e9,
+            clock_error_s: clock.error_ns as f64 / 1e9,
+            clock_drift_s,
             scheduled: all.scheduled,
             completed: all.completed,
             failed: all.failed,
             cpu_s: share.observed.loops.iter().map(|each| each.cpu_s).sum(),
+            load_threads: share.observed.loops.len() as u32,
+            resources: share.resources.clone(),
+            others_cpu_before: self.readiness[place].others_cpu,
             response_time: all.response_time.packed(),
         }
     }
@@ -343,13 +391,24 @@ impl Silent {
     }
 }
 
-/// Puts the agents of a trial into its measurement. The trial is invalid if they did not begin together; a late start within the warm-up takes nothing
-/// from the measured phase, which begins and ends at the same times for all.
-pub fn take_in(measurement: &mut Measurement, settings: &Settings, agents: Vec<AgentMeasurement>) {
+/// What agents have done together.
+pub struct Together {
+    /// What they have observed together.
+    pub observed: Observed,
+    /// Each of them, in their order.
+    pub agents: Vec<AgentMeasurement>,
+    /// What speaks against the trial.
+    pub against: Vec<Reason>,
+}
+
+/// Judges a trial by its agents. It is invalid if they did not begin together; a late start within the warm-up takes nothing from the measured phase, which
+/// begins and ends at the same times for all.
+pub fn judge(measurement: &mut Measurement, settings: &Settings, against: Vec<Reason>) {
+    let agents = &measurement.agents;
     let errors_s = agents.iter().map(|agent| agent.clock_error_s).fold(0.0, f64::max);
-    let (apart_s, most_s) = (starts_apart_s(&agents) + errors_s, settings.load.warmup_s.max(APART_LEAST_S));
+    let (apart_s, most_s) = (starts_apart_s(agents) + errors_s, settings.load.warmup_s.max(APART_LEAST_S));
     measurement.invalid_because.extend((apart_s > most_s).then_some(Reason::AgentsApart { apart_s, most_s }));
-    measurement.agents = agents;
+    measurement.invalid_because.extend(against);
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 //! Invariant: no password leaves the run; an agent knows its own.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use serde::{Deserialize, Serialize};
 
+use super::super::notes::note;
 use super::bus::Bus;
 use super::message::{FromAgent, ToAgent};
 use super::{Heard, Link, show};
@@ -18,8 +19,9 @@ use crate::server::interrupted;
 
 /// The subject on which a run asks who is there.
 pub const CALL: &str = "loadline.call";
-/// How long a run waits for agents, and how often it asks.
+/// How long a run waits for agents, for those that are left if it goes on with these, and how often it asks.
 const THERE_WITHIN: Duration = Duration::from_secs(5);
+const LEFT_WITHIN: Duration = Duration::from_millis(1_200);
 const CALL_EVERY: Duration = Duration::from_millis(500);
 /// Longest name of a host or an agent that is taken over.
 const NAME_BYTES_MOST: usize = 100;
@@ -79,43 +81,76 @@ pub enum What {
     Gone(String),
 }
 
+/// What a run does if agents are lacking that were there when it began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lacking {
+    /// It waits until there are as many again.
+    #[default]
+    Wait,
+    /// Those that are left drive the load.
+    Fewer,
+}
+
 /// The agents that are free, as far as they have answered.
 pub struct Muster {
     bus: Arc<Bus>,
     version: String,
+    lacking: Lacking,
+    /// What was said already, by what it was about.
+    said: Mutex<BTreeSet<String>>,
+}
+
+/// Who has answered a call.
+#[derive(Default)]
+struct There {
+    /// Hosts and names of agents.
+    agents: BTreeSet<(String, String)>,
+    /// Something about an agent that cannot be taken.
+    stranger: Option<String>,
 }
 
 impl Muster {
     /// Makes a muster over a connection.
-    pub fn new(bus: Arc<Bus>) -> Self {
-        Muster { bus, version: version() }
+    pub fn new(bus: Arc<Bus>, lacking: Lacking) -> Self {
+        Muster { bus, version: version(), lacking, said: Mutex::default() }
     }
 
-    /// Waits until as many agents have said that they are free. Each of them is returned as its name and its host, in the order of these.
+    /// Says something about a host, or about the agents, unless that was said in this run before.
+    pub fn say_once(&self, about: &str, line: &str) {
+        let is_new = self.said.lock().is_ok_and(|mut said| said.insert(about.to_owned()));
+        if is_new {
+            note(line);
+        }
+    }
+
+    /// Waits until as many agents have said that they are free.
     ///
     /// # Errors
     /// Fails with who has answered, if these are too few; agents of other versions do not count.
-    pub fn wait_for(&self, wanted: usize) -> anyhow::Result<Vec<(String, String)>> {
+    pub fn wait_for(&self, wanted: usize) -> anyhow::Result<()> {
+        let There { agents, stranger } = self.call(wanted, THERE_WITHIN)?;
+        if agents.len() < wanted {
+            let hosts: Vec<&str> = agents.iter().map(|(host, _)| host.as_str()).collect();
+            let who = if hosts.is_empty() { String::new() } else { format!(" ({})", hosts.join(", ")) };
+            bail!(
+                "{} of {wanted} agents{who} answered at {} within {}{}; start more with loadline agent --nats, or write fewer",
+                agents.len(),
+                self.bus.shown(),
+                show(THERE_WITHIN),
+                stranger.unwrap_or_default()
+            );
+        }
+        Ok(())
+    }
+
+    /// Calls until as many agents have answered, or until this time has passed.
+    fn call(&self, wanted: usize, within: Duration) -> anyhow::Result<There> {
         let reply = format!("loadline.run.{}.muster", self.bus.own);
         let said = self.bus.receive::<Said>(std::slice::from_ref(&reply))?;
-        let (begun, mut called) = (Instant::now(), None::<Instant>);
-        let mut there: BTreeSet<(String, String)> = BTreeSet::new();
-        // Agents of other versions are passed over; they are named where there are too few of the right one.
-        let mut stranger = None::<String>;
-        while there.len() < wanted {
+        let (begun, mut called, mut there) = (Instant::now(), None::<Instant>, There::default());
+        while there.agents.len() < wanted && begun.elapsed() <= within {
             if interrupted() {
                 bail!("interrupted");
-            }
-            if begun.elapsed() > THERE_WITHIN {
-                let hosts: Vec<&str> = there.iter().map(|(host, _)| host.as_str()).collect();
-                let who = if hosts.is_empty() { String::new() } else { format!(" ({})", hosts.join(", ")) };
-                bail!(
-                    "{} of {wanted} agents{who} answered at {} within {}{}; start more with loadline agent --nats, or write fewer",
-                    there.len(),
-                    self.bus.shown(),
-                    show(THERE_WITHIN),
-                    stranger.unwrap_or_default()
-                );
             }
             if called.is_none_or(|called| called.elapsed() >= CALL_EVERY) {
                 called = Some(Instant::now());
@@ -127,27 +162,52 @@ impl Muster {
                         continue;
                     }
                     if version != self.version {
+                        // It is passed over, and named where there are too few of the right version.
                         let own = &self.version;
-                        stranger = Some(format!(
+                        there.stranger = Some(format!(
                             ", and the one on {host} is loadline {version}, where this is {own}: both must be the same program"
                         ));
                         continue;
                     }
-                    there.insert((host, agent));
+                    there.agents.insert((host, agent));
                 }
                 Ok(_) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => bail!("the connection to {} is closed", self.bus.shown()),
             }
         }
-        Ok(there.into_iter().take(wanted).map(|(host, agent)| (agent, host)).collect())
+        Ok(there)
     }
 
-    /// Takes as many agents into a trial. What they say goes to `heard`, with their place.
+    /// Returns as many agents, each as its name and its host, in the order of these; or those that are left, if the run shall go on with them.
+    fn gather(&self, wanted: usize) -> anyhow::Result<Vec<(String, String)>> {
+        let within = match self.lacking {
+            Lacking::Wait => THERE_WITHIN,
+            Lacking::Fewer => LEFT_WITHIN,
+        };
+        loop {
+            let There { agents, .. } = self.call(wanted, within)?;
+            let is_enough = agents.len() >= wanted || self.lacking == Lacking::Fewer && !agents.is_empty();
+            if is_enough {
+                return Ok(agents.into_iter().take(wanted).map(|(host, agent)| (agent, host)).collect());
+            }
+            let there = agents.len();
+            self.say_once(
+                &format!("{there} of {wanted}"),
+                &format!(
+                    "note: {there} of {wanted} agents are there at {}, and the run waits for the others: start them with loadline agent --nats, or end the \
+                     run with Ctrl-C and continue it with --resume",
+                    self.bus.shown()
+                ),
+            );
+        }
+    }
+
+    /// Takes as many agents into a trial, or those that are left. What they say goes to `heard`, with their place.
     ///
     /// # Errors
-    /// As for [`Muster::wait_for`].
+    /// Fails if the NATS server does not answer, or if the run is interrupted.
     pub fn take(&self, wanted: usize, trial: &str, heard: Sender<Heard>) -> anyhow::Result<Vec<RemoteAgent>> {
-        let agents = self.wait_for(wanted)?;
+        let agents = self.gather(wanted)?;
         let reply = format!("loadline.run.{}.{trial}", self.bus.own);
         let said = self.bus.receive::<Said>(std::slice::from_ref(&reply))?;
         let places: BTreeMap<String, usize> =

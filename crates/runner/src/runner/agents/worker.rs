@@ -10,14 +10,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 
 use super::super::asked::ask;
+use super::super::connections::check_share;
 use super::super::driving::{connect_all, connect_session, connect_wire, sources};
 use super::super::entry::{entry_of, open_within_limits};
+use super::super::machine::MachineWatch;
 use super::super::notes::sentence;
 use super::super::pinned::Pinned;
 use super::super::workers::say;
-use super::message::{FromAgent, Order, ShareDone, ToAgent};
+use super::message::{FromAgent, Order, Readiness, ShareDone, ToAgent};
 use super::show;
 use crate::load::{Clock, Group, Observer, drive_groups, monotonic, no_thread};
+use crate::monitor::{Others, Targets, machine_cpus};
 use crate::workload::{Client, Work};
 
 /// Time between two signs of life.
@@ -26,6 +29,9 @@ const ALIVE_EVERY: Duration = Duration::from_millis(200);
 const START_WITHIN: Duration = Duration::from_secs(600);
 /// An agent that is told to begin so far ahead, in nanoseconds, has another clock than the run believes.
 const AHEAD_MOST_NS: u64 = 60_000_000_000;
+
+/// How long an agent looks at its host at least before the load begins: the kernel counts in hundredths of a second.
+const LOOK_LEAST: Duration = Duration::from_millis(200);
 
 /// Runs `loadline work load`: takes one order on the standard input, carries it out, and writes the outcome.
 ///
@@ -57,7 +63,9 @@ fn tell(message: &FromAgent) -> anyhow::Result<()> {
 
 /// Connects the clients of a share, waits for the start, and drives them.
 fn carry_out(order: &Order, told: &Receiver<ToAgent>) -> anyhow::Result<FromAgent> {
-    let Order { trial, share, opening, loops } = order;
+    let Order { trial, share, opening, loops, watches_host } = order;
+    check_share(share.clients(trial.case.settings.load.clients).len())?;
+    let before = watches_host.then(|| (Instant::now(), Others::begin(&[""; 0])));
     let mut settings = trial.case.settings.clone();
     settings.load.loops = settings.load.loops.or(*loops);
     let settings = &settings;
@@ -71,15 +79,24 @@ fn carry_out(order: &Order, told: &Receiver<ToAgent>) -> anyhow::Result<FromAgen
     let sources = sources(&work, share.clients(clients), |number| work.workload(of(number)))?;
     let (load, share) = (&settings.load, *share);
     let group = Group { settings: load, share, connections, sources, keeps_acknowledged: false, pins_loops: false };
-    tell(&FromAgent::Ready)?;
+    tell(&FromAgent::Ready(before.map(readiness).unwrap_or_default()))?;
     let start_ns = wait_for_start(told)?;
     let wire = |client| connect_wire(&*target, work.program_of(client), settings);
     let session = |client| connect_session(&*target, work.program_of(client), settings);
-    let mut attending = Attending { start_ns, began_late_s: 0.0, told, said: Instant::now() };
+    let host = watches_host.then(|| MachineWatch::new(Targets::none(), settings, &[]));
+    let mut attending = Attending { start_ns, began_late_s: 0.0, told, said: Instant::now(), host };
     let _pinned = Pinned::as_asked(settings)?;
     let observed = drive_groups(vec![group], trial.seed, (&wire, &session), &mut attending);
     let observed = observed.map_err(anyhow::Error::msg)?.pop().context("nothing was driven")?;
-    Ok(FromAgent::Done(Box::new(ShareDone { observed, began_late_s: attending.began_late_s })))
+    let Attending { began_late_s, host, .. } = attending;
+    let resources = host.and_then(|host| host.finish(None, observed.measured_s)).map(|(_, resources)| resources);
+    Ok(FromAgent::Done(Box::new(ShareDone { observed, began_late_s, resources })))
+}
+
+/// Returns what others did on this host while the clients connected, and for at least [`LOOK_LEAST`].
+fn readiness((begun, others): (Instant, Others)) -> Readiness {
+    std::thread::sleep(LOOK_LEAST.saturating_sub(begun.elapsed()));
+    Readiness { cpus: machine_cpus(), others_cpu: others.end() }
 }
 
 /// Answers pings until the run says when to begin. Returns that time, by this machine's monotonic clock in nanoseconds.
@@ -105,6 +122,7 @@ struct Attending<'a> {
     began_late_s: f64,
     told: &'a Receiver<ToAgent>,
     said: Instant,
+    host: Option<MachineWatch>,
 }
 
 impl Observer for Attending<'_> {
@@ -114,9 +132,13 @@ impl Observer for Attending<'_> {
         Clock::since(self.start_ns)
     }
 
-    fn measure(&mut self) {}
+    fn measure(&mut self) {
+        self.host.iter_mut().for_each(MachineWatch::measure);
+    }
 
-    fn drained(&mut self) {}
+    fn drained(&mut self) {
+        self.host.iter_mut().for_each(MachineWatch::drained);
+    }
 
     fn is_interrupted(&mut self) -> bool {
         let is_told = matches!(self.told.try_recv(), Ok(ToAgent::Stop) | Err(TryRecvError::Disconnected));

@@ -98,6 +98,17 @@ fn rows_that_need_several_commands_are_a_transaction() {
 }
 
 #[test]
+fn counts_that_no_sum_can_hold_are_miscounts_like_others() {
+    let most: &[u8] = &[15, 0, 0, 1, 0, 0xfe, 255, 255, 255, 255, 255, 255, 255, 255, 0, 2, 0, 0, 0];
+    let mut wire = wire(Engine::InnoDb);
+    wire.set_packet_bytes_max(0);
+    let mut request = request(&[(0, 300)]);
+    request.steps[0].expect = Expect::Changed(3);
+    let (_, outcome) = converse(&mut wire, &request, &[OK, most, most, most, OK]);
+    assert!(outcome.unwrap().unwrap_err().to_string().contains("rows instead of 3"));
+}
+
+#[test]
 fn a_failure_is_rolled_back_and_the_first_error_reported() {
     let refused = Some(Err(DatabaseError::refused("1062", "twi")));
     let request = request(&[(0, 1), (1, 1)]);

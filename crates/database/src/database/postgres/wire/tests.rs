@@ -211,6 +211,18 @@ fn a_transaction_is_committed_only_when_its_counts_are_right() {
 }
 
 #[test]
+fn counts_that_no_sum_can_hold_are_miscounts_like_others() {
+    let request =
+        request(&[(INSERT, 1, Expect::Anything), (UPDATE, 1, Expect::Anything), (UPDATE, 2, Expect::Changed(2))]);
+    let most = format!("UPDATE {}", u64::MAX);
+    let (inserted, updated) = (done(&format!("INSERT 0 {}", u64::MAX)), done(&most));
+    let rolled_back = [message(b'1', b""), done("ROLLBACK"), ready()].concat();
+    let outcome = run(&request, &[[inserted, updated.clone(), updated.clone(), updated].concat(), rolled_back]).2;
+    let failure = outcome.unwrap().unwrap_err();
+    assert!(failure.to_string().contains("rows instead of 2"), "{failure}");
+}
+
+#[test]
 fn an_error_releases_the_sync_that_was_withheld() {
     let request = request(&[(INSERT, 1, Expect::Anything), (UPDATE, 1, Expect::Changed(1))]);
     assert_eq!(run(&request, &[error("23505")]), ("BEBEH".into(), "S".into(), None));

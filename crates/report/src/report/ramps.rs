@@ -135,11 +135,13 @@ fn highest(
             format!("the load had hardly begun when {levels} was measured; a longer load.warmup shows what lasts");
         return Some(verdict(format!("undecided at which {setting} {what} is highest")).because(why));
     }
+    let limit = agents_limit(setting, &found, &all).unwrap_or_default();
     if !is_decided {
         let answer = format!("no level of {setting} is certainly better for {what} than all others{with}");
-        return Some(verdict(answer).and(format!("the highest mean is at {at}: {figure}")));
+        return Some(verdict(answer).and(format!("the highest mean is at {at}: {figure}{limit}")));
     }
     let edge = match (found.last() == all.last(), found.len()) {
+        _ if !limit.is_empty() => "",
         (true, 1) => "; that is the highest level tried, so the peak may lie beyond",
         (true, _) => "; the highest level tried is among them, so the peak may lie beyond",
         _ => "",
@@ -149,7 +151,26 @@ fn highest(
         _ => (", which are not told apart", format!(" at {at}")),
     };
     let answer = format!("{what} is highest at {setting} = {}{apart}{with}", listed(&found));
-    Some(verdict(answer).because(format!("{figure}{place}{edge}")))
+    Some(verdict(answer).because(format!("{figure}{place}{edge}{limit}")))
+}
+
+/// Returns what was the limit of a load that was driven by several numbers of agents, of which some may be the best one: the agents as long as throughput
+/// grows with their number, else what they drive. `None` for another factor.
+fn agents_limit(setting: &str, may_be_best: &[f64], all: &[f64]) -> Option<String> {
+    let (least, (first, last)) = (may_be_best.first()?, (all.first()?, all.last()?));
+    let beyond = "the database or its connections were the limit, not the agents";
+    match setting {
+        "load.agents" if least == last => Some(format!(
+            "; it still grows with the number of agents: they were the limit, and more than {last} may drive more"
+        )),
+        "load.agents" if least == first => {
+            Some(format!("; more agents than {first} do not certainly drive more: {beyond}"))
+        }
+        "load.agents" => {
+            Some(format!("; more than {least} agents do not certainly drive more: from there on {beyond}"))
+        }
+        _ => None,
+    }
 }
 
 fn what(metric: &Metric) -> &'static str {

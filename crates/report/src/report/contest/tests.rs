@@ -150,3 +150,30 @@ fn a_case_that_had_hardly_begun_is_compared_with_nothing() {
         "{of_b}"
     );
 }
+
+#[test]
+fn a_ramp_of_agents_says_whether_they_were_the_limit() {
+    let metric = metric::Metric::named("throughput").unwrap();
+    let ramp = Factor { setting: "load.agents".to_owned(), levels: [1, 2, 4].map(Into::into).to_vec() };
+    let factors = Factors { choices: Vec::new(), ramps: vec![ramp.clone()] };
+    let said = |means: [f64; 3]| {
+        let levels = [1, 2, 4].map(|agents: i32| Levels::from([("load.agents".to_owned(), agents.into())]));
+        let trials =
+            |mean: f64| [0.99, 1.0, 1.01].map(|share| TrialValue { place: None, value: mean * share }).to_vec();
+        let cases = levels.iter().zip(means).map(|(levels, mean)| Scored::new(levels, trials(mean)).unwrap());
+        let found = crate::report::ramps::verdicts(&factors, &ramp, metric, &cases.collect::<Vec<_>>());
+        found.iter().map(ToString::to_string).collect::<String>()
+    };
+    let growing = said([100.0, 200.0, 390.0]);
+    assert!(growing.contains("at load.agents = 4") && growing.contains("more than 4 may drive more"), "{growing}");
+    let bounded = said([100.0, 200.0, 201.0]);
+    assert!(
+        bounded.contains("more than 2 agents do not certainly drive more: from there on the database"),
+        "{bounded}"
+    );
+    let flat = said([200.0, 199.0, 201.0]);
+    assert!(flat.contains("more agents than 1 do not certainly drive more: the database"), "{flat}");
+    // A single agent drives most, because several disturb each other.
+    let falling = said([200.0, 150.0, 100.0]);
+    assert!(falling.contains("more agents than 1 do not certainly"), "{falling}");
+}

@@ -14,7 +14,10 @@ mod shared;
 use std::process::Stdio;
 use std::time::Duration;
 
+use loadline::database::{self, Endpoint};
 use loadline::reason::Reason;
+use loadline::server::Server;
+use loadline::trial::DatabaseSettings;
 use nats::Nats;
 use program::{Scratch, outcome, wait_for};
 use shared::{Agent, ONCE, SLOW, adds_up, shares_of, signal, study};
@@ -162,6 +165,54 @@ fn a_run_waits_for_agents_or_goes_on_with_those_that_are_left_as_it_is_told() {
         let is_noted = told.stdout.contains("2 of 2 trials were driven by fewer agents");
         assert_eq!(is_noted, what == "fewer", "{told:?}");
     }
+}
+
+#[test]
+fn agents_with_another_clock_begin_together_and_readers_there_know_how_far_it_is_known() {
+    let scratch = Scratch::new();
+    let nats = Nats::start(scratch.path("jetstream").display().to_string());
+    let settings = DatabaseSettings { name: "postgres".to_owned(), ..DatabaseSettings::default() };
+    let server = Server::start(database::find("postgres").unwrap().recipe.unwrap(), &settings, None).unwrap();
+    let Endpoint { user, database, password, tcp: Some((host, port)), .. } = server.endpoint() else {
+        panic!("it listens on TCP")
+    };
+    let own = format!("name = \"postgres\"\nurl = \"postgres://{user}@{host}:{port}/{database}\"");
+    let _agents = [1_000, 77_000].map(|ahead_s| Agent::start_ahead(&scratch, &nats.url(), ahead_s, password));
+    let run = |study: &str, out: &str| {
+        scratch.write("s.toml", study);
+        let arguments = ["run", "s.toml", "--nats", &nats.url(), "--out", out];
+        let mut command = scratch.command(&arguments);
+        outcome(command.env("LOADLINE_STOLEN", "1").env("LOADLINE_PASSWORD", password))
+    };
+    let load = "clients = 4\nagents = 2\noperations = 200\n";
+    run(&study(&own, "name = \"write\"", load), "load").expect(0);
+    let trial = scratch.stored("load").remove(0);
+    adds_up(&trial, 2);
+    // By their own clocks they would have begun hours apart.
+    assert!(trial.agents.iter().all(|agent| agent.began_late_s < 0.5 && agent.clock_error_s < 1.0), "{trial:?}");
+
+    let fresh = "[freshness]\ngroups = 2\nreaders = 1\nrun_as = \"agents\"\nevery = \"400ms\"\n";
+    let load = "clients = 2\nduration = \"3s\"\narrivals = \"poisson\"\nrate = 20\ndrain = \"20s\"\n";
+    let text = study(&own, "name = \"freshness\"\nbatch = 1", load).replace("rows = 200\n", "") + fresh;
+    let told = run(&text, "fresh").expect(0);
+    let trial = scratch.stored("fresh").remove(0);
+    let groups = &trial.freshness.as_ref().unwrap().groups;
+    assert_eq!(groups.len(), 2, "{told:?}");
+    for group in groups.values() {
+        assert!(group.host.is_some() && group.clock_error_s > 0.0 && group.lost == 0, "{group:?}");
+        // They look every 400 ms, and their clocks are 1,000 s and 77,000 s ahead.
+        let seconds = |quantile| group.freshness.quantile_ns(quantile) as f64 / 1e9;
+        assert!(group.freshness.count() > 20 && seconds(0.5) > 0.05 && seconds(1.0) < 60.0, "{group:?}");
+    }
+    let said = told.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("each of their times is right to ±"), "{told:?}");
+
+    scratch.write("s.toml", &text);
+    scratch.run(&["run", "s.toml"]).refused(&["no agents are named", "--nats"]);
+    let path = ["run", "s.toml", "--nats", &nats.url(), "--set", "freshness.path=subscribe"];
+    scratch.run(&path).refused(&["freshness.run_as is \"agents\"", "path"]);
+    scratch.write("s.toml", &text.replace(&own, "name = \"postgres\""));
+    scratch.run(&["run", "s.toml", "--nats", &nats.url()]).refused(&["started here", "database.url"]);
 }
 
 /// Seeds of keys for these tests: of an operator, an account and a user.

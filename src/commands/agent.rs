@@ -11,6 +11,8 @@ use crate::load::monotonic;
 use crate::runner::agents::{self, Bus, BusAddress, Credentials, Lacking, Muster, check_address};
 use crate::server;
 use crate::study::Study;
+use crate::study::agents::agents_wanted;
+use crate::trial::Case;
 use crate::written::section::masked_url;
 
 /// Waits for work until loadline is told to end.
@@ -57,11 +59,18 @@ pub fn words_of(arguments: &RunArguments) -> Vec<String> {
 /// # Errors
 /// Fails if there is no such server, if too few agents are there, or if a case cannot be driven from other machines.
 pub fn muster(arguments: &RunArguments, study: &Study) -> Result<Option<Arc<Muster>>, Failure> {
-    let Some(url) = &arguments.nats else { return Ok(None) };
+    let most = study.cases.iter().filter_map(|case| agents_wanted(&case.settings)).max();
+    let Some(url) = &arguments.nats else {
+        let is_elsewhere = |case: &Case| case.settings.load.agents.is_none() && agents_wanted(&case.settings).is_some();
+        let remedy = "add --nats URL, where as many agents wait";
+        return match study.cases.iter().any(is_elsewhere) {
+            true => Err(Failure::refused(fault!("freshness.run_as is \"agents\" and no agents are named"; "{remedy}"))),
+            false => Ok(None),
+        };
+    };
     check_address(url).map_err(Failure::usage)?;
-    let most = study.cases.iter().filter_map(|case| case.settings.load.agents).max();
     let Some(most) = most else {
-        let remedy = "add --agents N, or write load.agents";
+        let remedy = "add --agents N, or write load.agents, or freshness.run_as = \"agents\"";
         return Err(Failure::refused(fault!("--nats is given and no load has agents"; "{remedy}")));
     };
     let is_private =

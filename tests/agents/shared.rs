@@ -58,6 +58,20 @@ impl Agent {
         let mut command = scratch.command(&[&["agent", "--nats", url], more].concat());
         Agent(command.stderr(Stdio::null()).spawn().unwrap())
     }
+
+    /// Starts one whose monotonic clock is ahead by this many seconds, as on another machine, and which knows the password of the database.
+    pub fn start_ahead(scratch: &Scratch, url: &str, ahead_s: u32, password: &str) -> Agent {
+        let program = scratch.command(&["agent", "--nats", url]);
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--time", "--fork", "--kill-child", &format!("--monotonic={ahead_s}")]);
+        command.arg(program.get_program()).args(program.get_args()).stderr(Stdio::null());
+        if let Some(directory) = program.get_current_dir() {
+            command.current_dir(directory);
+        }
+        command.envs(program.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        command.env("LOADLINE_PASSWORD", password);
+        Agent(command.spawn().unwrap())
+    }
 }
 
 impl Drop for Agent {

@@ -349,6 +349,8 @@ pub struct SightingFinding {
     /// How often subscribers were cut off because they could not keep up; left out of JSON when they never were.
     #[serde(skip_serializing_if = "is_zero")]
     pub cut_off: u64,
+    /// Largest error of each time because readers and writers were on two hosts with a clock each; null on one host.
+    pub clock_error: Option<f64>,
 }
 
 /// Findings about one kind of operation.

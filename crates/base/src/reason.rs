@@ -304,6 +304,23 @@ pub enum Reason {
         /// The longest time allowed, in seconds: the warm-up.
         most_s: f64,
     },
+    /// The clocks of two hosts are not known well enough for a freshness between them.
+    #[error(
+        "the readers of group {group}{} have another clock, which is known to {} at best, and half of the events took less than {}; a tenth of that is \
+         allowed; take a shorter way between the two hosts, or events that take longer",
+        show_host(.host.as_deref()), show_seconds(*error_s), show_seconds(*median_s)
+    )]
+    FreshnessUncertain {
+        /// The group's name.
+        group: String,
+        /// Its host.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        host: Option<String>,
+        /// Largest error of a freshness, in seconds.
+        error_s: f64,
+        /// Median freshness, in seconds.
+        median_s: f64,
+    },
     /// The clock of an agent's host was set or stood still during the load.
     #[error(
         "the clock of agent {agent}{} went {} apart from that of this machine within {}; times by it cannot be trusted",

@@ -66,6 +66,19 @@ pub enum Note {
         /// Number of further cases in which an agent differed, by less.
         further: usize,
     },
+    /// Events were seen on another host than that on which they were written.
+    #[error(
+        "the readers of group {group} were on {host}, whose clock was compared with that of this machine: each of their times is right to ± {}",
+        show_seconds(*error_s)
+    )]
+    SeenElsewhere {
+        /// The group's name.
+        group: String,
+        /// Its host.
+        host: String,
+        /// Largest error of a freshness, in seconds.
+        error_s: f64,
+    },
     /// Attempts at trials were lost with agents.
     #[error(
         "{attempts} {} lost with an agent, and the trial was driven once more; nothing of a lost attempt counts; {}: {first}",

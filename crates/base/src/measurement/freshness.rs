@@ -45,6 +45,12 @@ pub struct GroupMeasurement {
     /// How often subscribers were cut off because they could not keep up.
     #[serde(default)]
     pub cut_off: u64,
+    /// Name of the host on which an agent read; `None` on the machine of the run.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host: Option<String>,
+    /// Largest error of every time above because the host has another clock, in seconds; 0 on the machine of the run.
+    #[serde(skip_serializing_if = "super::resources::is_zero", default)]
+    pub clock_error_s: f64,
     /// Freshness for each reader, by its number in the group; empty where it was not kept.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub each: BTreeMap<u32, Histogram>,
@@ -62,6 +68,8 @@ impl GroupMeasurement {
         self.rows += other.rows;
         self.read_again += other.read_again;
         self.cut_off += other.cut_off;
+        self.host = self.host.take().or_else(|| other.host.clone());
+        self.clock_error_s = self.clock_error_s.max(other.clock_error_s);
         for (reader, freshness) in &other.each {
             self.each.entry(*reader).or_default().merge(freshness);
         }

@@ -57,6 +57,8 @@ pub enum RunAs {
     Threads,
     /// Threads of a separate process for each group.
     Processes,
+    /// Threads of a process for each group on the host of an agent.
+    Agents,
 }
 
 /// The way in which a reader finds new rows of a table.

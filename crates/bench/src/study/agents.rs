@@ -1,14 +1,41 @@
-//! Checks what `load.agents` can be combined with.
+//! Checks what `load.agents` and readers on the hosts of agents can be combined with.
 //!
-//! Main function: [`check_agents`]. Invariant: what agents do not do yet, or cannot do, is refused and never left out in silence.
+//! Main functions: [`check_agents`], [`agents_wanted`]. Invariant: what agents do not do yet, or cannot do, is refused and never left out in silence.
 
 use super::clash::Clash;
 use crate::fault::fault;
-use crate::trial::{Arrivals, Settings};
+use crate::trial::{Arrivals, FreshnessSettings, RunAs, Settings};
 use crate::workload::ycsb;
 
 /// The database that each agent may have for itself: it is there for trying things, and stores nothing.
 const SIMULATED: &str = "simulated";
+
+/// Returns the number of agents that a case needs: those that drive its load, or one for each group of readers. `None` if it needs none.
+pub fn agents_wanted(settings: &Settings) -> Option<u32> {
+    settings.load.agents.or_else(|| reads_elsewhere(settings).map(FreshnessSettings::groups_in_all))
+}
+
+fn reads_elsewhere(settings: &Settings) -> Option<&FreshnessSettings> {
+    settings.freshness.as_ref().filter(|freshness| freshness.run_as == RunAs::Agents)
+}
+
+/// Returns the settings that cannot be combined with readers on the hosts of agents.
+pub fn check_readers(settings: &Settings) -> Vec<Clash> {
+    let Some(freshness) = reads_elsewhere(settings) else { return Vec::new() };
+    let mut found: Vec<Clash> = Vec::new();
+    if settings.database.url.is_none() {
+        let (name, remedy) = (&settings.database.name, "name a server that all agents reach with database.url");
+        let message =
+            fault!("freshness.run_as is \"agents\" and {name} is started here, for this machine only"; "{remedy}");
+        found.push((&["freshness.run_as", "database.url"], message));
+    }
+    if freshness.path.publishes() {
+        let remedy = "take the path \"database\" or \"notify\"";
+        let message = fault!("freshness.run_as is \"agents\" and events are published by a NATS server of this machine only"; "{remedy}");
+        found.push((&["freshness.run_as", "freshness.path"], message));
+    }
+    found
+}
 
 /// Returns the settings that cannot be combined with `load.agents`.
 pub fn check_agents(settings: &Settings, has_server: bool) -> Vec<Clash> {

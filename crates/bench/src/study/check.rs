@@ -11,7 +11,7 @@ mod tables;
 
 use std::collections::BTreeSet;
 
-use super::agents::check_agents;
+use super::agents::{check_agents, check_readers};
 use super::events::clash_of_events;
 use super::evolve::check_evolve;
 use super::freshness::check_freshness;
@@ -53,7 +53,7 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     if let Some(message) = clash_of_events(settings, has_server) {
         rules.refuse(&["events"], message);
     }
-    for (keys, message) in check_agents(settings, has_server) {
+    for (keys, message) in check_agents(settings, has_server).into_iter().chain(check_readers(settings)) {
         rules.refuse(keys, message);
     }
     rules.link();

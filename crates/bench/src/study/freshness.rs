@@ -40,9 +40,9 @@ pub static FRESHNESS: Part = Part {
         .factor(|settings| Some(freshness(settings)?.readers.into())),
         Setting::new(
             "run_as",
-            Kind::OneOf(&["threads", "processes"]),
+            Kind::OneOf(&["threads", "processes", "agents"]),
             Absent::Text("threads"),
-            "Whether the readers of a group are threads of the writing process, or of a separate process.",
+            "Whether the readers of a group are threads of the writing process, of a separate process, or of a process on another machine, where `loadline agent` waits for work (`loadline run --nats URL`).",
         )
         .factor(|settings| serde_json::to_value(freshness(settings)?.run_as).ok()),
         Setting::new(

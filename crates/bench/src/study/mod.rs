@@ -2,7 +2,7 @@
 //!
 //! Main type: [`Study`]. Invariant: a study that was read without error can be planned without error.
 
-mod agents;
+pub mod agents;
 mod background;
 mod blocks;
 pub mod bound;

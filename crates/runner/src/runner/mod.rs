@@ -33,6 +33,7 @@ pub mod paces;
 mod pinned;
 pub mod private_start;
 pub mod proofs;
+mod reading;
 pub mod stage;
 mod staged_link;
 pub mod stolen;

@@ -71,6 +71,9 @@ impl Control {
     }
 }
 
+/// No reader counts as far.
+const COUNT_MOST: u64 = 1 << 50;
+
 /// Returns whether a reader has finished: the writers have ended, and since then nothing new has come for `quiet_ns`,
 /// or `drain_ns` has passed.
 fn is_over(written_ns: Option<u64>, last_new_ns: u64, now_ns: u64, quiet_ns: u64, drain_ns: u64) -> bool {
@@ -100,6 +103,9 @@ pub struct Sightings {
     /// Number of times that a subscriber was cut off because it could not keep up.
     #[serde(default)]
     pub cut_off: u64,
+    /// Time by which the reader's clock is ahead of that of the writers, in nanoseconds; 0 on the same machine.
+    #[serde(skip)]
+    pub ahead_ns: i64,
     /// CPU time of the reader's thread while writers wrote, in seconds.
     pub cpu_s: f64,
     /// The reason why it ended before its time, if it did.
@@ -120,10 +126,27 @@ impl Sightings {
             self.duplicates += 1;
             return false;
         }
+        // Everything else is by the reader's own clock.
+        let written_ns = written_ns.saturating_add_signed(self.ahead_ns);
         if written_ns >= from_ns {
             self.freshness.record(now_ns.saturating_sub(written_ns));
         }
         true
+    }
+
+    /// Checks what a reader on another machine reports.
+    ///
+    /// # Errors
+    /// Fails with what cannot be.
+    pub fn check(&self) -> Result<(), String> {
+        let counts = [self.duplicates, self.polls, self.rows, self.read_again, self.cut_off, self.freshness.count()];
+        match counts.iter().find(|count| **count > COUNT_MOST) {
+            Some(count) => Err(format!("reader {} reports a count of {count}", self.reader)),
+            None if !(0.0..f64::INFINITY).contains(&self.cpu_s) => {
+                Err(format!("reader {} reports {} s of CPU time", self.reader, self.cpu_s))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Returns how many acknowledged events the reader looked for, and how many of them it did not see.
@@ -157,6 +180,21 @@ mod tests {
             Acknowledged { counted, all: last + 1 }
         };
         assert_eq!(seen.missed(&[of(1, 3), of(0, 0), of(0, 9)]), (4, 3));
+    }
+
+    #[test]
+    fn a_reader_with_another_clock_counts_by_its_own() {
+        // A clock that is 100 ns ahead: an event of 12 by the writers' clock was written at 112 by its own.
+        let mut seen = Sightings { ahead_ns: 100, ..Sightings::new(0, vec![0], 1) };
+        assert!(seen.take(0, 0, 5, 120, 110), "of the warm-up, which ended at 110");
+        assert!(seen.take(0, 1, 12, 120, 110));
+        assert_eq!((seen.freshness.count(), seen.freshness.min_ns()), (1, 8));
+        let mut behind = Sightings { ahead_ns: -100, ..Sightings::new(0, vec![0], 1) };
+        assert!(behind.take(0, 0, 1_012, 920, 0));
+        assert_eq!(behind.freshness.min_ns(), 8);
+        assert!(behind.check().is_ok());
+        assert!(Sightings { rows: u64::MAX, ..behind.clone() }.check().unwrap_err().contains("18446744073709551615"));
+        assert!(Sightings { cpu_s: f64::NAN, ..behind }.check().is_err());
     }
 
     #[test]

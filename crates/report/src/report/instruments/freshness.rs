@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{CaseFinding, Estimate, Findings, Found, SightingFinding, Verdict};
+use crate::finding::{CaseFinding, Estimate, Findings, Found, Note, SightingFinding, Verdict};
 use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::metric::{self, Metric};
 use crate::report::case_trials::{CaseTrials, estimate, time_finding};
@@ -49,6 +49,7 @@ pub const THROUGHPUT: [&str; 3] = ["load.rate", "workload.batch", "record.length
 pub const INSTRUMENT: Instrument = Instrument {
     find,
     later_verdicts: |said| verdicts(said.study, said.groups),
+    notes: elsewhere,
     tables: |findings| {
         vec![TextTable {
             title: "Freshness: from the start of a write until a reader had the event",
@@ -139,7 +140,17 @@ fn sighting(group: &GroupMeasurement) -> SightingFinding {
         readers,
         rows_per_sighting,
         cut_off: group.cut_off,
+        clock_error: group.host.as_ref().map(|_| group.clock_error_s),
     }
+}
+
+/// Notes each group on another host, with the largest error of its times over all cases.
+fn elsewhere(groups_of_cases: &[CaseTrials<'_>]) -> Vec<Note> {
+    let trials: Vec<&Measurement> = groups_of_cases.iter().flat_map(CaseTrials::valid).collect();
+    let of_group = |(group, merged): (String, GroupMeasurement)| {
+        Some(Note::SeenElsewhere { group, host: merged.host?, error_s: merged.clock_error_s })
+    };
+    groups(&trials).into_iter().filter_map(of_group).collect()
 }
 
 /// Returns a row for each group of each case.
@@ -158,7 +169,10 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
                 first(short_levels(&case.levels)),
                 first(bytes.show_megabytes()),
                 first(show(commit)),
-                name.clone(),
+                match group.clock_error {
+                    Some(error_s) => format!("{name} ± {}", show_seconds(error_s)),
+                    None => name.clone(),
+                },
                 where_when_seen(&name).to_owned(),
                 show(group.times.p50),
                 show(group.times.p90),

@@ -10,6 +10,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::opening::Opening;
+use super::super::reading::ReadersOrder;
+use crate::database::Endpoint;
 use crate::load::{Observed, Share};
 use crate::measurement::{OTHERS_BEFORE_MOST, Resources};
 use crate::trial::Trial;
@@ -38,6 +40,10 @@ pub struct Order {
 pub enum ToAgent {
     /// Connect the clients of a share, and send nothing yet.
     Prepare(Box<Order>),
+    /// Start a group of readers, whose process speaks in lines.
+    Read(Box<ReadersOrder>),
+    /// Pass this line on to the readers.
+    Line(String),
     /// Say what your clock reads.
     Ping(u32),
     /// Begin at this time of the agent's own monotonic clock, in nanoseconds.
@@ -46,6 +52,17 @@ pub enum ToAgent {
     Watched,
     /// End at once.
     Stop,
+}
+
+impl ToAgent {
+    /// Returns the address of the database, if it is in this message.
+    pub fn endpoint(&mut self) -> Option<&mut Endpoint> {
+        match self {
+            ToAgent::Prepare(order) => order.opening.endpoint.as_mut(),
+            ToAgent::Read(order) => order.reach.endpoint.as_mut(),
+            _ => None,
+        }
+    }
 }
 
 /// A message from an agent.
@@ -58,6 +75,8 @@ pub enum FromAgent {
     Pong(u32, u64),
     /// The agent is at work.
     Alive,
+    /// A line of the readers.
+    Line(String),
     /// The share is done.
     Done(Box<ShareDone>),
     /// The share could not be carried out.

@@ -8,6 +8,7 @@ mod bus;
 mod clocks;
 mod local;
 mod message;
+mod readers;
 mod remote;
 mod serve;
 mod worker;
@@ -29,6 +30,7 @@ use crate::trial::{Settings, Trial};
 use crate::units::show_seconds;
 
 pub use bus::{Bus, BusAddress, Credentials, check_address};
+pub use readers::{RemoteReaders, take_readers};
 pub use remote::{Lacking, Muster};
 pub use serve::serve;
 pub use worker::work_as_load;

@@ -257,9 +257,7 @@ pub struct RemoteAgent {
 impl Link for RemoteAgent {
     fn tell(&mut self, message: &ToAgent) -> anyhow::Result<()> {
         let mut message = message.clone();
-        if let ToAgent::Prepare(order) = &mut message
-            && let Some(endpoint) = &mut order.opening.endpoint
-        {
+        if let Some(endpoint) = message.endpoint() {
             endpoint.password.clear();
         }
         self.bus.send(&self.subject, &ToAgents::OfTrial { reply: self.reply.clone(), message })

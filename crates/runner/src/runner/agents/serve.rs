@@ -21,6 +21,8 @@ use crate::server::{Worker, interrupted};
 /// How long nothing may be heard of a run while its share is driven, and before that: a run may have to prepare something.
 const SILENT_MOST: Duration = Duration::from_secs(5);
 const SILENT_BEFORE_MOST: Duration = Duration::from_secs(120);
+/// Time between two signs of life of an agent whose readers are at work.
+const ALIVE_EVERY: Duration = Duration::from_millis(200);
 /// Longest wait between two looks at what else there is to do.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -31,6 +33,8 @@ struct Busy {
     /// When something was last heard of the run.
     heard: Instant,
     has_begun: bool,
+    /// When a sign of life was given last, if this process gives them: readers do not.
+    said: Option<Instant>,
 }
 
 impl Busy {
@@ -66,6 +70,12 @@ pub fn serve(address: &BusAddress) -> anyhow::Result<()> {
             note("nothing more is heard of the run: its share is ended");
             busy = None;
         }
+        if let Some(Busy { reply, said: Some(said), .. }) = &mut busy
+            && said.elapsed() >= ALIVE_EVERY
+        {
+            *said = Instant::now();
+            bus.send(reply, &Said { agent: own.clone(), what: What::OfTrial(FromAgent::Alive) })?;
+        }
         match message {
             Some(ToAgents::Call { reply }) if busy.is_none() => {
                 let what = What::Here { host: host.clone(), version: version.clone() };
@@ -91,16 +101,28 @@ fn take(
     }
     let say = |what| bus.send(&reply, &Said { agent: bus.own.clone(), what });
     match message {
-        ToAgent::Prepare(_) if busy.is_some() => say(What::Gone("it works for another run".to_owned())),
-        ToAgent::Prepare(mut order) => {
-            if let (Some(endpoint), Ok(password)) = (&mut order.opening.endpoint, std::env::var(PASSWORD)) {
+        ToAgent::Prepare(_) | ToAgent::Read(_) if busy.is_some() => {
+            say(What::Gone("it works for another run".to_owned()))
+        }
+        mut order @ (ToAgent::Prepare(_) | ToAgent::Read(_)) => {
+            if let (Some(endpoint), Ok(password)) = (order.endpoint(), std::env::var(PASSWORD)) {
                 // No run sends one.
                 endpoint.password = password;
             }
-            note(&format!("share {} of {} of trial {}", order.share.place + 1, order.share.of, order.trial.id));
-            match begin(&ToAgent::Prepare(order), &reply, bus, ended) {
-                Ok(worker) => *busy = Some(Busy { worker, reply, heard: Instant::now(), has_begun: false }),
+            match begin(&order, &reply, bus, ended) {
+                Ok(worker) => {
+                    let said = matches!(order, ToAgent::Read(_)).then(Instant::now);
+                    *busy = Some(Busy { worker, reply, heard: Instant::now(), has_begun: false, said });
+                }
                 Err(error) => say(What::Gone(format!("{error:#}")))?,
+            }
+            Ok(())
+        }
+        ToAgent::Line(line) => {
+            if let Some(busy) = busy.as_mut().filter(|_| is_its) {
+                busy.has_begun = true;
+                // A process that has ended says so itself.
+                let _ = busy.worker.tell(&line);
             }
             Ok(())
         }
@@ -123,23 +145,42 @@ fn take(
     }
 }
 
-/// Starts the process that drives a share, and passes on what it says.
+/// Starts the process that drives a share or reads, and passes on what it says.
 fn begin(order: &ToAgent, reply: &str, bus: &Arc<Bus>, ended: &mpsc::Sender<String>) -> anyhow::Result<Worker> {
-    let mut worker = Worker::start(&["work", "load"]).context("starting a process for the share")?;
-    worker.tell(&serde_json::to_string(order)?)?;
+    let (what, line) = match order {
+        ToAgent::Read(order) => {
+            note(&format!("readers of group {}", order.group + 1));
+            ("readers", serde_json::to_string(order)?)
+        }
+        order => {
+            if let ToAgent::Prepare(order) = order {
+                note(&format!("share {} of {} of trial {}", order.share.place + 1, order.share.of, order.trial.id));
+            }
+            ("load", serde_json::to_string(order)?)
+        }
+    };
+    let mut worker = Worker::start(&["work", what]).context("starting a process for the share")?;
+    worker.tell(&line)?;
     let mut output = worker.take_output().context("a process without output")?;
-    let (bus, ended, reply) = (Arc::clone(bus), ended.clone(), reply.to_owned());
+    let (bus, ended, reply, are_lines) = (Arc::clone(bus), ended.clone(), reply.to_owned(), what == "readers");
     let passing_on = std::thread::Builder::new().name("pass on".to_owned()).spawn(move || {
-        loop {
+        // Readers say that they are ready, or why not, and at the end what they saw.
+        for number in 1.. {
             let mut line = Vec::new();
             let what = match output.by_ref().take(MESSAGE_BYTES_MOST).read_until(b'\n', &mut line) {
                 Ok(0) => What::Gone("its process has ended".to_owned()),
+                Ok(_) if are_lines => {
+                    What::OfTrial(FromAgent::Line(String::from_utf8_lossy(line.trim_ascii_end()).into_owned()))
+                }
                 Ok(_) => {
                     serde_json::from_slice(&line).map_or_else(|error| What::Gone(error.to_string()), What::OfTrial)
                 }
                 Err(error) => What::Gone(error.to_string()),
             };
-            let is_last = matches!(what, What::Gone(_) | What::OfTrial(FromAgent::Done(_) | FromAgent::Failed(_)));
+            let is_last = match &what {
+                What::OfTrial(FromAgent::Line(line)) => number > 1 || line != "ready",
+                what => matches!(what, What::Gone(_) | What::OfTrial(FromAgent::Done(_) | FromAgent::Failed(_))),
+            };
             let is_sent = bus.send(&reply, &Said { agent: bus.own.clone(), what }).is_ok();
             if is_last || !is_sent {
                 break;

@@ -109,7 +109,7 @@ fn wait_for_start(told: &Receiver<ToAgent>) -> anyhow::Result<u64> {
             }
             Ok(ToAgent::Start(at_ns)) => return Ok(at_ns),
             Ok(ToAgent::Watched) => {}
-            Ok(ToAgent::Prepare(_)) => bail!("it was given a second order"),
+            Ok(ToAgent::Prepare(_) | ToAgent::Read(_) | ToAgent::Line(_)) => bail!("it was given a second order"),
             Ok(ToAgent::Stop) | Err(RecvTimeoutError::Disconnected) => bail!("it was stopped before it began"),
             Err(RecvTimeoutError::Timeout) => bail!("it was not told to begin within {}", show(START_WITHIN)),
         }

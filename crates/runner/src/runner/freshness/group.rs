@@ -6,15 +6,16 @@
 use std::io::BufRead;
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use serde::{Deserialize, Serialize};
 
+use super::super::agents::RemoteReaders;
 use super::super::entry::as_session;
-use super::super::opening::Opening;
+use super::super::reading::ReadersOrder as Order;
 use super::super::workers::{order_of, say, start_worker};
 use crate::database::nats::Subscriber;
-use crate::database::{self, DatabaseError, Endpoint, Target, TargetSession};
+use crate::database::{self, DatabaseError, Target, TargetSession};
 use crate::load::no_thread;
 use crate::load::sightings::{
     Asking, Control, ReaderTask, Sightings, SubscriberTask, monotonic, read_messages, read_tables,
@@ -24,19 +25,6 @@ use crate::statement::Request;
 use crate::trial::{FreshnessSettings, Poll, RunAs, Settings};
 use crate::workload::Work;
 use crate::workload::freshness::{Events, POLL_ROWS_MAX, RESULT_ROWS};
-
-/// The order of a group, in the form that is passed to a process.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Order {
-    /// The trial's settings.
-    pub settings: Settings,
-    /// The group's number, from 0.
-    pub group: u32,
-    /// The data with which the database of the events is opened.
-    pub reach: Opening,
-    /// The NATS server that events are published to; `None` if they are not published.
-    pub nats: Option<Endpoint>,
-}
 
 /// A group of readers that is running.
 pub struct Group {
@@ -48,6 +36,17 @@ pub struct Group {
 enum Running {
     Threads { control: Arc<Control>, thread: JoinHandle<anyhow::Result<Vec<Sightings>>> },
     Process(Worker),
+    Agent(Box<RemoteReaders>),
+}
+
+/// What a group has seen.
+pub struct Seen {
+    /// What each of its readers saw.
+    pub sightings: Vec<Sightings>,
+    /// The host on which they read, if it is another machine.
+    pub host: Option<String>,
+    /// Largest error of each freshness because that has another clock, in seconds.
+    pub clock_error_s: f64,
 }
 
 impl Group {
@@ -55,13 +54,23 @@ impl Group {
     ///
     /// # Errors
     /// Fails if a reader cannot connect or the process cannot be started.
-    pub fn start(order: Order, target: &Arc<dyn Target>) -> anyhow::Result<Group> {
+    pub fn start(order: Order, target: &Arc<dyn Target>, agent: Option<RemoteReaders>) -> anyhow::Result<Group> {
         let name = name_of(&order.settings, order.group);
-        let running = match freshness_of(&order.settings).run_as {
-            RunAs::Threads => start_threads(order, Arc::clone(target))?,
-            RunAs::Processes => start_process(&order)?,
+        let running = match (freshness_of(&order.settings).run_as, agent) {
+            (RunAs::Agents, Some(mut agent)) => {
+                let ahead_ns = agent.ahead_ns();
+                agent.prepare(Order { ahead_ns, ..order })?;
+                Running::Agent(Box::new(agent))
+            }
+            (RunAs::Processes | RunAs::Agents, _) => start_process(&order)?,
+            (RunAs::Threads, _) => start_threads(order, Arc::clone(target))?,
         };
         Ok(Group { name, running })
+    }
+
+    /// Returns whether the group is still at work, as far as that can be seen.
+    pub fn is_there(&mut self) -> bool {
+        if let Running::Agent(agent) = &mut self.running { agent.is_there() } else { true }
     }
 
     /// Returns the id of the group's process; `None` for threads.
@@ -69,11 +78,17 @@ impl Group {
         if let Running::Process(worker) = &self.running { Some(worker.pid()) } else { None }
     }
 
+    /// Returns whether the group has said what it saw, or is gone; always for a group on this machine, which is waited for.
+    pub fn has_answered(&mut self) -> bool {
+        if let Running::Agent(agent) = &mut self.running { agent.has_answered() } else { true }
+    }
+
     /// Lets the readers begin; events stamped from `from_ns` on count.
     pub fn begin(&mut self, from_ns: u64) {
         match &mut self.running {
             Running::Threads { control, .. } => control.begin(from_ns),
             Running::Process(worker) => tell(worker, "begin", from_ns),
+            Running::Agent(agent) => agent.tell("begin", from_ns),
         }
     }
 
@@ -82,17 +97,28 @@ impl Group {
         match &mut self.running {
             Running::Threads { control, .. } => control.written(now_ns),
             Running::Process(worker) => tell(worker, "written", now_ns),
+            Running::Agent(agent) => agent.tell("written", now_ns),
         }
     }
 
-    /// Waits until the readers have ended and returns what they saw.
+    /// Waits until the readers have ended and returns what they saw; readers on other machines get `patience` for that.
     ///
     /// # Errors
     /// Fails if a reader panicked or the process ended without an answer.
-    pub fn finish(self) -> anyhow::Result<Vec<Sightings>> {
+    pub fn finish(self, patience: Duration) -> anyhow::Result<Seen> {
+        let here = |sightings| Seen { sightings, host: None, clock_error_s: 0.0 };
         match self.running {
-            Running::Threads { thread, .. } => thread.join().map_err(|_| anyhow!("a group of readers panicked"))?,
-            Running::Process(mut worker) => answer_of(&mut worker),
+            Running::Threads { thread, .. } => {
+                thread.join().map_err(|_| anyhow!("a group of readers panicked"))?.map(here)
+            }
+            Running::Process(mut worker) => answer_of(&mut worker).map(here),
+            Running::Agent(mut agent) => {
+                let host = agent.host().map(str::to_owned);
+                let (line, clock_error_s) = agent.finish(patience)?;
+                let sightings = read_answer(&line)?;
+                sightings.iter().try_for_each(Sightings::check).map_err(anyhow::Error::msg)?;
+                Ok(Seen { sightings, host, clock_error_s })
+            }
         }
     }
 }
@@ -149,7 +175,11 @@ pub(super) fn tell(worker: &mut Worker, word: &str, time_ns: u64) {
 /// # Errors
 /// Fails if the worker ended without an answer or could not do its work.
 pub(super) fn answer_of(worker: &mut Worker) -> anyhow::Result<Vec<Sightings>> {
-    let answer: Result<Vec<Sightings>, String> = serde_json::from_str(&worker.hear()?)?;
+    read_answer(&worker.hear()?)
+}
+
+fn read_answer(line: &str) -> anyhow::Result<Vec<Sightings>> {
+    let answer: Result<Vec<Sightings>, String> = serde_json::from_str(line)?;
     answer.map_err(anyhow::Error::msg)
 }
 
@@ -184,7 +214,8 @@ pub fn read_group(
         let writers_of =
             |table: u32| (0..clients).filter(|writer| events.table_of(*writer) == table as usize).collect();
         let own = tables.iter().flat_map(|table| -> Vec<usize> { writers_of(*table) }).map(|writer| writer as u32);
-        let sightings = Sightings::new(reader, own.collect(), clients);
+        let ahead_ns = order.ahead_ns;
+        let sightings = Sightings { ahead_ns, ..Sightings::new(reader, own.collect(), clients) };
         let place_of = |event| events.numbering.place_of(event);
         match connection {
             Connection::Messages(mut subscriber) => {

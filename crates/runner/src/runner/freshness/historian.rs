@@ -7,9 +7,10 @@
 
 use anyhow::{Context, anyhow};
 
+use super::super::reading::ReadersOrder as Order;
 use super::super::stage::Current;
 use super::super::workers::start_worker;
-use super::group::{Order, answer_of, tell, work};
+use super::group::{answer_of, tell, work};
 use crate::database::nats::{NatsDatabase, Subscriber, subject_of};
 use crate::database::recorder::recipe::NatsRecipe;
 use crate::database::{Endpoint, Target};

@@ -7,13 +7,16 @@ mod group;
 mod historian;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use super::agents::take_readers;
 use super::attendant::Attendant;
 use super::driving::{Executed, Ready, connect_all, connect_session, connect_wire, drive_pinned, measured};
 use super::filling::fill;
 use super::instruments::{Beginning, Ending, begin_all};
+use super::reading::ReadersOrder;
 use super::stage::Current;
 use crate::database::Target;
 use crate::load::sightings::{Acknowledged, Control, Ledger, Sightings, Stamper, monotonic};
@@ -22,10 +25,11 @@ use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::monitor::cpu_s_of;
 use crate::reason::Reason;
 use crate::trial::{FreshnessSettings, RunAs, Settings, Trial};
+use crate::units::NS_PER_S;
 use crate::workload::freshness::Events;
 use crate::workload::{self, Work};
 
-use group::{Group, Order};
+use group::{Group, Seen};
 use historian::Broker;
 
 pub use group::work_as_readers;
@@ -34,6 +38,12 @@ pub use historian::{check, work_as_historian};
 /// Largest permitted lateness of the generator, as a share of the mean response time. Readers take CPUs too, and a writer that has
 /// slept waits for its turn. Freshness counts from the start of a write and excludes the lateness; response times include it, as everywhere.
 const LATE_SHARE: f64 = 1.0;
+
+/// How long readers on other machines may take for their answer once they have ended, besides the time for which they look for the last events.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Largest permitted error of the time between two hosts, as a share of the median freshness.
+const CLOCK_SHARE_MOST: f64 = 0.1;
 
 /// Runs writers and readers, and returns what was measured.
 ///
@@ -55,7 +65,7 @@ pub(super) fn measure(
     let published = broker.as_ref().map(Broker::database);
     let written_to: &dyn Target = published.as_ref().map_or(&*target, |published| published);
     let connections = connect_all(written_to, &work, settings, (&settings.load, Share::WHOLE))?;
-    let groups = start_groups(settings, current, broker.as_mut())?;
+    let groups = start_groups(&trial.id, settings, current, broker.as_mut())?;
     let (control, ledger) = (Arc::new(Control::default()), Ledger::new(settings.load.clients));
     let sources = sources(trial, &work, &events, &control, &ledger)?;
     let (load, share) = (&settings.load, Share::WHOLE);
@@ -97,14 +107,30 @@ fn start_broker(current: &Current, freshness: &FreshnessSettings) -> anyhow::Res
 }
 
 /// Starts the historian, if there is one, and all groups of readers, ready to begin.
-fn start_groups(settings: &Settings, current: &Current, broker: Option<&mut Broker>) -> anyhow::Result<Vec<Group>> {
+fn start_groups(
+    trial: &str,
+    settings: &Settings,
+    current: &Current,
+    broker: Option<&mut Broker>,
+) -> anyhow::Result<Vec<Group>> {
     let nats = broker.as_ref().map(|broker| broker.endpoint().clone());
-    let order = |group| Order { settings: settings.clone(), group, reach: current.reach(), nats: nats.clone() };
+    let (reach, ahead_ns) = (|| current.reach(), 0);
+    let order =
+        |group| ReadersOrder { settings: settings.clone(), group, reach: reach(), nats: nats.clone(), ahead_ns };
     if let Some(broker) = broker {
         broker.start_historian(&order(0))?;
     }
     let groups = settings.freshness.as_ref().map_or(0, FreshnessSettings::groups_in_all);
-    (0..groups).map(|group| Group::start(order(group), &current.target)).collect()
+    let is_elsewhere = settings.freshness.as_ref().is_some_and(|freshness| freshness.run_as == RunAs::Agents);
+    let mut agents = match &current.muster {
+        Some(muster) if is_elsewhere => take_readers(muster, trial, groups as usize)?,
+        None if is_elsewhere => {
+            bail!("freshness.run_as is \"agents\" and no agents are named; add --nats URL, where loadline agent waits")
+        }
+        _ => Vec::new(),
+    }
+    .into_iter();
+    (0..groups).map(|group| Group::start(order(group), &current.target, agents.next())).collect()
 }
 
 /// The parts that worked next to the writers, and the CPU time of their processes in the measured phase.
@@ -127,13 +153,23 @@ fn collect(
     let acknowledged = ledger.read();
     let measured_s = observed.measured_s.max(1e-9);
     let mut seen = FreshnessMeasurement { record_bytes: events.record_bytes(), ..FreshnessMeasurement::default() };
-    for group in parts.groups {
+    let patience = ANSWERS_WITHIN + Duration::from_secs_f64(measurement.trial.case.settings.load.drain_s);
+    let (waited, mut groups) = (Instant::now(), parts.groups);
+    // All of them are told meanwhile that the run is there.
+    while waited.elapsed() < patience {
+        let answered: Vec<bool> = groups.iter_mut().map(Group::has_answered).collect();
+        if answered.iter().all(|has_answered| *has_answered) {
+            break;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+    for group in groups {
         let name = group.name.clone();
         let is_process = group.pid().is_some();
-        let sightings = group.finish().with_context(|| format!("group {name}"))?;
-        take_in(measurement, &mut seen, &name, &sightings, &acknowledged, freshness);
+        let read = group.finish(patience).with_context(|| format!("group {name}"))?;
+        take_in(measurement, &mut seen, &name, &read, &acknowledged, freshness);
         if !is_process {
-            let cpu_s: f64 = sightings.iter().map(|reader| reader.cpu_s).sum();
+            let cpu_s: f64 = read.sightings.iter().map(|reader| reader.cpu_s).sum();
             seen.cpus.insert(format!("readers {name}"), cpu_s / measured_s);
         }
     }
@@ -225,7 +261,9 @@ impl Observer for Overseer {
     }
 
     fn is_interrupted(&mut self) -> bool {
-        self.attendant.is_interrupted()
+        // A trial that has lost a group is not driven to its end.
+        let are_there = self.groups.iter_mut().all(Group::is_there);
+        !are_there || self.attendant.is_interrupted()
     }
 
     fn recording(&self) -> Option<&Recording> {
@@ -253,15 +291,25 @@ fn take_in(
     measurement: &mut Measurement,
     seen: &mut FreshnessMeasurement,
     name: &str,
-    sightings: &[Sightings],
+    read: &Seen,
     acknowledged: &[Acknowledged],
     freshness: &FreshnessSettings,
 ) {
-    let (group, errors) = gather(sightings, acknowledged);
+    let (group, errors) = gather(&read.sightings, acknowledged);
+    let group = GroupMeasurement { host: read.host.clone(), clock_error_s: read.clock_error_s, ..group };
+    measurement.invalid_because.extend(uncertain(name, &group));
     let ended = |error| Reason::ReaderEnded { group: name.to_owned(), error };
     measurement.invalid_because.extend(errors.into_iter().map(ended));
     measurement.invalid_because.extend(validity::sightings_reason(name, &group, freshness.tolerated));
     seen.groups.insert(name.to_owned(), Box::new(group));
+}
+
+/// Returns why the freshness of a group on another machine says too little: its clock is not known well enough.
+fn uncertain(name: &str, group: &GroupMeasurement) -> Option<Reason> {
+    let (error_s, median_s) = (group.clock_error_s, group.freshness.quantile_ns(0.5) as f64 / NS_PER_S);
+    let is_uncertain = group.freshness.count() > 0 && error_s > CLOCK_SHARE_MOST * median_s;
+    let (group, host) = (name.to_owned(), group.host.clone());
+    is_uncertain.then_some(Reason::FreshnessUncertain { group, host, error_s, median_s })
 }
 
 /// Combines what the readers of a group saw, and returns why some ended early.

@@ -5,6 +5,8 @@
 
 #[path = "cli/background.rs"]
 mod background;
+#[path = "cli/containers.rs"]
+mod containers;
 #[path = "cli/contract.rs"]
 mod contract;
 #[path = "copied/mod.rs"]

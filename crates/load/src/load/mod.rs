@@ -50,7 +50,7 @@ pub use phases::Phases;
 pub use recording::{Recorder, Recording, Written};
 pub use scheduling::{BUSY_LOOP_CLIENTS, cpu_count, loop_count};
 pub use share::Share;
-pub use tally::{Tally, Times};
+pub use tally::{Ending, Tally, Times};
 
 use arrivals::{Process, Schedule, SourceTimes};
 use client::{Client, Finished};

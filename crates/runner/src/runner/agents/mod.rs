@@ -8,11 +8,14 @@ mod bus;
 mod clocks;
 mod local;
 mod message;
+#[cfg(any(test, feature = "fuzzed"))]
+pub mod pretended;
 mod readers;
 mod remote;
 mod serve;
 mod worker;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -31,7 +34,7 @@ use crate::units::show_seconds;
 
 pub use bus::{Bus, BusAddress, Credentials, check_address};
 pub use readers::{RemoteReaders, take_readers};
-pub use remote::{Lacking, Muster};
+pub use remote::{Lacking, Muster, version_of};
 pub use serve::serve;
 pub use worker::work_as_load;
 
@@ -52,6 +55,8 @@ const WATCHED_EVERY: Duration = Duration::from_millis(500);
 /// How often an agent's clock is read before the load, and after it.
 const PINGS: u32 = 16;
 const PINGS_AFTER: u32 = 4;
+/// How many agents are asked for their clocks one after the other, at most.
+const READ_IN_TURN: usize = 32;
 
 /// The way to an agent.
 trait Link: Send {
@@ -128,7 +133,7 @@ impl Agents {
         let clients = shares.clone().map(|share| share.clients(load.clients).len() as u32).collect();
         let (clocks, readiness) = (vec![ClockReading::own(); links.len()], vec![Readiness::default(); links.len()]);
         let mut agents = Agents { links, heard, clocks, readiness, clients, watched: Instant::now() };
-        let clocks_before = agents.read_clocks()?;
+        let clocks_before = agents.read_clocks(PINGS)?;
         // The agents of one machine share its CPUs.
         let loops = loop_count(load.clients as usize, cpu_count()).div_ceil(of as usize);
         for share in shares {
@@ -138,7 +143,7 @@ impl Agents {
             agents.tell(share.place as usize, &ToAgent::Prepare(Box::new(order)))?;
         }
         agents.wait_until_ready()?;
-        agents.clocks = agents.read_clocks()?;
+        agents.clocks = agents.read_clocks(PINGS)?;
         agents.check_clocks(&clocks_before)?;
         muster.into_iter().for_each(|muster| agents.tell_of_hosts(muster));
         Ok(Some(agents))
@@ -208,24 +213,40 @@ impl Agents {
         Ok(())
     }
 
-    /// Reads the clocks of the agents; that of agents on this machine is its own.
-    fn read_clocks(&mut self) -> anyhow::Result<Vec<ClockReading>> {
-        (0..self.links.len()).map(|place| self.read_clock(place, PINGS)).collect()
+    /// Reads the clocks of the agents in several round trips; that of agents on this machine is its own. Many agents are asked at a time, each with a round
+    /// trip of its own, so that a thousand take no longer than [`READ_IN_TURN`].
+    fn read_clocks(&mut self, pings: u32) -> anyhow::Result<Vec<ClockReading>> {
+        let is_remote = |place: &usize| self.links[*place].host().is_some();
+        let remote: Vec<usize> = (0..self.links.len()).filter(is_remote).collect();
+        let mut best: Vec<Option<ClockReading>> = vec![None; self.links.len()];
+        for number in 0..pings {
+            for together in remote.chunks(remote.len().div_ceil(READ_IN_TURN).max(1)) {
+                self.ping(together, number, &mut best)?;
+            }
+        }
+        Ok(best.into_iter().map(|best| best.unwrap_or(ClockReading::own())).collect())
     }
 
-    /// Reads the clock of an agent in several round trips.
-    fn read_clock(&mut self, place: usize, pings: u32) -> anyhow::Result<ClockReading> {
-        if self.links[place].host().is_none() {
-            return Ok(ClockReading::own());
+    fn ping(&mut self, agents: &[usize], number: u32, best: &mut [Option<ClockReading>]) -> anyhow::Result<()> {
+        let mut sent: BTreeMap<usize, u64> = BTreeMap::new();
+        for place in agents {
+            sent.insert(*place, monotonic::now_ns());
+            self.tell(*place, &ToAgent::Ping(number))?;
         }
-        let mut best = None;
-        for number in 0..pings {
-            let sent_ns = monotonic::now_ns();
-            self.tell(place, &ToAgent::Ping(number))?;
-            let reading = ClockReading::within(sent_ns, self.wait_for_pong(place, number)?);
-            best = Some(best.map_or(reading, |best: ClockReading| best.better(reading)));
+        let until = Instant::now() + SILENT_MOST;
+        while let Some(waiting) = sent.keys().next().copied() {
+            if let Some((place, FromAgent::Pong(of, there_ns))) = self.hear(LOOK_EVERY)?
+                && of == number
+                && let Some(sent_ns) = sent.remove(&place)
+            {
+                let reading = ClockReading::within(sent_ns, there_ns);
+                best[place] = Some(best[place].map_or(reading, |best| best.better(reading)));
+            }
+            if Instant::now() > until {
+                return Err(self.lost(waiting, "it did not say what its clock reads"));
+            }
         }
-        best.ok_or_else(|| anyhow!("no clock was read"))
+        Ok(())
     }
 
     /// Checks that no clock was set since it was read before.
@@ -242,19 +263,6 @@ impl Agents {
         Ok(())
     }
 
-    fn wait_for_pong(&self, of: usize, wanted: u32) -> anyhow::Result<u64> {
-        let until = Instant::now() + SILENT_MOST;
-        while Instant::now() < until {
-            match self.hear(LOOK_EVERY)? {
-                Some((place, FromAgent::Pong(number, there_ns))) if (place, number) == (of, wanted) => {
-                    return Ok(there_ns);
-                }
-                _ => {}
-            }
-        }
-        Err(self.lost(of, "it did not say what its clock reads"))
-    }
-
     /// Lets all agents begin at one time, and returns what became of it. `attendant` watches the measured phase.
     ///
     /// # Errors
@@ -262,8 +270,8 @@ impl Agents {
     pub fn drive(mut self, settings: &Settings, attendant: &mut dyn Observer) -> anyhow::Result<Together> {
         let shares = self.drive_all(settings, attendant)?;
         // Their figures are complete: an agent that has gone since takes nothing from them.
-        let after: Vec<Option<ClockReading>> =
-            (0..self.links.len()).map(|place| self.read_clock(place, PINGS_AFTER).ok()).collect();
+        let after = self.read_clocks(PINGS_AFTER).ok();
+        let after: Vec<Option<ClockReading>> = (0..shares.len()).map(|place| Some(after.as_ref()?[place])).collect();
         let each = shares.iter().zip(&after).enumerate();
         let agents = each.map(|(place, (share, after))| self.measured(place, share, *after)).collect();
         let against =

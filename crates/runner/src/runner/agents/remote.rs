@@ -3,6 +3,8 @@
 //! Invariant: no password leaves the run; an agent knows its own.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -33,8 +35,22 @@ pub fn subject_of(agent: &str) -> String {
 
 /// Returns what must be the same on both sides: the version, and the program itself.
 pub fn version() -> String {
-    let program = std::fs::read("/proc/self/exe").map_or(0, |bytes| crc32fast::hash(&bytes));
-    format!("{} ({program:08x})", env!("CARGO_PKG_VERSION"))
+    version_of(Path::new("/proc/self/exe"))
+}
+
+/// Returns the version of a program of loadline's, with its checksum.
+pub fn version_of(program: &Path) -> String {
+    format!("{} ({:08x})", env!("CARGO_PKG_VERSION"), checksum_of(program).unwrap_or_default())
+}
+
+fn checksum_of(program: &Path) -> std::io::Result<u32> {
+    let (mut file, mut part, mut sum) = (std::fs::File::open(program)?, vec![0; 64 << 10], crc32fast::Hasher::new());
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(sum.finalize()),
+            bytes => sum.update(&part[..bytes]),
+        }
+    }
 }
 
 /// What a run says to agents, and the subject on which it receives their answers.

@@ -1,11 +1,12 @@
 //! The condition of a running recorder, for `/metrics`, `/ready` and its supervisor. Main type: [`Condition`].
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::admission::{Gate, Governor};
 use super::clock::now_ns;
 use super::meter::Meter;
+use super::part_lanes::PartLanes;
 use super::metrics::{self, Shown};
 use super::progress::{Cause, LaneWaiting, oldest, why_late};
 use super::pulse::{Heartbeat, Pulse};
@@ -36,6 +37,8 @@ pub(super) struct Condition {
     /// The signs of life of the writers, and of the threads that accept requests.
     pub(super) pulses: Vec<(u32, Arc<Pulse>)>,
     pub(super) heartbeat: Heartbeat,
+    /// The lanes of parts of a shared stream; empty if there is none.
+    pub(super) parts: OnceLock<Arc<PartLanes>>,
 }
 
 /// A function that writes a part of `/metrics`.
@@ -69,6 +72,7 @@ impl Condition {
         let more: String = more.iter().map(|page| page()).collect();
         let waiting = self.waiting();
         more + &metrics::text(&Shown {
+            holds: self.parts.get().map(|parts| &**parts.holds()),
             counts: self.counts(),
             bound_bytes: self.bound_bytes,
             quarantine: &self.quarantine(),
@@ -117,7 +121,8 @@ impl Condition {
         } else if self.heartbeat.is_stuck(within) {
             "all threads of the intakes".to_owned()
         } else {
-            let (lane, _) = self.pulses.iter().find(|(_, pulse)| pulse.is_stuck(within))?;
+            let stuck = self.pulses.iter().find(|(_, pulse)| pulse.is_stuck(within)).map(|(lane, _)| *lane);
+            let lane = stuck.or_else(|| self.parts.get()?.stuck(within))?;
             format!("writer {lane}")
         };
         Some(format!("{part} did nothing for {} by now", crate::units::show_seconds(within.as_secs_f64())))

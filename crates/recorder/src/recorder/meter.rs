@@ -116,6 +116,21 @@ pub struct Meter {
     pub(super) sources: Sources,
     /// Rows in quarantine whose entry was damaged in the spool.
     pub damaged: Count,
+    /// The parts of a shared stream.
+    pub shared: SharedCounts,
+}
+
+/// Counters of the parts of a shared stream.
+#[derive(Debug, Default)]
+pub struct SharedCounts {
+    /// Recorders of the stream that could write when this one looked last.
+    pub recorders: Count,
+    /// Parts that this recorder has taken.
+    pub taken: Count,
+    /// Parts that it has given up in order.
+    pub given: Count,
+    /// Parts that it has lost, or given up because a message could not be stored.
+    pub lost: Count,
 }
 
 impl Meter {

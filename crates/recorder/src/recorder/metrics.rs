@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::admission::Gate;
 use super::admission::governor::View;
+use super::hold::Holds;
 use super::meter::{Meter, TIME_BOUNDS_S, Times};
 use super::progress::{Cause, Waiting};
 use super::sources::Sent;
@@ -14,6 +15,8 @@ use super::spool::{Counts, QuarantineView};
 
 /// The data that the page shows.
 pub struct Shown<'a> {
+    /// The parts of a shared stream; `None` without one.
+    pub holds: Option<&'a Holds>,
     /// The counters of the conservation of records.
     pub counts: Counts,
     /// The bound of the spool in bytes.
@@ -210,9 +213,22 @@ pub fn text(shown: &Shown<'_>) -> String {
     page.gauge("spool_broken", "Whether a failed sync ended acknowledgement", f64::from(u8::from(shown.is_broken)));
     page.gauge("ready", "Whether /ready says 200", f64::from(u8::from(shown.is_ready)));
     add_waiting(&mut page, shown);
+    add_shared(&mut page, shown);
     add_labelled(&mut page, meter);
     page.0 += &meter.strangers.page();
     page.0
+}
+
+/// Adds the parts of a shared stream, if there is one.
+fn add_shared(page: &mut Page, shown: &Shown<'_>) {
+    let Some(holds) = shown.holds else { return };
+    let counts = &shown.meter.shared;
+    page.gauge("stream_parts", "Parts of the shared stream", f64::from(holds.parts()));
+    page.gauge("stream_parts_held", "Parts that this recorder may write now, and no other", f64::from(holds.open()));
+    page.gauge("stream_recorders", "Recorders of the shared stream that can write", counts.recorders.get() as f64);
+    page.counter("stream_parts_taken_total", "Parts taken", counts.taken.get());
+    page.counter("stream_parts_given_total", "Parts given up in order", counts.given.get());
+    page.counter("stream_parts_lost_total", "Parts lost, or given up because of an error", counts.lost.get());
 }
 
 /// Adds how long records wait, by cause.
@@ -284,6 +300,7 @@ mod tests {
         let view = View { window_rows: 64, rate_per_s: None, is_stale: false, is_out_of_reach: false };
         let counts = Counts { acknowledged: 5, committed: 2, spooled: 2, quarantined: 1, ..Counts::default() };
         let page = text(&Shown {
+            holds: None,
             counts,
             bound_bytes: 9,
             quarantine: &QuarantineView::default(),

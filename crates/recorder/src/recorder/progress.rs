@@ -157,6 +157,11 @@ impl Progress {
         }
     }
 
+    /// Forgets a writer that has ended and is not needed any more.
+    pub fn forget(&self, lane: u32) {
+        self.lock().remove(&lane);
+    }
+
     /// Returns the progress of all writers by lane.
     pub fn lanes(&self) -> BTreeMap<u32, LaneProgress> {
         self.lock().clone()

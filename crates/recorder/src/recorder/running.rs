@@ -1,8 +1,6 @@
 //! A running recorder: intakes, spool and writers, started and stopped in order. Main type: [`Recorder`].
 
-use std::sync::Arc;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,6 +11,7 @@ use super::condition::{Condition, Page};
 use super::config::Config;
 use super::control::{Control, listen};
 use super::durability;
+use super::hold::Holds;
 use super::intake::{self, Door, DoorSettings, Live, Renewal, Route, Running, Surroundings};
 use super::line::LineBounds;
 use super::log;
@@ -20,6 +19,7 @@ use super::meter::Meter;
 use super::metrics;
 use super::outcome::{End, StartError};
 use super::pace::Pace;
+use super::part_lanes::PartLanes;
 use super::pulse::{Heartbeat, Pulse};
 use super::spool::{
     APART_LANES, Committer, CommitterHandle, Counts, Damage, GREEDY_LANES, LaneOpening, Reader, Salvaged, SpoolError,
@@ -72,7 +72,10 @@ impl Recorder {
         let (openings, runtime) = (openings(&mut file, config, is_direct)?, runtime()?);
         let (committer, spool) = Committer::start(file).map_err(|error| StartError::System(error.to_string()))?;
         let (meter, registry) = (Arc::new(Meter::default()), Arc::new(registry(config)));
-        let governor = Arc::new(Governor::new(&config.admission, config.writer.batch, line, clock::machine()));
+        let holds = config.intake.nats.as_ref().and_then(|nats| nats.shared);
+        let holds = holds.map(|shared| Arc::new(Holds::new(shared.partitions)));
+        let governor = Governor::new(&config.admission, config.writer.batch, line, clock::machine());
+        let governor = Arc::new(governor.sharing(holds.clone()));
         let gate = gate(&spool, &meter, config, is_direct);
         let pulses: Vec<_> = openings.iter().map(|(lane, _)| (*lane, Arc::new(Pulse::new()))).collect();
         let condition = Arc::new(Condition {
@@ -88,6 +91,7 @@ impl Recorder {
             reader: Mutex::new(counted(&reader, &meter)?),
             pulses: pulses.clone(),
             heartbeat: Heartbeat::start(runtime.handle()),
+            parts: OnceLock::new(),
             ready_within: config.ready_within,
             lanes: config.writer.count,
         });
@@ -108,7 +112,13 @@ impl Recorder {
             stop: Arc::clone(&lane_stop),
             clock: clock::machine(),
             preparing: Preparing::InThread,
+            hold: None,
         };
+        if let Some(holds) = holds {
+            let settings = settings(0, LaneOpening::none(), Arc::new(Pulse::new()));
+            let parts = Arc::new(PartLanes::new(settings, runtime.handle().clone(), holds));
+            condition.parts.get_or_init(|| parts);
+        }
         let (mut lanes, mut direct) = (Vec::new(), Vec::<DirectHandle>::new());
         for ((lane, opening), (_, pulse)) in openings.into_iter().zip(pulses) {
             let (feed, handle) = feed_of(lane, &runtime);
@@ -338,7 +348,7 @@ fn counted(reader: &Reader, meter: &Meter) -> Result<Reader, SpoolError> {
 
 /// Returns the lanes to open, each with what it shows to the ledger: the lanes of the spool, and those straight from the intake.
 fn openings(file: &mut SpoolFile, config: &Config, is_direct: bool) -> Result<Vec<(u32, LaneOpening)>, SpoolError> {
-    let has_direct = is_direct || config.intake.nats.is_some();
+    let has_direct = is_direct || config.intake.nats.as_ref().is_some_and(|nats| nats.shared.is_none());
     let lanes = |is_there: bool, first: u32| first..first + if is_there { config.writer.count } else { 0 };
     // Replayed records go through the spool, wherever the others go.
     let spooled = lanes(true, 0).chain(GREEDY_LANES).chain(APART_LANES);
@@ -400,6 +410,7 @@ fn surroundings(
         door: door(route, Duration::from_secs(30)),
         direct_door,
         patient_door,
+        parts: condition.parts.get().cloned(),
         meter: Arc::clone(&condition.meter),
         stop,
         metrics: Arc::new(move || for_metrics.metrics()),

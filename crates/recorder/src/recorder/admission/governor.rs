@@ -2,15 +2,17 @@
 //!
 //! With a model, the window is the batch that the model was measured with, and the rate its load line. Commit times are compared with what
 //! the model expects at the rate of that second. If they are longer, the model is stale: the line stays the upper limit, and the window
-//! adapts below it. Without a model, the adaptive window alone holds the bound.
+//! adapts below it. Without a model, the adaptive window alone holds the bound. Recorders that share a stream share the line: each has the share of the
+//! rate that it has of the stream's parts.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::limit::{LEAST_ROWS, Limit, Reach, TIMES_LEAST};
-use super::rate::{Bucket, Residuals};
+use super::rate::{Bucket, Residuals, Ticket};
 use crate::recorder::clock::SharedClock;
 use crate::recorder::config::AdmissionConfig;
+use crate::recorder::hold::Holds;
 use crate::recorder::log;
 use crate::recorder::pace::Pace;
 use crate::recorder::stop::Stop;
@@ -32,7 +34,16 @@ pub struct Governor {
     state: Mutex<State>,
     begun: Instant,
     clock: SharedClock,
+    /// The parts of the shared stream that this recorder has; `None` if it shares none.
+    holds: Option<Arc<Holds>>,
 }
+
+/// How long rows wait at most before it is looked whether the recorder has another share of the rate.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// The longest wait of rows; a rate that makes rows wait for longer is looked at again then.
+const LONGEST: Duration = Duration::from_secs(3_600);
+/// The shortest wait; less may be rounded to nothing, in which no time passes.
+const SHORTEST: Duration = Duration::from_micros(1);
 
 /// The governor's state. Time is one of its inputs.
 pub(super) struct State {
@@ -68,17 +79,45 @@ pub struct View {
 impl Governor {
     /// Returns a governor for transactions of at most `batch` rows.
     pub fn new(config: &AdmissionConfig, batch: u32, line: Option<ModelLine>, clock: SharedClock) -> Self {
-        Governor { state: Mutex::new(State::new(config, batch, line)), begun: clock.now(), clock }
+        Governor { state: Mutex::new(State::new(config, batch, line)), begun: clock.now(), clock, holds: None }
+    }
+
+    /// Returns a governor that has only the share of the rate that this recorder has of a stream's parts.
+    #[must_use]
+    pub fn sharing(self, holds: Option<Arc<Holds>>) -> Self {
+        Governor { holds, ..self }
     }
 
     /// Returns the present state.
     pub fn view(&self) -> View {
-        self.lock().view()
+        let (view, share) = (self.lock().view(), self.share());
+        View { rate_per_s: view.rate_per_s.map(|rate_per_s| rate_per_s * share), ..view }
+    }
+
+    fn share(&self) -> f64 {
+        self.holds.as_ref().map_or(1.0, |holds| holds.share())
+    }
+
+    fn now_s(&self) -> f64 {
+        self.clock.since(self.begun).as_secs_f64()
+    }
+
+    /// Returns how long the rows of a ticket must still wait, in seconds.
+    fn wait_s(&self, ticket: Ticket) -> f64 {
+        let share = self.share();
+        let (mut state, now_s) = (self.lock(), self.now_s());
+        state.set_share(share, now_s);
+        state.wait_s(ticket, now_s)
     }
 
     /// Replaces the bound and the model's line, after the configuration was read again.
     pub fn reconfigure(&self, config: &AdmissionConfig, batch: u32, line: Option<ModelLine>) {
-        *self.lock() = State::new(config, batch, line);
+        let mut state = self.lock();
+        let before = state.bucket.take();
+        *state = State::new(config, batch, line);
+        if let Some(before) = before {
+            state.bucket = state.bucket.take().map(|bucket| bucket.after(&before));
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -92,15 +131,25 @@ impl Pace for Governor {
     }
 
     fn wait(&self, rows: u64, stop: &Stop) {
-        let now_s = self.clock.since(self.begun).as_secs_f64();
-        let wait_s = self.lock().take(rows, now_s);
-        if wait_s > 0.0 {
-            stop.wait(Duration::from_secs_f64(wait_s));
+        let share = self.share();
+        let ticket = {
+            let (mut state, now_s) = (self.lock(), self.now_s());
+            state.set_share(share, now_s);
+            state.take(rows, now_s)
+        };
+        let Some(ticket) = ticket else { return };
+        let most_s = if self.holds.is_some() { LOOK_EVERY.as_secs_f64() } else { f64::MAX };
+        loop {
+            let wait_s = self.wait_s(ticket).min(most_s);
+            let wait = Duration::try_from_secs_f64(wait_s).unwrap_or(LONGEST);
+            if wait_s <= 0.0 || stop.wait(wait.max(SHORTEST)) {
+                return;
+            }
         }
     }
 
     fn observe(&self, rows: u64, took: Duration) {
-        let now_s = self.clock.since(self.begun).as_secs_f64();
+        let now_s = self.now_s();
         self.lock().observe(rows, took.as_secs_f64(), now_s);
     }
 }
@@ -123,9 +172,18 @@ impl State {
         View { window_rows, rate_per_s, is_stale, is_out_of_reach }
     }
 
-    /// Returns how long these rows must wait, in seconds.
-    pub(super) fn take(&mut self, rows: u64, now_s: f64) -> f64 {
-        self.bucket.as_mut().map_or(0.0, |bucket| bucket.take(rows, now_s))
+    fn set_share(&mut self, share: f64, now_s: f64) {
+        self.bucket.iter_mut().for_each(|bucket| bucket.set_share(share, now_s));
+    }
+
+    /// Takes the turn of these rows; `None` if they need not wait.
+    pub(super) fn take(&mut self, rows: u64, now_s: f64) -> Option<Ticket> {
+        self.bucket.as_mut().map(|bucket| bucket.take(rows, now_s))
+    }
+
+    /// Returns how long the rows of a ticket must still wait, in seconds.
+    pub(super) fn wait_s(&mut self, ticket: Ticket, now_s: f64) -> f64 {
+        self.bucket.as_mut().map_or(0.0, |bucket| bucket.wait_s(ticket, now_s))
     }
 
     pub(super) fn observe(&mut self, rows: u64, took_s: f64, now_s: f64) {

@@ -148,6 +148,11 @@ fn when_capacity_is_halved_the_window_settles_at_half() {
     assert!((again / before - 1.0).abs() < 0.1, "and comes back: {before} {again}");
 }
 
+fn wait_s(bucket: &mut Bucket, now_s: f64) -> f64 {
+    let ticket = bucket.take(1_000, now_s);
+    bucket.wait_s(ticket, now_s)
+}
+
 #[test]
 fn a_rate_from_a_model_is_kept_and_a_stale_model_is_noticed() {
     let mut bucket = Bucket::new(30_000.0, 1_000);
@@ -160,13 +165,13 @@ fn a_rate_from_a_model_is_kept_and_a_stale_model_is_noticed() {
             database.rows_per_s = 12_500.0;
         }
         if stale_at_s.is_none() {
-            now_s += bucket.take(1_000, now_s);
+            now_s += wait_s(&mut bucket, now_s);
         }
         let (second, mut sum_s, mut commits) = (now_s, 0.0, 0.0);
         while now_s < second + 1.0 {
             let took_s = database.commit_s(1_000);
             (sum_s, commits, rows) = (sum_s + took_s, commits + 1.0, rows + 1_000.0);
-            now_s += took_s + if stale_at_s.is_none() { bucket.take(1_000, now_s + took_s) } else { 0.0 };
+            now_s += took_s + if stale_at_s.is_none() { wait_s(&mut bucket, now_s + took_s) } else { 0.0 };
         }
         residuals.observe(sum_s / commits, expected_s);
         if now_s < 60.0 {
@@ -191,7 +196,9 @@ fn govern(governor: &mut State, database: &mut SimulatedDatabase, now_s: &mut f6
     let (mut seen, end_s) = (Seen { lasted_s: seconds, ..Seen::default() }, *now_s + seconds);
     while *now_s < end_s {
         let rows = u64::from(governor.view().window_rows);
-        *now_s += governor.take(rows, *now_s);
+        if let Some(ticket) = governor.take(rows, *now_s) {
+            *now_s += governor.wait_s(ticket, *now_s);
+        }
         let took_s = database.commit_s(rows);
         *now_s += took_s;
         governor.observe(rows, took_s, *now_s);

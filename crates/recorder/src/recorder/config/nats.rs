@@ -60,6 +60,17 @@ pub struct NatsConfig {
     pub consumer: String,
     /// The address of the server's monitoring, which tells whether the server syncs before it acknowledges.
     pub monitor: Option<String>,
+    /// How recorders share the stream so that each source keeps its order; `None` if they do not.
+    pub shared: Option<SharedConfig>,
+}
+
+/// How recorders share a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedConfig {
+    /// The number of parts of the stream, each of which one recorder has at a time.
+    pub partitions: u32,
+    /// How long a recorder has a part after its last sign of life.
+    pub lease: Duration,
 }
 
 /// A bucket of a NATS object store.
@@ -95,6 +106,8 @@ pub struct StoreConfig {
 
 /// The most characters of a bucket's name.
 const BUCKET_NAME_MAX: usize = 64;
+/// The most characters of the names of a stream that is shared and of the group that shares it.
+const SHARED_NAME_MAX: usize = 64;
 
 const fn url() -> Setting {
     Setting::new(
@@ -149,8 +162,28 @@ pub static NATS: Part = Part {
             "consumer",
             Kind::Text,
             Absent::Refused,
-            "The durable consumer, which several recorders may share.",
+            "The durable consumer, which several recorders may share. With `shared`, the name of the group of recorders that share the stream.",
         ),
+        Setting::new(
+            "shared",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether recorders share the stream in parts, each part one recorder at a time, so that each source keeps its order however many recorders there are. The database must be a server.",
+        ),
+        Setting::new(
+            "partitions",
+            Kind::Whole(1, 256),
+            Absent::Whole(16),
+            "Number of parts of the stream: messages of part 3 of stream `s` have subjects `s.3.>`. At most so many recorders work at a time.",
+        )
+        .only("`shared = true`"),
+        Setting::new(
+            "lease",
+            Kind::Duration(Span::Within(2.0, 300.0)),
+            Absent::Text("10s"),
+            "Time after which another recorder takes over the parts of one that gives no sign of life; the same for all recorders that share a stream.",
+        )
+        .only("`shared = true`"),
         AUTHORITY,
         CERTIFICATE,
         rows::KEY,
@@ -228,7 +261,32 @@ pub(super) fn read_nats(tables: &Table, errors: &mut Errors) -> Option<NatsConfi
         section.read::<String>(key, errors)
     };
     let (stream, consumer) = (needed("stream", errors), needed("consumer", errors));
-    Some(NatsConfig { server, stream, consumer, monitor })
+    let shared = read_shared(&section, (&stream, &consumer), errors);
+    Some(NatsConfig { server, stream, consumer, monitor, shared })
+}
+
+fn read_shared(section: &Section<'_>, names: (&str, &str), errors: &mut Errors) -> Option<SharedConfig> {
+    let is_shared: bool = section.read("shared", errors);
+    let shared = SharedConfig { partitions: section.read("partitions", errors), lease: section.read("lease", errors) };
+    for key in ["partitions", "lease"] {
+        if let Some(entry) = section.get(key).filter(|_| !is_shared) {
+            let remedy = "write shared = true, or leave it out";
+            errors.push(entry.place, fault!("intake.nats.{key} is for recorders that share a stream"; "{remedy}"));
+        }
+    }
+    if !is_shared {
+        return None;
+    }
+    // Both are parts of the names of subjects, consumers and the bucket with the leases.
+    let is_plain = |name: &str| name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
+    for (key, name) in [("stream", names.0), ("consumer", names.1)] {
+        let Some(entry) = section.get(key) else { continue };
+        if !is_plain(name) || name.is_empty() || name.len() > SHARED_NAME_MAX {
+            let must = "with shared = true it must have 1 to 64 letters, digits, - and _";
+            errors.push(entry.place, fault!("intake.nats.{key} is {name:?}"; "{must}"));
+        }
+    }
+    Some(shared)
 }
 
 pub(super) fn read_store(tables: &Table, errors: &mut Errors) -> Option<StoreConfig> {

@@ -60,8 +60,30 @@ pub fn read(text: &str, file: &str) -> Result<Config, StudyErrors> {
         admission: read_admission(&root, &mut errors),
         database,
     };
+    check_shared(&root, &config, &mut errors);
     errors.into_result(&Source { file: file.to_owned(), arguments: Vec::new() })?;
     Ok(config)
+}
+
+/// Refuses what does not go together with a shared stream.
+fn check_shared(root: &Table, config: &Config, errors: &mut Errors) {
+    if config.intake.nats.as_ref().is_none_or(|nats| nats.shared.is_none()) {
+        return;
+    }
+    let Some(place) = root.get("intake").map(|entry| entry.place) else { return };
+    if config.database.name == "sqlite" {
+        let remedy = "name a server in [database], as in name = \"postgres\", or leave out shared";
+        errors.push(place, fault!("intake.nats.shared is true and SQLite is written by one process only"; "{remedy}"));
+    }
+    let others = [("http", config.intake.http.is_some()), ("tcp", config.intake.tcp.is_some())];
+    let Some((other, _)) = others.into_iter().find(|(_, is_there)| *is_there) else { return };
+    if config.admission.model.is_some() {
+        let remedy = "give these senders a recorder of their own, and /metrics an address of its own in [metrics]";
+        let says = format!(
+            "intake.nats.shared and admission.model divide the load line by the parts of the stream, in which records of intake.{other} have no share"
+        );
+        errors.push(place, fault!("{says}"; "{remedy}"));
+    }
 }
 
 fn read_layout(root: &Table, errors: &mut Errors) -> LayoutConfig {

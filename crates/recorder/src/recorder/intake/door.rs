@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::checking::{Checked, check};
+use super::checking::{Checked, check, reason_of};
 use super::live::Live;
 use crate::recorder::access::Sender;
 use crate::recorder::admission::{Gate, Turn};
@@ -348,6 +348,54 @@ impl Door {
                 Ok(Begun { taken, waits_for: Some(waits_for), sent })
             }
         }
+    }
+}
+
+/// A message of a part of a shared stream.
+pub struct PartMessage {
+    /// The message.
+    pub incoming: Incoming,
+    /// Its number in the stream.
+    pub number: i64,
+}
+
+impl Door {
+    /// Gives a message of a part its place behind the earlier ones of the part. What is not a point of it is durable in quarantine before. Waits while
+    /// there is no room.
+    ///
+    /// # Errors
+    /// The reason why nothing of it was stored; no later message of the part may be given then.
+    pub async fn begin_message(&self, message: PartMessage, lane: &DirectHandle) -> Result<Begun, Refused> {
+        let PartMessage { incoming: Incoming { sender, source, message_id, precision, body, received_ns, .. }, number } =
+            message;
+        let (sent_bytes, original) = (body.len() as u64, body.clone());
+        let Checked { body, rows, errors, bad_lines } =
+            look_through(body, precision, self.settings.live.line_bounds(), &sender).await?;
+        let is_kept = bad_lines == 0 || self.settings.keeps_good_lines;
+        if bad_lines > 0 {
+            let reason = reason_of(&errors, bad_lines);
+            let reason =
+                if is_kept && rows > 0 { format!("the message's other lines are stored; {reason}") } else { reason };
+            let (source, id) = (Arc::clone(&source), message_id.clone());
+            let kept = self.quarantine((&sender, source), id, original, reason, bad_lines as u32).await;
+            kept.map_err(|error| Refused::Broken(error.to_string()))?;
+        }
+        let (body, rows) = if is_kept { (body, rows) } else { (Vec::new(), 0) };
+        let offer = Offer {
+            lane: 0,
+            source: Arc::clone(&source),
+            sender: Arc::clone(sender.name()),
+            message_id: sender.own_id(&message_id),
+            received_ns,
+            precision,
+            rows,
+            body,
+            is_packed: false,
+        };
+        let waits_for = lane.begin_message(offer, self.settings.patience, number).await;
+        let taken = Taken { rows, errors, bad_lines, is_duplicate: false };
+        let sent = Some((Arc::clone(&self.settings.meter), source, sent_bytes));
+        Ok(Begun { taken, waits_for: Some(waits_for), sent })
     }
 }
 

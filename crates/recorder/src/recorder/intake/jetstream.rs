@@ -56,7 +56,7 @@ pub(super) async fn connect(config: &NatsConfig) -> Result<PullConsumer, String>
 }
 
 /// Logs a warning about acknowledged messages that the server may lose, unless it is known to sync first.
-async fn tell_about_syncs(config: &NatsConfig, version: &str) {
+pub(super) async fn tell_about_syncs(config: &NatsConfig, version: &str) {
     let loses = "up to two minutes of acknowledged messages are lost at a power cut";
     let note = match &config.monitor {
         _ if version_of(version) < (2, 10) => format!(

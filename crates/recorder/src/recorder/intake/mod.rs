@@ -18,6 +18,7 @@ mod live;
 mod nats;
 pub(in crate::recorder) mod request;
 pub(in crate::recorder) mod response;
+mod shared;
 mod tcp;
 pub(in crate::recorder) mod tls;
 
@@ -26,9 +27,10 @@ use std::sync::Arc;
 
 use super::config::IntakeConfig;
 use super::meter::Meter;
+use super::part_lanes::PartLanes;
 use super::stop::Stop;
 
-pub use door::{Begun, Door, DoorSettings, Incoming, Refused, Route, Taken};
+pub use door::{Begun, Door, DoorSettings, Incoming, PartMessage, Refused, Route, Taken};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::{HTTP, HTTP2, LINES, PACKED, TCP};
 pub(in crate::recorder) use live::Renewable;
@@ -46,6 +48,8 @@ pub struct Surroundings {
     pub direct_door: Arc<Door>,
     /// As `door`, for senders that cannot be told to send again: their requests wait for the database as long as it takes.
     pub patient_door: Arc<Door>,
+    /// What opens a lane for each part of a shared stream; `None` if the recorder shares none.
+    pub parts: Option<Arc<PartLanes>>,
     /// The settings that can change at run time.
     pub live: Arc<Live>,
     /// The counters.

@@ -1,7 +1,7 @@
 //! NATS JetStream: messages of a stream, each a batch of lines, acknowledged only after its commit in the database.
 //!
 //! A durable pull consumer with explicit acknowledgement; several recorders may share it. Messages of one subject keep their order while
-//! one recorder takes all of them; between several recorders only the stream's own order of delivery helps. A message that is delivered again is recognised by its
+//! one recorder takes all of them; between several recorders only the stream's own order of delivery helps, unless they share the stream in parts (`shared`). A message that is delivered again is recognised by its
 //! `Nats-Msg-Id`, or by its number in the stream, in the database itself. Lines that are not points go to quarantine: no
 //! client waits for an answer.
 
@@ -28,14 +28,17 @@ pub(super) static NATS: Entry = Entry {
     name: "nats",
     start: |surroundings| {
         let config = surroundings.config.nats.clone()?;
-        Some(Ok(start(config, surroundings)))
+        match config.shared {
+            Some(shared) => Some(super::shared::start(config, shared, surroundings)),
+            None => Some(Ok(start(config, surroundings))),
+        }
     },
 };
 
 /// The most messages of one fetch.
 const FETCH_MAX: usize = 500;
 /// The most bytes of one fetch.
-const FETCH_BYTES_MAX: usize = 8 << 20;
+pub(super) const FETCH_BYTES_MAX: usize = 8 << 20;
 /// The pause before connecting again.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -58,7 +61,7 @@ async fn take_in(config: &NatsConfig, surroundings: &Surroundings) -> Result<(),
     log::info("taking in from NATS", &[("stream", &config.stream), ("consumer", &config.consumer)]);
     let mut is_large = false;
     while !surroundings.stop.is_asked() {
-        let (messages, error) = fetch(&consumer, is_large).await?;
+        let (messages, error) = fetch(&consumer, is_large, FETCH_BYTES_MAX).await?;
         is_large = messages.is_empty() && error.is_some();
         take_all(messages, surroundings).await;
         // Messages that were delivered before an error are stored all the same: dropped ones would come again behind later messages.
@@ -71,9 +74,13 @@ async fn take_in(config: &NatsConfig, surroundings: &Surroundings) -> Result<(),
 }
 
 /// Fetches messages, or a single one if it is larger than a fetch; returns the messages, and the error that ended the fetch early.
-async fn fetch(consumer: &PullConsumer, is_large: bool) -> Result<(Vec<Message>, Option<String>), String> {
+pub(super) async fn fetch(
+    consumer: &PullConsumer,
+    is_large: bool,
+    bytes_max: usize,
+) -> Result<(Vec<Message>, Option<String>), String> {
     let asked = consumer.fetch().expires(Duration::from_millis(500));
-    let asked = if is_large { asked.max_messages(1) } else { asked.max_messages(FETCH_MAX).max_bytes(FETCH_BYTES_MAX) };
+    let asked = if is_large { asked.max_messages(1) } else { asked.max_messages(FETCH_MAX).max_bytes(bytes_max) };
     let mut fetched = asked.messages().await.map_err(|error| error.to_string())?;
     let mut messages = Vec::new();
     while let Some(message) = fetched.next().await {
@@ -149,7 +156,7 @@ fn id_of(message: &Message) -> String {
     }
 }
 
-fn incoming(message: &Message, received: Instant) -> Incoming {
+pub(super) fn incoming(message: &Message, received: Instant) -> Incoming {
     Incoming {
         sender: Arc::clone(&PUBLISHERS),
         source: message.subject.as_str().into(),

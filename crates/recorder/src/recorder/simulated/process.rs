@@ -164,6 +164,7 @@ impl Process {
                 pulse: Arc::new(Pulse::new()),
                 stop: Arc::clone(&stop),
                 clock: SharedClock::clone(&shared),
+                hold: None,
                 preparing: Preparing::InTurn,
             };
             if lane < FIRST_DIRECT_LANE {

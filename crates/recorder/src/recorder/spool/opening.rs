@@ -29,6 +29,11 @@ pub struct LaneOpening {
 }
 
 impl LaneOpening {
+    /// Returns that of a lane without entries of its own.
+    pub fn none() -> Self {
+        LaneOpening { recorder: String::new(), openings: Vec::new(), is_checked: false }
+    }
+
     /// Returns the token of the present opening; empty if there is none.
     pub fn token(&self) -> &str {
         self.openings.last().map_or("", |present| &present.token)

@@ -86,7 +86,7 @@ impl Lane {
         leave.map_or(Ok(()), Err)
     }
 
-    fn store_what_is_new(&mut self, batch: &mut Batch) -> Result<(), Leave> {
+    pub(super) fn store_what_is_new(&mut self, batch: &mut Batch) -> Result<(), Leave> {
         self.leave_out_quarantined(batch)?;
         self.leave_out_kept(batch)?;
         self.follow_apart(batch)?;
@@ -125,7 +125,7 @@ impl Lane {
     /// Notes news about the lane's opening while a batch is on its way. If a copy of the spool has taken the row, this lane
     /// goes on with another one.
     pub(super) fn note_directly(&mut self, news: &News) -> Result<(), Leave> {
-        if news.news == LaneNews::Checked {
+        if news.news == LaneNews::Checked || self.is_of_part() {
             return self.note(&news.news);
         }
         self.disconnect();

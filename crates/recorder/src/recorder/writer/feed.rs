@@ -26,9 +26,18 @@ pub struct DirectHandle {
 impl DirectHandle {
     /// Gives an offer its place in the order of the lane; returns when there is room for it.
     pub async fn begin(&self, offer: Offer, patience: Duration) -> DirectWait {
+        self.give(offer, patience, 0).await
+    }
+
+    /// As [`begin`](Self::begin), for the lane of a part: the message with this number in the stream. Numbers must rise.
+    pub async fn begin_message(&self, offer: Offer, patience: Duration, number: i64) -> DirectWait {
+        self.give(offer, patience, number).await
+    }
+
+    async fn give(&self, offer: Offer, patience: Duration, number: i64) -> DirectWait {
         let (answer, answered) = oneshot::channel();
         // If the lane has ended, the answer's other side is gone with the offer.
-        let _ = self.offers.send(Direct { offer, answer, until: self.clock.now() + patience }).await;
+        let _ = self.offers.send(Direct { offer, answer, until: self.clock.now() + patience, number }).await;
         DirectWait(answered)
     }
 }

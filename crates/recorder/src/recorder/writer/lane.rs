@@ -20,6 +20,7 @@ use super::turns::{Turns, Waiting};
 use crate::database::{Database, DatabaseError, SessionLimits};
 use crate::recorder::clock::SharedClock;
 use crate::recorder::config::{SchemaConfig, WriterConfig};
+use crate::recorder::hold::Hold;
 use crate::recorder::log;
 use crate::recorder::meter::Meter;
 use crate::recorder::pace::Pace;
@@ -66,6 +67,8 @@ pub struct LaneSettings {
     pub clock: SharedClock,
     /// Where the lane prepares its next batch.
     pub preparing: Preparing,
+    /// The right to write a part of a shared stream, if the lane is fed by one.
+    pub hold: Option<Arc<Hold>>,
 }
 
 /// How a lane's run ended.
@@ -231,8 +234,8 @@ impl Lane {
         receiver: &mut tokio::sync::mpsc::Receiver<Direct>,
         runtime: &tokio::runtime::Handle,
     ) -> Result<LaneEnd, Leave> {
-        self.connect_if_idle();
-        let mut waiting = Waiting::default();
+        let mut waiting = if self.is_of_part() { Waiting::in_order() } else { Waiting::default() };
+        self.connect_when_idle()?;
         loop {
             self.settings.pulse.wait_for(IDLE);
             if self.settings.stop.is_over() {
@@ -257,14 +260,23 @@ impl Lane {
             return Ok(Some(LaneEnd::Drained));
         }
         if waiting.is_empty() {
-            self.connect_if_idle();
+            self.connect_when_idle()?;
         } else {
             let directs = take(receiver, waiting, self.batch_rows(), BATCH_BYTES);
-            self.store_direct(directs)?;
+            if self.is_of_part() { self.store_messages(directs)? } else { self.store_direct(directs)? }
         }
         self.write_ends_if_due(false)?;
         self.forget_messages_if_due()?;
         Ok(None)
+    }
+
+    /// Connects while nothing is to be written.
+    fn connect_when_idle(&mut self) -> Result<(), Leave> {
+        if self.is_of_part() {
+            return self.open_part();
+        }
+        self.connect_if_idle();
+        Ok(())
     }
 
     /// Connects while nothing is to be written, so that the recorder's state shows that it is ready.
@@ -346,6 +358,10 @@ impl Lane {
             ahead: &mut self.ahead,
         };
         if self.connection.is_none() {
+            if settings.hold.as_ref().is_some_and(|hold| !hold.is_valid()) {
+                // A new session would end that of the recorder that has the part now.
+                return Err(DatabaseError::Unavailable("the part belongs to another recorder".to_owned()));
+            }
             let mut connection = Connection::open(&mut context)?;
             self.keep_now = connection.terms.keep;
             self.is_new_connection = true;
@@ -391,6 +407,9 @@ impl Lane {
 
     /// Makes news about the lane's opening durable in the spool.
     pub(super) fn note(&mut self, news: &LaneNews) -> Result<(), Leave> {
+        if self.is_of_part() {
+            return self.note_part(news);
+        }
         loop {
             match self.settings.spool.note(self.settings.lane, news.clone()) {
                 Err(SpoolError::Full(reason)) => {
@@ -414,6 +433,7 @@ impl Lane {
         if self.leave_what_was_found()? {
             return Ok(());
         }
+        self.check_hold()?;
         self.settings.meter.retries.add(1);
         let reason = quoted(&error.to_string()).into_owned();
         self.settings.meter.progress.note_failed(self.settings.lane, &reason);
@@ -478,7 +498,11 @@ impl Lane {
 
 /// Returns the limits of a lane's sessions; no other sessions have their name.
 fn limits(settings: &LaneSettings) -> SessionLimits {
-    let name = format!("loadline-{:x}-{:x}-{}", std::process::id(), settings.clock.day_ns(), settings.lane);
+    let name = match &settings.hold {
+        // The same in every recorder: a new holder's session ends that of the holder before, with its locks.
+        Some(hold) => format!("loadline-part-{}-{}", settings.opening.recorder, hold.part()),
+        None => format!("loadline-{:x}-{:x}-{}", std::process::id(), settings.clock.day_ns(), settings.lane),
+    };
     let (stop, pulse) = (Arc::clone(&settings.stop), Arc::clone(&settings.pulse));
     let limits = SessionLimits::new(&name, settings.writer.statement_timeout, Box::new(move || stop.over_at()));
     limits.telling(Box::new(move |at_most| pulse.wait_for(at_most)))

@@ -33,6 +33,7 @@ mod messages;
 mod names;
 mod needs;
 mod opening;
+mod part;
 mod passable;
 mod passing;
 mod refusal;

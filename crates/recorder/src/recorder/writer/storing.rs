@@ -125,6 +125,7 @@ impl Lane {
         self.settings.pulse.wait_for(PACED_MAX);
         self.settings.pace.wait(batch.count(batch.rows_of(range.clone())) as u64, &self.settings.stop);
         self.settings.pulse.beat();
+        self.check_hold()?;
         tries.has_left_out |= tries.leaves_out;
         let outcome = match std::mem::take(&mut tries.leaves_out) {
             true => self.store_what_is_taken(batch, range, tries.again)?,
@@ -186,7 +187,7 @@ impl Lane {
         };
         let sequence = batch.entries[entries.end - 1].sequence;
         let keys = self.keys_of(batch, entries.clone());
-        if ready.rows() == 0 && keys.is_empty() {
+        if ready.rows() == 0 && keys.is_empty() && !self.is_of_part() {
             // All of it is in quarantine, or was committed before.
             return Ok(Ok(()));
         }

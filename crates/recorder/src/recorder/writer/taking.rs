@@ -130,7 +130,7 @@ impl Lane {
             Err(error) => return Ok(Err(error)),
         };
         let keys = self.keys_of(batch, entries.clone());
-        if ready.rows() == 0 && keys.is_empty() {
+        if ready.rows() == 0 && keys.is_empty() && !self.is_of_part() {
             // All of it is in quarantine, or was committed before.
             return Ok(Ok(Came::Committed));
         }

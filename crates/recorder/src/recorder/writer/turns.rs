@@ -45,6 +45,8 @@ pub struct Direct {
     pub answer: oneshot::Sender<DirectAnswer>,
     /// The time until which the sender waits.
     pub until: Instant,
+    /// The message's number in its stream, for a lane of a part; 0 for other lanes.
+    pub number: i64,
 }
 
 /// Offers that wait.
@@ -57,9 +59,16 @@ pub(super) struct Waiting {
     /// The virtual time at which the offer that was taken last started.
     now: u64,
     came: u64,
+    /// Whether all are taken in the order in which they came, whatever their source.
+    is_in_order: bool,
 }
 
 impl Waiting {
+    /// Returns an empty queue that keeps the order in which offers come.
+    pub(super) fn in_order() -> Self {
+        Waiting { is_in_order: true, ..Waiting::default() }
+    }
+
     pub(super) fn len(&self) -> usize {
         self.offers.len()
     }
@@ -69,10 +78,14 @@ impl Waiting {
     }
 
     pub(super) fn add(&mut self, direct: Direct) {
+        self.came += 1;
+        if self.is_in_order {
+            self.offers.insert((0, self.came), direct);
+            return;
+        }
         let finished = self.finished.entry(Arc::clone(&direct.offer.source)).or_insert(0);
         let start = self.now.max(*finished);
         *finished = start.saturating_add(u64::from(direct.offer.rows));
-        self.came += 1;
         self.offers.insert((start, self.came), direct);
     }
 
@@ -107,7 +120,7 @@ mod tests {
 
     fn direct(source: &str, rows: u32, received_ns: i64) -> Direct {
         let offer = Offer { received_ns, ..Offer::plain(source, rows, b"") };
-        Direct { offer, answer: oneshot::channel().0, until: Instant::now() }
+        Direct { offer, answer: oneshot::channel().0, until: Instant::now(), number: 0 }
     }
 
     fn taken(waiting: &mut Waiting, rows: u64) -> Vec<(String, i64)> {
@@ -128,6 +141,17 @@ mod tests {
         assert_eq!(&next[..2], [("modest".to_owned(), 0), ("modest".to_owned(), 1)], "{next:?}");
         assert_eq!(taken(&mut waiting, 200_000).len() + next.len() - 2, 98);
         assert_eq!((waiting.len(), waiting.finished.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_part_of_a_stream_keeps_the_order_of_the_stream_whatever_the_sources() {
+        let mut waiting = Waiting::in_order();
+        (0..50).for_each(|number| waiting.add(direct(&format!("{}", number % 7 % 3), 1 + number as u32, number)));
+        let mut numbers = Vec::new();
+        while !waiting.is_empty() {
+            numbers.extend(taken(&mut waiting, 40).into_iter().map(|(_, number)| number));
+        }
+        assert!(numbers.iter().copied().eq(0..50), "{numbers:?}");
     }
 
     #[test]

@@ -5,6 +5,8 @@
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/harness.rs"]
 mod harness;
+#[path = "recorder/model.rs"]
+mod model;
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/process.rs"]
 mod process;
@@ -20,11 +22,8 @@ use std::time::{Duration, Instant};
 use harness::{Directory, Started, Target, send, write};
 use loadline::recorder::config;
 use loadline::recorder::spool::{Refusal, SpoolFile, list};
-use loadline::store::RunDirectory;
-use loadline::trial::{Arrivals, Case};
+use model::run_of;
 use process::{Process, config_file, database_of};
-use serde_json::json;
-use synthetic::{environment, measurements, study};
 
 /// Waits until something is so, however long a busy machine takes.
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
@@ -37,37 +36,7 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
 
 /// A run at rising rates of an imagined M/M/1 server that takes 1,000 transactions of 50 rows a second.
 fn run_of_a_model(directory: &Directory) -> String {
-    run_of(directory, "run", 4)
-}
-
-/// The same with so many trials of each rate.
-fn run_of(directory: &Directory, name: &str, rounds: u32) -> String {
-    let rates = [200.0, 400.0, 600.0, 800.0];
-    let mut study = study(&[("load.rate", rates.map(|rate| json!(rate)).to_vec())]);
-    study.base.workload.batch = 50;
-    for (case, rate) in study.cases.iter_mut().zip(rates) {
-        (case.settings.load.arrivals, case.settings.load.rate_per_s) = (Arrivals::Poisson, Some(rate));
-        case.settings.workload.batch = 50;
-        *case = Case::new(case.levels.clone(), case.settings.clone());
-    }
-    let path = directory.path(name);
-    let mut run =
-        RunDirectory::create(std::path::Path::new(&path), &study, environment(), "2026-11-22T00:00:00Z").unwrap();
-    for (place, mut trial) in measurements(&study, rounds).into_iter().enumerate() {
-        let rate = trial.trial.case.settings.load.rate_per_s.unwrap();
-        let arrived = (rate * trial.measured_s) as u64;
-        trial.carried = Some(arrived);
-        let insert = trial.operations.get_mut("insert").unwrap();
-        (insert.scheduled, insert.completed, insert.abandoned) = (arrived, arrived, 0);
-        (insert.response_time, insert.censored_time) = Default::default();
-        let spread = 1.0 + 0.01 * (place / rates.len()) as f64;
-        let time_ns = |share: f64| -(1.0 - share).ln() / (1000.0 - rate) * spread * 1e9;
-        (0..1000).for_each(|place| insert.response_time.record(time_ns((f64::from(place) + 0.5) / 1000.0) as u64));
-        let interval = arrived / trial.series.len() as u64;
-        trial.series.iter_mut().for_each(|one| (one.completed, one.scheduled) = (interval, interval));
-        run.append(&trial, &[]).unwrap();
-    }
-    path
+    run_of(directory, "run", 4, 50)
 }
 
 #[test]
@@ -107,7 +76,7 @@ fn the_load_line_of_a_run_paces_the_writers_and_moves_with_the_bound() {
 #[test]
 fn a_model_that_permits_no_rate_is_refused_before_anything_is_started() {
     let directory = Directory::new();
-    let (run, empty) = (run_of_a_model(&directory), run_of(&directory, "empty", 0));
+    let (run, empty) = (run_of_a_model(&directory), run_of(&directory, "empty", 0, 50));
     let nowhere = ("/nowhere", "admission.model \"/nowhere\"");
     for (model, says) in [(run.as_str(), "raise admission.below"), (empty.as_str(), "has no valid trial"), nowhere] {
         let more = format!("[admission]\nmodel = \"{model}\"\nbelow = \"1ms\"\n");

@@ -46,6 +46,14 @@ impl Nats {
         Self::start_with_arguments(port::free(), name, &["-c", config])
     }
 
+    /// One that gives what is published to `measured.SOURCE` to one of so many parts, by the source: `measurements.PART.SOURCE`.
+    pub fn start_in_parts(store: String, parts: u32) -> Self {
+        let file = format!("{store}.conf");
+        let to = format!("measurements.{{{{partition({parts},1)}}}}.{{{{wildcard(1)}}}}");
+        std::fs::write(&file, format!("mappings = {{ \"measured.*\": \"{to}\" }}\n")).unwrap();
+        Self::start_with(port::free(), store, &["-c", &file])
+    }
+
     fn start_with(port: u16, store: String, more: &[&str]) -> Self {
         let own = ["-js", "-sd", &store.clone()];
         Self::start_with_arguments(port, store, &[&own[..], more].concat())

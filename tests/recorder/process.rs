@@ -20,12 +20,18 @@ pub struct Process {
 impl Process {
     /// Starts it; `limits` is what a shell does before it.
     pub fn start(config: &str, limits: &str) -> Self {
+        Self::start_until(config, limits, "http")
+    }
+
+    /// Starts it; what answers `/metrics` has this name.
+    pub fn start_until(config: &str, limits: &str, name: &str) -> Self {
+        let listens = format!("intake=\"{name}\" address=\"");
         let mut child = Self::spawn(config, limits);
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let mut seen = String::new();
         let http = loop {
             let line = lines.next().unwrap_or_else(|| panic!("it ended: {seen}")).unwrap();
-            if let Some(rest) = line.split("intake=\"http\" address=\"").nth(1) {
+            if let Some(rest) = line.split(&*listens).nth(1) {
                 break rest.trim_end_matches('"').parse().unwrap();
             }
             seen += &line;

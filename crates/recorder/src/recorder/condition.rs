@@ -1,6 +1,6 @@
 //! The condition of a running recorder, for `/metrics`, `/ready` and its supervisor. Main type: [`Condition`].
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::admission::{Gate, Governor};
@@ -37,8 +37,8 @@ pub(super) struct Condition {
     /// The signs of life of the writers, and of the threads that accept requests.
     pub(super) pulses: Vec<(u32, Arc<Pulse>)>,
     pub(super) heartbeat: Heartbeat,
-    /// The lanes of parts of a shared stream; empty if there is none.
-    pub(super) parts: OnceLock<Arc<PartLanes>>,
+    /// The lanes of parts of a shared stream; `None` if there is none, and after the end.
+    pub(super) parts: Mutex<Option<Arc<PartLanes>>>,
 }
 
 /// A function that writes a part of `/metrics`.
@@ -47,6 +47,10 @@ pub type Page = Box<dyn Fn() -> String + Send + Sync>;
 impl Condition {
     pub(super) fn spool(&self) -> Option<CommitterHandle> {
         self.spool.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn parts(&self) -> Option<Arc<PartLanes>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -72,7 +76,7 @@ impl Condition {
         let more: String = more.iter().map(|page| page()).collect();
         let waiting = self.waiting();
         more + &metrics::text(&Shown {
-            holds: self.parts.get().map(|parts| &**parts.holds()),
+            holds: self.parts().map(|parts| Arc::clone(parts.holds())),
             counts: self.counts(),
             bound_bytes: self.bound_bytes,
             quarantine: &self.quarantine(),
@@ -122,7 +126,7 @@ impl Condition {
             "all threads of the intakes".to_owned()
         } else {
             let stuck = self.pulses.iter().find(|(_, pulse)| pulse.is_stuck(within)).map(|(lane, _)| *lane);
-            let lane = stuck.or_else(|| self.parts.get()?.stuck(within))?;
+            let lane = stuck.or_else(|| self.parts()?.stuck(within))?;
             format!("writer {lane}")
         };
         Some(format!("{part} did nothing for {} by now", crate::units::show_seconds(within.as_secs_f64())))

@@ -1,7 +1,7 @@
 //! The page `/metrics`, in the text format of Prometheus. Main function: [`text`].
 
 use std::fmt::Write;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use super::spool::{Counts, QuarantineView};
 /// The data that the page shows.
 pub struct Shown<'a> {
     /// The parts of a shared stream; `None` without one.
-    pub holds: Option<&'a Holds>,
+    pub holds: Option<Arc<Holds>>,
     /// The counters of the conservation of records.
     pub counts: Counts,
     /// The bound of the spool in bytes.
@@ -221,7 +221,7 @@ pub fn text(shown: &Shown<'_>) -> String {
 
 /// Adds the parts of a shared stream, if there is one.
 fn add_shared(page: &mut Page, shown: &Shown<'_>) {
-    let Some(holds) = shown.holds else { return };
+    let Some(holds) = &shown.holds else { return };
     let counts = &shown.meter.shared;
     page.gauge("stream_parts", "Parts of the shared stream", f64::from(holds.parts()));
     page.gauge("stream_parts_held", "Parts that this recorder may write now, and no other", f64::from(holds.open()));

@@ -1,6 +1,6 @@
 //! A running recorder: intakes, spool and writers, started and stopped in order. Main type: [`Recorder`].
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -91,7 +91,7 @@ impl Recorder {
             reader: Mutex::new(counted(&reader, &meter)?),
             pulses: pulses.clone(),
             heartbeat: Heartbeat::start(runtime.handle()),
-            parts: OnceLock::new(),
+            parts: Mutex::default(),
             ready_within: config.ready_within,
             lanes: config.writer.count,
         });
@@ -117,7 +117,7 @@ impl Recorder {
         if let Some(holds) = holds {
             let settings = settings(0, LaneOpening::none(), Arc::new(Pulse::new()));
             let parts = Arc::new(PartLanes::new(settings, runtime.handle().clone(), holds));
-            condition.parts.get_or_init(|| parts);
+            *condition.parts.lock().unwrap_or_else(PoisonError::into_inner) = Some(parts);
         }
         let (mut lanes, mut direct) = (Vec::new(), Vec::<DirectHandle>::new());
         for ((lane, opening), (_, pulse)) in openings.into_iter().zip(pulses) {
@@ -245,6 +245,8 @@ impl Recorder {
             }
         });
         (self.surroundings, self.control) = (None, None);
+        // Whoever has a handle to the spool keeps it open.
+        *self.condition.parts.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.lane_stop.ask(*self.drain.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(spool) = self.condition.spool() {
             spool.wake();
@@ -410,7 +412,7 @@ fn surroundings(
         door: door(route, Duration::from_secs(30)),
         direct_door,
         patient_door,
-        parts: condition.parts.get().cloned(),
+        parts: condition.parts(),
         meter: Arc::clone(&condition.meter),
         stop,
         metrics: Arc::new(move || for_metrics.metrics()),

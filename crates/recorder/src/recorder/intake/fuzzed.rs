@@ -210,6 +210,7 @@ fn surroundings(has_tokens: bool) -> (Surroundings, Caught) {
         direct_door: Arc::clone(&door),
         patient_door: Arc::clone(&door),
         door,
+        parts: None,
         live,
         meter: Arc::default(),
         stop: Arc::default(),

@@ -116,8 +116,8 @@ fn stored(target: &Target) -> usize {
 
 /// Every record of so many messages is there once, and each source's in its order.
 fn assert_all_in_order(target: &Target, messages: usize) {
-    let rows = target
-        .query("SELECT i.source, v.f FROM n_values v JOIN n_identity i USING (measurement) ORDER BY v.record_id");
+    let rows =
+        target.query("SELECT i.source, v.f FROM n_values v JOIN n_identity i USING (measurement) ORDER BY v.record_id");
     let mut of_source: HashMap<&str, Vec<usize>> = HashMap::new();
     for row in &rows {
         let (source, number) = row.split_once('|').unwrap();
@@ -136,13 +136,15 @@ fn assert_all_in_order(target: &Target, messages: usize) {
 ///
 /// They cannot be asked at the same time. What all of them say twice in a row, each has been for all of the time between.
 fn at_one_moment(processes: &[&Process]) -> Option<(u32, f64)> {
-    let names = ["held", "taken_total", "given_total", "lost_total"].map(|name| format!("loadline_stream_parts_{name}"));
+    let names =
+        ["held", "taken_total", "given_total", "lost_total"].map(|name| format!("loadline_stream_parts_{name}"));
     let look = || -> Vec<_> {
         let of = |process: &&Process| (names.each_ref().map(|name| process.metric(name) as u32), rate(process));
         processes.iter().map(of).collect()
     };
     let (before, after) = (look(), look());
-    (before == after).then(|| (after.iter().map(|(counts, _)| counts[0]).sum(), after.iter().map(|(_, rate)| rate).sum()))
+    (before == after)
+        .then(|| (after.iter().map(|(counts, _)| counts[0]).sum(), after.iter().map(|(_, rate)| rate).sum()))
 }
 
 /// Waits until these recorders have all parts; they never have more together, nor more than the load line.
@@ -260,7 +262,8 @@ fn a_recorder_that_is_cut_off_loses_its_parts_to_those_that_are_not() {
     });
     for (process, orders) in [(&first, without_database), (&second, without_nats)] {
         orders.is_down.store(true, Ordering::Relaxed);
-        let others: Vec<_> = [&first, &second, &third].into_iter().filter(|other| !std::ptr::eq(*other, process)).collect();
+        let others: Vec<_> =
+            [&first, &second, &third].into_iter().filter(|other| !std::ptr::eq(*other, process)).collect();
         wait_for_all_parts(&others, f64::INFINITY);
         ends.store(true, Ordering::Relaxed);
         assert_eq!(held(process), 0);

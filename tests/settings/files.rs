@@ -242,6 +242,12 @@ fn around_recorder(part: &str, key: &str) -> &'static str {
         ("intake.tcp", _) => {
             "[database]\npath = \"m.db\"\n[intake.tcp]\nlisten = \"127.0.0.1:0\"\ncertificate = \"c\"\nkey = \"k\"\n"
         }
+        ("intake.nats", "shared") => {
+            "[database]\nname = \"mariadb\"\n[intake.nats]\nurl = \"nats://h\"\nstream = \"s\"\nconsumer = \"c\"\n"
+        }
+        ("intake.nats", "partitions" | "lease") => {
+            "[database]\nname = \"mariadb\"\n[intake.nats]\nurl = \"nats://h\"\nstream = \"s\"\nconsumer = \"c\"\nshared = true\n"
+        }
         ("intake.nats", _) => {
             "[database]\npath = \"m.db\"\n[intake.nats]\nurl = \"nats://h\"\nstream = \"s\"\nconsumer = \"c\"\n"
         }

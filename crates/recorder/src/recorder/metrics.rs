@@ -148,7 +148,7 @@ pub fn quarantine_facts(counts: &Counts, view: &QuarantineView) -> Option<Value>
 
 /// Returns the page.
 pub fn text(shown: &Shown<'_>) -> String {
-    let Shown { counts, meter, view, .. } = shown;
+    let Shown { counts, meter, .. } = shown;
     let mut page = Page(String::with_capacity(8 << 10));
     page.counter(
         "acknowledged_rows_total",
@@ -193,6 +193,19 @@ pub fn text(shown: &Shown<'_>) -> String {
     page.counter("database_connections_total", "Connections made to the database", meter.connections.get());
     page.gauge("writers_connected", "Writers that are connected", meter.lanes_connected.get() as f64);
     page.gauge("memory_request_bytes", "Bytes reserved for requests in memory", meter.memory_bytes.get() as f64);
+    add_admission(&mut page, shown);
+    page.gauge("spool_broken", "Whether a failed sync ended acknowledgement", f64::from(u8::from(shown.is_broken)));
+    page.gauge("ready", "Whether /ready says 200", f64::from(u8::from(shown.is_ready)));
+    add_waiting(&mut page, shown);
+    add_shared(&mut page, shown);
+    add_labelled(&mut page, meter);
+    page.0 += &meter.strangers.page();
+    page.0
+}
+
+/// Adds what limits how much is written, and what comes in.
+fn add_admission(page: &mut Page, shown: &Shown<'_>) {
+    let view = &shown.view;
     page.gauge("admission_window_rows", "Rows of the next transaction at most", f64::from(view.window_rows));
     page.gauge(
         "admission_rate_rows_per_second",
@@ -210,13 +223,6 @@ pub fn text(shown: &Shown<'_>) -> String {
         "Whether requests are turned away for lack of room",
         f64::from(u8::from(shown.gate.is_closed())),
     );
-    page.gauge("spool_broken", "Whether a failed sync ended acknowledgement", f64::from(u8::from(shown.is_broken)));
-    page.gauge("ready", "Whether /ready says 200", f64::from(u8::from(shown.is_ready)));
-    add_waiting(&mut page, shown);
-    add_shared(&mut page, shown);
-    add_labelled(&mut page, meter);
-    page.0 += &meter.strangers.page();
-    page.0
 }
 
 /// Adds the parts of a shared stream, if there is one.

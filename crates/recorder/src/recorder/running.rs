@@ -72,10 +72,7 @@ impl Recorder {
         let (openings, runtime) = (openings(&mut file, config, is_direct)?, runtime()?);
         let (committer, spool) = Committer::start(file).map_err(|error| StartError::System(error.to_string()))?;
         let (meter, registry) = (Arc::new(Meter::default()), Arc::new(registry(config)));
-        let holds = config.intake.nats.as_ref().and_then(|nats| nats.shared);
-        let holds = holds.map(|shared| Arc::new(Holds::new(shared.partitions)));
-        let governor = Governor::new(&config.admission, config.writer.batch, line, clock::machine());
-        let governor = Arc::new(governor.sharing(holds.clone()));
+        let (holds, governor) = governor(config, line);
         let gate = gate(&spool, &meter, config, is_direct);
         let pulses: Vec<_> = openings.iter().map(|(lane, _)| (*lane, Arc::new(Pulse::new()))).collect();
         let condition = Arc::new(Condition {
@@ -114,17 +111,14 @@ impl Recorder {
             preparing: Preparing::InThread,
             hold: None,
         };
-        if let Some(holds) = holds {
+        let of_parts = holds.map(|holds| {
             let settings = settings(0, LaneOpening::none(), Arc::new(Pulse::new()));
-            let parts = Arc::new(PartLanes::new(settings, runtime.handle().clone(), holds));
-            *condition.parts.lock().unwrap_or_else(PoisonError::into_inner) = Some(parts);
-        }
-        let (mut lanes, mut direct) = (Vec::new(), Vec::<DirectHandle>::new());
-        for ((lane, opening), (_, pulse)) in openings.into_iter().zip(pulses) {
-            let (feed, handle) = feed_of(lane, &runtime);
-            direct.extend(handle);
-            lanes.push(spawn_lane(settings(lane, opening, pulse), feed)?);
-        }
+            Arc::new(PartLanes::new(settings, runtime.handle().clone(), holds))
+        });
+        *condition.parts.lock().unwrap_or_else(PoisonError::into_inner) = of_parts;
+        let openings = openings.into_iter().zip(pulses);
+        let openings = openings.map(|((lane, opening), (_, pulse))| settings(lane, opening, pulse));
+        let (lanes, direct) = spawn_lanes(openings, &runtime)?;
         let control = listen(&config.spool.path, runtime.handle(), spool.clone(), Arc::clone(&intake_stop));
         let surroundings = surroundings(config, &condition, spool, direct, Arc::clone(&intake_stop));
         let recorder = Recorder {
@@ -283,6 +277,14 @@ fn line_bounds(config: &Config) -> LineBounds {
     LineBounds { whole_max, ..config.limits }
 }
 
+/// Returns the governor and, if recorders share a stream, the parts of which this one has a share.
+fn governor(config: &Config, line: Option<ModelLine>) -> (Option<Arc<Holds>>, Arc<Governor>) {
+    let shared = config.intake.nats.as_ref().and_then(|nats| nats.shared);
+    let holds = shared.map(|shared| Arc::new(Holds::new(shared.partitions)));
+    let governor = Governor::new(&config.admission, config.writer.batch, line, clock::machine());
+    (holds.clone(), Arc::new(governor.sharing(holds)))
+}
+
 fn registry(config: &Config) -> Registry {
     Registry::new(shape(config), config.layout.hot.clone(), config.schema.measurements_max)
 }
@@ -369,6 +371,20 @@ fn feed_of(lane: u32, runtime: &tokio::runtime::Runtime) -> (Feed, Option<Direct
     }
     let (feed, handle) = Feed::direct(runtime.handle().clone(), clock::machine());
     (feed, Some(handle))
+}
+
+/// Starts lanes; returns their threads, and the handles of those that are fed straight from the intake.
+fn spawn_lanes(
+    settings: impl Iterator<Item = LaneSettings>,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<(Vec<JoinHandle<LaneEnd>>, Vec<DirectHandle>), StartError> {
+    let (mut lanes, mut direct) = (Vec::new(), Vec::new());
+    for settings in settings {
+        let (feed, handle) = feed_of(settings.lane, runtime);
+        direct.extend(handle);
+        lanes.push(spawn_lane(settings, feed)?);
+    }
+    Ok((lanes, direct))
 }
 
 fn spawn_lane(settings: LaneSettings, feed: Feed) -> Result<JoinHandle<LaneEnd>, StartError> {

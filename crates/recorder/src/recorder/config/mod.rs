@@ -28,7 +28,7 @@ use crate::trial::DatabaseSettings;
 
 pub use blocks::{BlocksConfig, FtpConfig, InboxConfig, RateLimits};
 pub use metrics::MetricsConfig;
-pub use nats::{BucketConfig, ForwardConfig, NatsConfig, SharedConfig, NatsServer, StoreConfig};
+pub use nats::{BucketConfig, ForwardConfig, NatsConfig, NatsServer, SharedConfig, StoreConfig};
 pub use processing::{ImagesConfig, OfficeConfig, ProcessingConfig};
 pub use read::read;
 pub use table::RECORDER_FILE;

@@ -97,4 +97,4 @@ pub struct Entry {
 }
 
 /// All intakes.
-pub static REGISTRY: &[&Entry] = &[&http::HTTP, &tcp::TCP, &nats::NATS];
+pub static REGISTRY: &[&Entry] = &[&http::HTTP, &tcp::TCP, &nats::NATS, &shared::SHARED];

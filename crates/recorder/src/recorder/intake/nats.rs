@@ -27,11 +27,8 @@ use crate::recorder::log;
 pub(super) static NATS: Entry = Entry {
     name: "nats",
     start: |surroundings| {
-        let config = surroundings.config.nats.clone()?;
-        match config.shared {
-            Some(shared) => Some(super::shared::start(config, shared, surroundings)),
-            None => Some(Ok(start(config, surroundings))),
-        }
+        let config = surroundings.config.nats.clone().filter(|config| config.shared.is_none())?;
+        Some(Ok(start(config, surroundings)))
     },
 };
 

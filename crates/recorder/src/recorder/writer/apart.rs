@@ -8,7 +8,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::Batch;
-use super::lane::{Lane, Leave};
+use super::lane::Lane;
+use super::leave::Leave;
 use super::messages;
 use super::refusal::{Meaning, is_of_database, may_pass, meaning_where};
 use crate::database::DatabaseError;

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::batch::Batch;
-use super::lane::{Lane, Leave};
+use super::lane::Lane;
+use super::leave::Leave;
 use crate::database::DatabaseError;
 use crate::recorder::line::{Parser, Point};
 use crate::recorder::log;

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::feed::{Direct, DirectAnswer};
-use super::lane::{Found, Lane, Leave};
+use super::lane::Lane;
+use super::leave::{Found, Leave};
 use super::messages;
 use super::store::News;
 use crate::database::DatabaseError;

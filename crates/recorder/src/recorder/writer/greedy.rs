@@ -4,7 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::lane::{Lane, Leave};
+use super::lane::Lane;
+use super::leave::Leave;
 use super::turns::Turns;
 use crate::recorder::spool::{GREEDY_LANES, Reader};
 

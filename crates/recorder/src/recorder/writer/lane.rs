@@ -13,9 +13,10 @@ use super::bind::Binder;
 use super::feed::{Direct, Feed, take, wait};
 use super::identity::{Ends, Identities};
 use super::kept::Kept;
+use super::leave::{Found, LaneEnd, Leave, ended_by};
 use super::refusal::{Meaning, meaning};
 use super::registry::Registry;
-use super::store::{Connection, Context, News, Ready};
+use super::store::{Connection, Context, Ready};
 use super::turns::{Turns, Waiting};
 use crate::database::{Database, DatabaseError, SessionLimits};
 use crate::recorder::clock::SharedClock;
@@ -71,17 +72,6 @@ pub struct LaneSettings {
     pub hold: Option<Arc<Hold>>,
 }
 
-/// How a lane's run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LaneEnd {
-    /// Everything that was given to the lane is in the database.
-    Drained,
-    /// The lane was stopped; entries that it had not written are in the spool.
-    Stopped,
-    /// The lane cannot go on, for this reason.
-    Failed(String),
-}
-
 /// A writer with one connection.
 pub struct Lane {
     pub(super) settings: LaneSettings,
@@ -133,43 +123,6 @@ pub struct Lane {
     pub(super) suspected: Option<String>,
     /// How a lane of greedy sources takes its turns.
     pub(super) turns: Turns,
-}
-
-/// Why a lane gives up its batch.
-pub(super) enum Leave {
-    Stopped,
-    GaveUp(String),
-    Failed(String),
-    /// The ledger holds news that must be dealt with before anything is written.
-    Found(Found),
-    /// The entries in the spool have changed.
-    Changed,
-}
-
-/// The news that a new connection finds in the ledger.
-pub(super) struct Found {
-    /// The entry that the ledger has come to.
-    pub sequence: i64,
-    /// Whether the ledger has gone back to that entry: the database has forgotten commits.
-    pub has_forgotten: bool,
-    /// News about the lane's opening.
-    pub news: Option<News>,
-}
-
-impl LaneEnd {
-    pub(super) fn of(ended: Result<LaneEnd, Leave>) -> Self {
-        match ended {
-            Ok(end) => end,
-            Err(Leave::Stopped | Leave::GaveUp(_) | Leave::Found(_) | Leave::Changed) => LaneEnd::Stopped,
-            Err(Leave::Failed(reason)) => LaneEnd::Failed(reason),
-        }
-    }
-}
-
-impl From<SpoolError> for Leave {
-    fn from(error: SpoolError) -> Self {
-        Leave::Failed(error.to_string())
-    }
 }
 
 impl Lane {
@@ -506,12 +459,4 @@ fn limits(settings: &LaneSettings) -> SessionLimits {
     let (stop, pulse) = (Arc::clone(&settings.stop), Arc::clone(&settings.pulse));
     let limits = SessionLimits::new(&name, settings.writer.statement_timeout, Box::new(move || stop.over_at()));
     limits.telling(Box::new(move |at_most| pulse.wait_for(at_most)))
-}
-
-/// Returns [`Leave`] if an error ends the lane because the disk failed.
-fn ended_by(error: &DatabaseError) -> Result<(), Leave> {
-    match meaning(error) {
-        Meaning::Broken => Err(Leave::Failed(format!("the database's disk failed: {error}"))),
-        _ => Ok(()),
-    }
 }

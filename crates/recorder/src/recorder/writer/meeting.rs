@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use super::batch::Batch;
 use super::identity::NewIdentity;
-use super::lane::{Lane, Leave};
+use super::lane::Lane;
+use super::leave::Leave;
 use super::store::{Connection, Ready};
 use crate::database::DatabaseError;
 use crate::record::{Cell, Cells};

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::batch::Batch;
 use super::feed::{Direct, DirectAnswer};
-use super::lane::{Found, Lane, Leave};
+use super::lane::Lane;
+use super::leave::{Found, Leave};
 use crate::recorder::log;
 use crate::recorder::spool::{Entry, LaneNews};
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::batch::{BATCH_BYTES, Batch};
-use super::lane::{Found, IDLE, Lane, LaneEnd, Leave};
+use super::lane::{IDLE, Lane};
+use super::leave::{Found, LaneEnd, Leave};
 use super::store::News;
 use crate::recorder::log;
 use crate::recorder::spool::{Entry, LaneNews, Reader, Refusal, Refused};

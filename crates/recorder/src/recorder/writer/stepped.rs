@@ -4,7 +4,8 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
 use super::feed::{Direct, DirectHandle, queue};
-use super::lane::{IDLE, Lane, LaneEnd, LaneSettings, Leave};
+use super::lane::{IDLE, Lane, LaneSettings};
+use super::leave::{LaneEnd, Leave};
 use super::spooled::Course;
 use super::turns::Waiting;
 use crate::recorder::clock::SharedClock;

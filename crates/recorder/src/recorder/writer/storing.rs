@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::batch::Batch;
 use super::deferring::RefusedRow;
-use super::lane::{Lane, Leave};
+use super::lane::Lane;
+use super::leave::Leave;
 use super::messages;
 use super::refusal::{Meaning, is_dangling, is_duplicate, is_of_database};
 use super::store::{Connection, Context, Ready};

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::batch::Batch;
 use super::identity::Times;
-use super::lane::{Lane, Leave};
+use super::lane::Lane;
+use super::leave::Leave;
 use super::ledger::Ledger;
 use super::refusal::is_dangling;
 use super::store::{Connection, Context, Ready};

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use async_nats::HeaderMap;
+use async_nats::jetstream::Context;
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, LastRawMessageErrorKind, StorageType, Stream};
-use async_nats::jetstream::Context;
 use futures_util::StreamExt;
 
 use super::balance::Seen;
@@ -149,4 +149,3 @@ impl Leases {
         Ok(Seen { writing, taken })
     }
 }
-

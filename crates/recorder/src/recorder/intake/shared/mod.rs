@@ -1,7 +1,7 @@
 //! A NATS stream that several recorders share in parts: each part has one recorder at a time, so that each source keeps its order.
 //!
 //! `stream` is the stream and the consumers of its parts, `leases` says which recorder has which part, `balance` decides which parts a recorder gives up and
-//! takes, and `part` brings the messages of one part to its lane. Main function: [`start`].
+//! takes, and `part` brings the messages of one part to its lane. Main type: [`SHARED`].
 //!
 //! Invariant: a part counts in this recorder's share of the load line only while its lease lasts and its row of the ledger belongs to this recorder, so that
 //! nobody else can write it.
@@ -20,7 +20,7 @@ use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 
 use super::nats::FETCH_BYTES_MAX;
-use super::{Running, Surroundings};
+use super::{Entry, Running, Surroundings};
 use crate::recorder::clock;
 use crate::recorder::config::{NatsConfig, SharedConfig};
 use crate::recorder::hold::Hold;
@@ -42,8 +42,18 @@ const FETCH_BYTES_MIN: usize = 256 << 10;
 /// How long parts may take to be given up when the recorder stops.
 const LEAVE_WITHIN: Duration = Duration::from_secs(3);
 
+/// Registry entry.
+pub(super) static SHARED: Entry = Entry {
+    name: "nats",
+    start: |surroundings| {
+        let config = surroundings.config.nats.clone()?;
+        let shared = config.shared?;
+        Some(start(config, shared, surroundings))
+    },
+};
+
 /// Starts taking in the parts that this recorder gets.
-pub(super) fn start(config: NatsConfig, shared: SharedConfig, surroundings: &Surroundings) -> Result<Running, String> {
+fn start(config: NatsConfig, shared: SharedConfig, surroundings: &Surroundings) -> Result<Running, String> {
     let Some(lanes) = surroundings.parts.clone() else {
         return Err("a shared stream needs a server as its database".to_owned());
     };
@@ -102,20 +112,8 @@ async fn take_part(
     log::info("sharing a stream of NATS", &facts);
     let (own, paused) = (BTreeMap::new(), BTreeMap::new());
     let (shown, held_off, was_told) = (None, None, None);
-    let mut member = Member {
-        config,
-        shared,
-        source,
-        leases,
-        lanes,
-        surroundings,
-        own,
-        paused,
-        shown,
-        held_off,
-        first,
-        was_told,
-    };
+    let mut member =
+        Member { config, shared, source, leases, lanes, surroundings, own, paused, shown, held_off, first, was_told };
     let mut every = tokio::time::interval(shared.lease / RENEWALS);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while !surroundings.stop.is_asked() {
@@ -149,7 +147,10 @@ impl Member<'_> {
                 // Leases end by themselves if this lasts.
                 if self.was_told.as_ref() != Some(&reason) {
                     let url = self.config.server.shown();
-                    log::warning("the leases of the stream's parts cannot be seen", &[("url", &url), ("reason", &reason)]);
+                    log::warning(
+                        "the leases of the stream's parts cannot be seen",
+                        &[("url", &url), ("reason", &reason)],
+                    );
                 }
                 self.was_told = Some(reason);
             }
@@ -180,7 +181,8 @@ impl Member<'_> {
         let over: Vec<u32> = self.own.iter().filter(|(_, own)| own.work.is_finished()).map(|(part, _)| *part).collect();
         for part in over {
             let Some(own) = self.own.remove(&part) else { continue };
-            let ended = own.work.await.unwrap_or_else(|error| Ended { reason: Some(error.to_string()), is_quiet: true });
+            let ended =
+                own.work.await.unwrap_or_else(|error| Ended { reason: Some(error.to_string()), is_quiet: true });
             let counts = &self.surroundings.meter.shared;
             self.lanes.close(&own.hold);
             if ended.is_quiet {

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::{AckKind, Message};
 
+use super::super::Surroundings;
 use super::super::door::{Begun, PartMessage};
 use super::super::nats::{fetch, incoming};
-use super::super::Surroundings;
 use super::stream::Source;
 use crate::recorder::hold::Hold;
 use crate::recorder::part_lanes::PartLane;

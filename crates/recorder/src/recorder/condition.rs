@@ -53,6 +53,10 @@ impl Condition {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    pub(super) fn set_parts(&self, parts: Option<PartLanes>) {
+        *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = parts.map(Arc::new);
+    }
+
     pub(super) fn counts(&self) -> Counts {
         self.spool().map(|spool| spool.counts()).unwrap_or_default()
     }

@@ -93,7 +93,7 @@ impl Recorder {
             lanes: config.writer.count,
         });
         let (intake_stop, lane_stop) = (Arc::new(Stop::default()), Arc::new(Stop::default()));
-        let settings = |lane, opening, pulse| LaneSettings {
+        let settings = |((lane, opening), (_, pulse)): ((u32, LaneOpening), (u32, Arc<Pulse>))| LaneSettings {
             lane,
             opening,
             writer: config.writer,
@@ -111,14 +111,9 @@ impl Recorder {
             preparing: Preparing::InThread,
             hold: None,
         };
-        let of_parts = holds.map(|holds| {
-            let settings = settings(0, LaneOpening::none(), Arc::new(Pulse::new()));
-            Arc::new(PartLanes::new(settings, runtime.handle().clone(), holds))
-        });
-        *condition.parts.lock().unwrap_or_else(PoisonError::into_inner) = of_parts;
-        let openings = openings.into_iter().zip(pulses);
-        let openings = openings.map(|((lane, opening), (_, pulse))| settings(lane, opening, pulse));
-        let (lanes, direct) = spawn_lanes(openings, &runtime)?;
+        let of_part = || settings(((0, LaneOpening::none()), (0, Arc::new(Pulse::new()))));
+        condition.set_parts(holds.map(|holds| PartLanes::new(of_part(), runtime.handle().clone(), holds)));
+        let (lanes, direct) = spawn_lanes(openings.into_iter().zip(pulses).map(&settings), &runtime)?;
         let control = listen(&config.spool.path, runtime.handle(), spool.clone(), Arc::clone(&intake_stop));
         let surroundings = surroundings(config, &condition, spool, direct, Arc::clone(&intake_stop));
         let recorder = Recorder {
@@ -240,7 +235,7 @@ impl Recorder {
         });
         (self.surroundings, self.control) = (None, None);
         // Whoever has a handle to the spool keeps it open.
-        *self.condition.parts.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.condition.set_parts(None);
         self.lane_stop.ask(*self.drain.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(spool) = self.condition.spool() {
             spool.wake();

@@ -21,6 +21,7 @@ mod proxy;
 mod synthetic;
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +31,7 @@ use async_nats::jetstream;
 use async_nats::jetstream::stream::{Config as StreamConfig, RetentionPolicy};
 use loadline::database::Endpoint;
 
-use harness::{Directory, Target};
+use harness::{Directory, Target, try_send};
 use model::run_of;
 use nats::Nats;
 use process::{Process, database_of};
@@ -58,16 +59,19 @@ struct Place {
     database: String,
     nats: String,
     group: &'static str,
+    /// Whether requests over HTTP go into the stream.
+    has_front: bool,
     more: String,
 }
 
 /// Writes the configuration of a recorder with a directory of its own.
 fn config(directory: &Directory, number: u32, place: &Place) -> String {
     let (path, spool) = (directory.path(&format!("{number}.toml")), directory.path(&format!("spool{number}")));
-    let Place { database, nats, group, more } = place;
+    let Place { database, nats, group, has_front, more } = place;
+    let listens = if *has_front { "front = true\n[intake.http]" } else { "[metrics]" };
     let text = format!(
         "[database]\n{database}\n[spool]\npath = \"{spool}\"\nbound = \"64MiB\"\n[intake.nats]\nurl = \"{nats}\"\nstream = \"measurements\"\n\
-         consumer = \"{group}\"\nshared = true\npartitions = {PARTS}\nlease = \"{}s\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n{more}",
+         consumer = \"{group}\"\nshared = true\npartitions = {PARTS}\nlease = \"{}s\"\n{listens}\nlisten = \"127.0.0.1:0\"\n{more}",
         LEASE.as_secs()
     );
     std::fs::write(&path, text).unwrap();
@@ -75,7 +79,7 @@ fn config(directory: &Directory, number: u32, place: &Place) -> String {
 }
 
 fn start(directory: &Directory, number: u32, place: &Place) -> Process {
-    Process::start_until(&config(directory, number, place), "", "metrics")
+    Process::start_until(&config(directory, number, place), "", if place.has_front { "http" } else { "metrics" })
 }
 
 /// The number of parts that a recorder has.
@@ -160,7 +164,7 @@ fn everything(directory: &Directory) -> (Nats, Target, Place) {
     let nats = Nats::start_in_parts(directory.path("nats"), PARTS);
     let target = Target::server("postgres");
     let (database, url, more) = (database_of(&target), nats.url(), String::new());
-    let place = Place { database, nats: url, group: "loadline", more };
+    let place = Place { database, nats: url, group: "loadline", has_front: false, more };
     (nats, target, place)
 }
 
@@ -276,6 +280,82 @@ fn a_recorder_that_is_cut_off_loses_its_parts_to_those_that_are_not() {
     assert_all_in_order(&target, MESSAGES);
 }
 
+/// Sends requests of a source in turn, each until it is acknowledged; if one is not, it goes to the next recorder.
+fn send_in_order(source: usize, requests: usize, recorders: &[SocketAddr]) {
+    let mut place = source;
+    for number in 0..requests {
+        let body = format!("n,source=s{source} f={}i\nn,source=s{source} f={}i", 2 * number, 2 * number + 1);
+        let headers = format!("X-Loadline-Source: s{source}\r\nIdempotency-Key: {number}\r\n");
+        let begun = Instant::now();
+        loop {
+            let answer = try_send(recorders[place % recorders.len()], "POST", "/write", &headers, body.as_bytes());
+            if answer.is_some_and(|answer| answer.status == 204) {
+                break;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(240), "no recorder takes request {number} of {source}");
+            place += 1;
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn senders_over_http_lose_nothing_and_keep_their_order_when_their_recorder_dies_and_they_use_the_other() {
+    const REQUESTS: usize = 150;
+    const SENDERS: usize = 8;
+    let directory = Directory::new();
+    let (nats, target, mut place) = everything(&directory);
+    place.has_front = true;
+    let (first, second) = (start(&directory, 1, &place), start(&directory, 2, &place));
+    wait_for_all_parts(&[&first, &second], f64::INFINITY);
+    let addresses = [first.http, second.http];
+    let send = move |source| move || send_in_order(source, REQUESTS, &addresses);
+    let senders: Vec<_> = (0..SENDERS).map(|source| std::thread::spawn(send(source))).collect();
+    wait_until("it goes on", || stored(&target) > SENDERS * REQUESTS / 3);
+    first.kill();
+    senders.into_iter().for_each(|sender| sender.join().unwrap());
+    assert!(second.metric("loadline_stream_published_requests_total") > 0.0);
+    wait_until("everything is stored", || stored(&target) >= SENDERS * REQUESTS * 2);
+    // What is sent once more after all is recognised, and what is too large for a message is refused.
+    send_in_order(3, 2, &[second.http]);
+    let large = format!("n,source=large text=\"{}\"", "x".repeat(1 << 20));
+    let refused = try_send(second.http, "POST", "/write", "", large.as_bytes()).unwrap();
+    assert!(refused.status == 403 && refused.body.contains("max_payload"), "{} {}", refused.status, refused.body);
+    // Without the stream nothing is acknowledged.
+    drop(nats);
+    let answer = try_send(second.http, "POST", "/write", "", b"n,source=none f=1i").unwrap();
+    assert!([500, 503].contains(&answer.status), "{}", answer.status);
+    wait_until("it is not ready", || try_send(second.http, "GET", "/ready", "", b"").unwrap().status == 503);
+    assert_eq!(second.stop(), Some(0));
+    let rows =
+        target.query("SELECT i.source, v.f FROM n_values v JOIN n_identity i USING (measurement) ORDER BY v.record_id");
+    for source in 0..SENDERS {
+        let name = format!("s{source}|");
+        let numbers = rows.iter().filter_map(|row| row.strip_prefix(&name)?.parse::<usize>().ok());
+        assert!(numbers.eq(0..2 * REQUESTS), "{source}");
+    }
+    assert_eq!(rows.len(), SENDERS * REQUESTS * 2);
+}
+
+/// The numbers of its messages begin again, and none of them counts as stored.
+#[test]
+fn a_stream_that_is_removed_and_created_again_is_another_one() {
+    let directory = Directory::new();
+    let (nats, target, place) = everything(&directory);
+    for round in 1..=2 {
+        let process = start(&directory, 1, &place);
+        wait_until("it has all parts", || held(&process) == PARTS);
+        publish(&nats.url(), 0..SOURCES);
+        wait_until("everything is stored", || stored(&target) >= 2 * SOURCES * round);
+        assert_eq!(process.stop(), Some(0));
+        runtime().block_on(async {
+            let context = jetstream::new(async_nats::connect(nats.url()).await.unwrap());
+            context.delete_stream("measurements").await.unwrap();
+        });
+    }
+    assert_eq!(stored(&target), 4 * SOURCES);
+}
+
 #[test]
 fn a_stream_that_cannot_be_shared_is_refused_with_a_remedy() {
     let directory = Directory::new();
@@ -322,7 +402,7 @@ fn settings_that_do_not_go_together_with_a_shared_stream_are_refused_before_anyt
         (format!("[database]\npath = \"m.db\"\n{nats}shared = true\n"), "SQLite is written by one process only"),
         (format!("{server}{nats}partitions = 4\n"), "write shared = true, or leave it out"),
         (format!("{server}{nats}lease = \"4s\"\n"), "write shared = true, or leave it out"),
-        (format!("{server}{nats}shared = true\n{http}[admission]\nmodel = \"x\"\n"), "a recorder of their own"),
+        (format!("{server}{nats}shared = true\n{http}[admission]\nmodel = \"x\"\n"), "write intake.nats.front = true"),
         (format!("{server}{}shared = true\n", nats.replace("\"s\"", "\"s.t\"")), "letters, digits, - and _"),
     ] {
         std::fs::write(&path, &text).unwrap();

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::admission::{Gate, Governor};
 use super::clock::now_ns;
+use super::intake::Front;
 use super::meter::Meter;
 use super::metrics::{self, Shown};
 use super::part_lanes::PartLanes;
@@ -39,6 +40,8 @@ pub(super) struct Condition {
     pub(super) heartbeat: Heartbeat,
     /// The lanes of parts of a shared stream; `None` if there is none, and after the end.
     pub(super) parts: Mutex<Option<Arc<PartLanes>>>,
+    /// What brings requests into the shared stream; `None` if they go another way.
+    pub(super) front: Option<Arc<Front>>,
 }
 
 /// A function that writes a part of `/metrics`.
@@ -147,6 +150,9 @@ impl Condition {
         }
         if !self.takes_in() {
             return Some("the database is not connected yet".to_owned());
+        }
+        if self.front.as_ref().is_some_and(|front| !front.is_connected()) {
+            return Some("the stream cannot be reached".to_owned());
         }
         if self.gate.is_closed() {
             let counts = self.counts();

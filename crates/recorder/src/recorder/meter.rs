@@ -125,6 +125,8 @@ pub struct Meter {
 pub struct SharedCounts {
     /// Recorders of the stream that could write when this one looked last.
     pub recorders: Count,
+    /// Requests that this recorder has brought into the stream.
+    pub published: Count,
     /// Parts that this recorder has taken.
     pub taken: Count,
     /// Parts that it has given up in order.

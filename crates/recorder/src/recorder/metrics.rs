@@ -232,6 +232,7 @@ fn add_shared(page: &mut Page, shown: &Shown<'_>) {
     page.gauge("stream_parts", "Parts of the shared stream", f64::from(holds.parts()));
     page.gauge("stream_parts_held", "Parts that this recorder may write now, and no other", f64::from(holds.open()));
     page.gauge("stream_recorders", "Recorders of the shared stream that can write", counts.recorders.get() as f64);
+    page.counter("stream_published_requests_total", "Requests brought into the stream", counts.published.get());
     page.counter("stream_parts_taken_total", "Parts taken", counts.taken.get());
     page.counter("stream_parts_given_total", "Parts given up in order", counts.given.get());
     page.counter("stream_parts_lost_total", "Parts lost, or given up because of an error", counts.lost.get());

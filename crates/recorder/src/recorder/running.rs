@@ -12,7 +12,7 @@ use super::config::Config;
 use super::control::{Control, listen};
 use super::durability;
 use super::hold::Holds;
-use super::intake::{self, Door, DoorSettings, Live, Renewal, Route, Running, Surroundings};
+use super::intake::{self, Door, DoorSettings, Front, Live, Renewal, Route, Running, Surroundings};
 use super::line::LineBounds;
 use super::log;
 use super::meter::Meter;
@@ -89,6 +89,7 @@ impl Recorder {
             pulses: pulses.clone(),
             heartbeat: Heartbeat::start(runtime.handle()),
             parts: Mutex::default(),
+            front: Front::of(config, &meter),
             ready_within: config.ready_within,
             lanes: config.writer.count,
         });
@@ -408,9 +409,11 @@ fn surroundings(
             patience,
         }))
     };
-    let route = match condition.is_direct {
-        true => Route::Direct(direct.clone()),
-        false => Route::Spool(spool.clone(), config.writer.count),
+    let front = condition.front.clone();
+    let route = match &front {
+        Some(front) => Route::Stream(Arc::clone(front)),
+        None if condition.is_direct => Route::Direct(direct.clone()),
+        None => Route::Spool(spool.clone(), config.writer.count),
     };
     // A message that was given up would be delivered again behind later ones of its source; so it waits as long as it takes.
     let direct_door = door(Route::Direct(direct), LONG_PATIENCE);
@@ -424,6 +427,7 @@ fn surroundings(
         direct_door,
         patient_door,
         parts: condition.parts(),
+        front,
         meter: Arc::clone(&condition.meter),
         stop,
         metrics: Arc::new(move || for_metrics.metrics()),

@@ -71,6 +71,8 @@ pub struct SharedConfig {
     pub partitions: u32,
     /// How long a recorder has a part after its last sign of life.
     pub lease: Duration,
+    /// Whether requests over HTTP and TCP go into the stream too.
+    pub front: bool,
 }
 
 /// A bucket of a NATS object store.
@@ -184,6 +186,13 @@ pub static NATS: Part = Part {
             "Time after which another recorder takes over the parts of one that gives no sign of life; the same for all recorders that share a stream.",
         )
         .only("`shared = true`"),
+        Setting::new(
+            "front",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether requests over HTTP and TCP go into the stream, too, and are answered when it has them. Any recorder that shares the stream stores them, so senders can use another recorder at any time. Without it they go into this recorder's spool.",
+        )
+        .only("`shared = true`"),
         AUTHORITY,
         CERTIFICATE,
         rows::KEY,
@@ -267,8 +276,12 @@ pub(super) fn read_nats(tables: &Table, errors: &mut Errors) -> Option<NatsConfi
 
 fn read_shared(section: &Section<'_>, names: (&str, &str), errors: &mut Errors) -> Option<SharedConfig> {
     let is_shared: bool = section.read("shared", errors);
-    let shared = SharedConfig { partitions: section.read("partitions", errors), lease: section.read("lease", errors) };
-    for key in ["partitions", "lease"] {
+    let shared = SharedConfig {
+        partitions: section.read("partitions", errors),
+        lease: section.read("lease", errors),
+        front: section.read("front", errors),
+    };
+    for key in ["partitions", "lease", "front"] {
         if let Some(entry) = section.get(key).filter(|_| !is_shared) {
             let remedy = "write shared = true, or leave it out";
             errors.push(entry.place, fault!("intake.nats.{key} is for recorders that share a stream"; "{remedy}"));

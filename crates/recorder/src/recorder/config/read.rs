@@ -67,18 +67,16 @@ pub fn read(text: &str, file: &str) -> Result<Config, StudyErrors> {
 
 /// Refuses what does not go together with a shared stream.
 fn check_shared(root: &Table, config: &Config, errors: &mut Errors) {
-    if config.intake.nats.as_ref().is_none_or(|nats| nats.shared.is_none()) {
-        return;
-    }
+    let Some(shared) = config.intake.nats.as_ref().and_then(|nats| nats.shared) else { return };
     let Some(place) = root.get("intake").map(|entry| entry.place) else { return };
     if config.database.name == "sqlite" {
         let remedy = "name a server in [database], as in name = \"postgres\", or leave out shared";
         errors.push(place, fault!("intake.nats.shared is true and SQLite is written by one process only"; "{remedy}"));
     }
     let others = [("http", config.intake.http.is_some()), ("tcp", config.intake.tcp.is_some())];
-    let Some((other, _)) = others.into_iter().find(|(_, is_there)| *is_there) else { return };
+    let Some((other, _)) = others.into_iter().find(|(_, is_there)| *is_there && !shared.front) else { return };
     if config.admission.model.is_some() {
-        let remedy = "give these senders a recorder of their own, and /metrics an address of its own in [metrics]";
+        let remedy = "write intake.nats.front = true, which brings them into the stream";
         let says = format!(
             "intake.nats.shared and admission.model divide the load line by the parts of the stream, in which records of intake.{other} have no share"
         );

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::checking::{Checked, check, reason_of};
+use super::front::Front;
+use super::incoming::{Incoming, Refused};
 use super::live::Live;
 use crate::recorder::access::Sender;
 use crate::recorder::admission::{Gate, Turn};
@@ -25,27 +27,6 @@ const PIECE_BYTES: u64 = 1024;
 /// A growing reservation doubles, by at most this many bytes at a time.
 const AHEAD_BYTES_MAX: u64 = 4 << 20;
 
-/// A request as it arrived.
-#[derive(Debug)]
-pub struct Incoming {
-    /// The sender that the token names: it decides what may be sent, and who owns the message id.
-    pub sender: Arc<Sender>,
-    /// The name that the sender gives itself.
-    pub source: Arc<str>,
-    /// The message id that the sender chose; empty for none.
-    pub message_id: String,
-    /// The unit of the time stamps.
-    pub precision: Precision,
-    /// The lines, in line protocol.
-    pub body: Vec<u8>,
-    /// True if one bad line refuses the whole request, whatever the configuration says.
-    pub is_whole: bool,
-    /// When the last byte arrived, in nanoseconds since 1970.
-    pub received_ns: i64,
-    /// The same moment on a monotonic clock.
-    pub received: Instant,
-}
-
 /// The part of a request that was made durable.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Taken {
@@ -59,27 +40,6 @@ pub struct Taken {
     pub is_duplicate: bool,
 }
 
-/// The reason why nothing of a request was stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refused {
-    /// Lines are wrong: the first errors, and their total number.
-    Bad(Vec<LineError>, usize),
-    /// The sender holds more than its share of the quarantine; a sentence that says so.
-    Closed(String),
-    /// The sender may not send this: the line number, if one line is the cause, and a sentence.
-    Forbidden(Option<usize>, String),
-    /// The sender exceeds its rate: a sentence, and the time to wait.
-    TooFast(String, Duration),
-    /// The sender has had more than its share while others wait; the time to wait.
-    Unfair(Duration),
-    /// There is no room: a sentence, and the time after which the request can be sent again.
-    Full(String, Duration),
-    /// Nothing can be made durable; the reason.
-    Broken(String),
-    /// The outcome is unknown: storing failed on the way, so the request may be stored or not; the reason.
-    Unknown(String),
-}
-
 /// The place where requests are made durable.
 #[derive(Clone)]
 pub enum Route {
@@ -87,6 +47,8 @@ pub enum Route {
     Spool(CommitterHandle, u32),
     /// Directly in the database, with one handle per lane.
     Direct(Vec<DirectHandle>),
+    /// In the stream that recorders share, from which any of them stores them.
+    Stream(Arc<Front>),
 }
 
 /// The settings of a [`Door`].
@@ -342,6 +304,13 @@ impl Door {
                     Err(error) => Err(Refused::Broken(error.to_string())),
                 }
             }
+            Route::Stream(front) => match front.publish(&offer).await {
+                Ok(is_duplicate) => Ok(Begun { taken: Taken { is_duplicate, ..taken }, waits_for: None, sent }),
+                Err(refused) => {
+                    sender.give_back(rows, sent_bytes);
+                    Err(refused)
+                }
+            },
             Route::Direct(lanes) => {
                 let lane = lane_of(&offer.source, lanes.len() as u32);
                 let waits_for = lanes[lane as usize].begin(offer, self.settings.patience).await;

@@ -211,6 +211,7 @@ fn surroundings(has_tokens: bool) -> (Surroundings, Caught) {
         patient_door: Arc::clone(&door),
         door,
         parts: None,
+        front: None,
         live,
         meter: Arc::default(),
         stop: Arc::default(),

@@ -15,8 +15,8 @@ use hyper::header::{ALLOW, CONNECTION, HeaderValue};
 use hyper::{Method, Request, StatusCode, Version};
 
 use super::anteroom::Place;
-use super::door::Refused;
 use super::exchange::{TOO_MANY, exchange};
+use super::incoming::Refused;
 use super::listen::{Stream, serve};
 use super::request::{WRITE_3, Wrong, authorise, parameter, pass_over, read_write};
 use super::response::{Answer, empty, error, refused, taken, text};

@@ -9,9 +9,11 @@ mod checking;
 mod door;
 pub(in crate::recorder) mod exchange;
 mod framing;
+mod front;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
 mod http;
+mod incoming;
 mod jetstream;
 pub(in crate::recorder) mod listen;
 mod live;
@@ -30,9 +32,11 @@ use super::meter::Meter;
 use super::part_lanes::PartLanes;
 use super::stop::Stop;
 
-pub use door::{Begun, Door, DoorSettings, Incoming, PartMessage, Refused, Route, Taken};
+pub use door::{Begun, Door, DoorSettings, PartMessage, Route, Taken};
+pub use front::Front;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::{HTTP, HTTP2, LINES, PACKED, TCP};
+pub use incoming::{Incoming, Refused};
 pub(in crate::recorder) use live::Renewable;
 pub use live::{Live, Renewal};
 pub use tls::Protection;
@@ -50,6 +54,8 @@ pub struct Surroundings {
     pub patient_door: Arc<Door>,
     /// What opens a lane for each part of a shared stream; `None` if the recorder shares none.
     pub parts: Option<Arc<PartLanes>>,
+    /// What brings requests into the shared stream; `None` if they go another way.
+    pub front: Option<Arc<Front>>,
     /// The settings that can change at run time.
     pub live: Arc<Live>,
     /// The counters.

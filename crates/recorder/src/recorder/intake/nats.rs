@@ -14,7 +14,8 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 
 use super::checking::reason_of;
-use super::door::{Begun, Incoming, Refused, Taken};
+use super::door::{Begun, Taken};
+use super::incoming::{Incoming, Refused};
 use super::jetstream::{ACK_WAIT, connect};
 use super::{Entry, Running, Surroundings};
 use crate::recorder::access::{Owner, Sender};
@@ -122,7 +123,7 @@ async fn take_all(messages: Vec<Message>, surroundings: &Surroundings) {
 async fn begin(message: &Message, received: Instant, surroundings: &Surroundings) -> Option<Result<Begun, Refused>> {
     let mut told = Instant::now();
     loop {
-        match surroundings.direct_door.begin(incoming(message, received)).await {
+        match surroundings.direct_door.begin(incoming(message, received, None)).await {
             Err(Refused::Unfair(wait) | Refused::Full(_, wait)) => {
                 tokio::time::sleep(wait.min(Duration::from_secs(1))).await;
                 if surroundings.stop.is_asked() {
@@ -142,22 +143,24 @@ async fn begin(message: &Message, received: Instant, surroundings: &Surroundings
 /// The sender of all messages: NATS itself authenticates publishers, and the ids are those of the stream.
 static PUBLISHERS: LazyLock<Arc<Sender>> = LazyLock::new(|| Arc::new(Sender::free(Owner::Stream)));
 
-/// Returns the id by which a message is recognised when it is delivered again.
-fn id_of(message: &Message) -> String {
+/// Returns the id by which a message is recognised when it is delivered again. `stream` is what a message without an id names its stream by, instead of the
+/// stream's own name.
+fn id_of(message: &Message, stream: Option<&str>) -> String {
     let id = message.headers.as_ref().and_then(|headers| headers.get("Nats-Msg-Id")).map(ToString::to_string);
     // With a line break it could equal the id of a client of another intake.
     match (id.filter(|id| !id.contains('\n')), message.info()) {
         (Some(id), _) => id,
-        (None, Ok(information)) => format!("{}:{}", information.stream, information.stream_sequence),
+        (None, Ok(place)) => format!("{}:{}", stream.unwrap_or(place.stream), place.stream_sequence),
         (None, Err(_)) => String::new(),
     }
 }
 
-pub(super) fn incoming(message: &Message, received: Instant) -> Incoming {
+/// Returns the request that a message is; for `stream` see the id.
+pub(super) fn incoming(message: &Message, received: Instant, stream: Option<&str>) -> Incoming {
     Incoming {
         sender: Arc::clone(&PUBLISHERS),
         source: message.subject.as_str().into(),
-        message_id: id_of(message),
+        message_id: id_of(message, stream),
         precision: Precision::default(),
         body: message.payload.to_vec(),
         is_whole: false,
@@ -195,8 +198,13 @@ async fn keep(
     let reason = reason_of(errors, bad_lines);
     let reason = if is_partial { format!("the message's other lines are stored; {reason}") } else { reason };
     let (source, body) = (message.subject.as_str().into(), message.payload.to_vec());
-    let kept =
-        surroundings.direct_door.quarantine((&PUBLISHERS, source), id_of(message), body, reason, bad_lines as u32);
+    let kept = surroundings.direct_door.quarantine(
+        (&PUBLISHERS, source),
+        id_of(message, None),
+        body,
+        reason,
+        bad_lines as u32,
+    );
     match kept.await {
         Ok(()) => AckKind::Ack,
         Err(_) => AckKind::Nak(Some(Duration::from_secs(30))),

@@ -11,7 +11,8 @@ use hyper::Request;
 use hyper::body::{Body, Incoming as HttpBody};
 use hyper::header::{AUTHORIZATION, CONTENT_ENCODING, HeaderName};
 
-use super::door::{Door, Incoming, Memory, Refused};
+use super::door::{Door, Memory};
+use super::incoming::{Incoming, Refused};
 use crate::recorder::access::{Owner, Sender, Senders, TokenHash};
 use crate::recorder::clock::now_ns;
 use crate::recorder::config::ListenConfig;

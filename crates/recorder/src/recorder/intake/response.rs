@@ -6,7 +6,8 @@ use hyper::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::{Response, StatusCode};
 use serde_json::json;
 
-use super::door::{Refused, Taken};
+use super::door::Taken;
+use super::incoming::Refused;
 use super::request::{Wrong, retry_after_s};
 use crate::recorder::line::LineError;
 

@@ -22,8 +22,9 @@ use tokio::io::AsyncWriteExt;
 
 use super::anteroom::Place;
 use super::checking::{bad_lines_of, reason_of};
-use super::door::{Incoming, Memory, Refused, Taken};
+use super::door::{Memory, Taken};
 use super::framing::{batch_end, has_id, head};
+use super::incoming::{Incoming, Refused};
 use super::listen::{Stream, serve};
 use super::request::retry_after_s;
 use super::response::SEND_AGAIN;

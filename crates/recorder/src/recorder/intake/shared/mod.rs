@@ -108,6 +108,9 @@ async fn take_part(
     let source = stream::open(config, shared).await?;
     let leases = Leases::open(&source.context, config, shared.lease, source.replicas).await?;
     let first = u32::from_str_radix(&leases.own[..8.min(leases.own.len())], 16).unwrap_or(std::process::id());
+    if let Some(front) = &surroundings.front {
+        front.connect(source.client.clone(), source.context.clone());
+    }
     let facts = [("stream", &*config.stream), ("group", &*config.consumer), ("recorder", &*leases.own)];
     log::info("sharing a stream of NATS", &facts);
     let (own, paused) = (BTreeMap::new(), BTreeMap::new());

@@ -29,6 +29,7 @@ const CONSUMERS_MAX: usize = 10_000;
 /// The stream that is shared.
 #[derive(Clone)]
 pub(super) struct Source {
+    pub client: async_nats::Client,
     pub context: Context,
     stream: Stream,
     /// The name by which the ledger knows the stream; a stream that was removed and created again has another one.
@@ -49,7 +50,7 @@ fn subject_of(stream: &str, part: u32) -> String {
 pub(super) async fn open(config: &NatsConfig, shared: SharedConfig) -> Result<Source, String> {
     let client = nats::connect(&config.server).await?;
     let version = client.server_info().version;
-    let mut context = jetstream::new(client);
+    let mut context = jetstream::new(client.clone());
     context.set_timeout(shared.lease / 4);
     let stream = match context.get_stream(&config.stream).await {
         Ok(stream) => stream,
@@ -67,6 +68,7 @@ pub(super) async fn open(config: &NatsConfig, shared: SharedConfig) -> Result<So
     tell_about_syncs(config, &version).await;
     let created = serde_json::to_string(&information.created).map_err(|error| error.to_string())?;
     Ok(Source {
+        client,
         context,
         stream,
         ledger: hash_hex(&["parts of a stream", &config.stream, &created]),

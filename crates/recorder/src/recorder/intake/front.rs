@@ -1,0 +1,149 @@
+//! Requests over HTTP and TCP that go into the stream that recorders share, and from there into the database by any of them. Main type: [`Front`].
+//!
+//! A request is a message of its source's part, `STREAM.PART.front`. What its lines do not say (source, id, precision, time of arrival) is in the header
+//! `Loadline-Request`.
+//!
+//! Invariant: a request is answered as stored only when the stream has it.
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use async_nats::connection::State;
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::{Context, Message};
+use async_nats::{Client, HeaderMap};
+use serde::{Deserialize, Serialize};
+
+use super::incoming::{Incoming, Refused};
+use crate::layout::recorded::hash_hex;
+use crate::recorder::config::Config;
+use crate::recorder::line::Precision;
+use crate::recorder::meter::Meter;
+use crate::recorder::spool::Offer;
+
+/// The header of a message that was a request.
+const HEADER: &str = "Loadline-Request";
+/// The most bytes of that header that are read.
+const HEADER_BYTES_MAX: usize = 64 << 10;
+/// Room for the other headers in a message.
+const HEADERS_BYTES: usize = 1 << 10;
+/// When a request may come again that finds no connection to the stream.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// What brings requests into the stream.
+pub struct Front {
+    stream: String,
+    parts: u32,
+    server: RwLock<Option<(Client, Context)>>,
+    meter: Arc<Meter>,
+}
+
+/// What the lines of a request do not say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct About {
+    source: String,
+    /// The key under which its id is kept; empty for none.
+    id: String,
+    /// The number of its precision in stored entries.
+    precision: u8,
+    /// When it arrived, in nanoseconds since 1970.
+    received_ns: i64,
+}
+
+impl Front {
+    /// Returns that of a configuration; `None` if requests go another way.
+    pub(in crate::recorder) fn of(config: &Config, meter: &Arc<Meter>) -> Option<Arc<Self>> {
+        let nats = config.intake.nats.as_ref()?;
+        let shared = nats.shared.filter(|shared| shared.front)?;
+        let (stream, parts) = (nats.stream.clone(), shared.partitions);
+        Some(Arc::new(Front { stream, parts, server: RwLock::default(), meter: Arc::clone(meter) }))
+    }
+
+    /// Brings requests to this server from now on.
+    pub(super) fn connect(&self, client: Client, context: Context) {
+        *self.server.write().unwrap_or_else(PoisonError::into_inner) = Some((client, context));
+    }
+
+    fn server(&self) -> Option<(Client, Context)> {
+        let server = self.server.read().unwrap_or_else(PoisonError::into_inner).clone();
+        server.filter(|(client, _)| client.connection_state() == State::Connected)
+    }
+
+    /// Returns whether there is a connection to the stream.
+    pub fn is_connected(&self) -> bool {
+        self.server().is_some()
+    }
+
+    /// Brings a request into the stream; returns whether the stream had it already.
+    ///
+    /// # Errors
+    /// [`Refused::Full`] without a connection, [`Refused::Forbidden`] if it is larger than a message may be, and [`Refused::Unknown`] if the stream does not
+    /// answer.
+    pub(super) async fn publish(&self, offer: &Offer) -> Result<bool, Refused> {
+        let Some((client, context)) = self.server() else {
+            return Err(Refused::Full("the stream cannot be reached".to_owned(), AGAIN));
+        };
+        let about = About {
+            source: offer.source.to_string(),
+            id: offer.message_id.clone(),
+            precision: offer.precision.code(),
+            received_ns: offer.received_ns,
+        };
+        let about = serde_json::to_string(&about).map_err(|error| Refused::Broken(error.to_string()))?;
+        let (bytes, most) = (offer.body.len() + about.len() + HEADERS_BYTES, client.server_info().max_payload);
+        if bytes > most || about.len() > HEADER_BYTES_MAX {
+            let says = format!(
+                "the request has {bytes} bytes, and a message of the stream {most}; send fewer lines at a time, or raise max_payload of the NATS server"
+            );
+            return Err(Refused::Forbidden(None, says));
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert(HEADER, about);
+        if !offer.message_id.is_empty() {
+            // The server leaves out what it had within its window of duplicates, and the database what is repeated later.
+            headers.insert("Nats-Msg-Id", hash_hex(&[&offer.source, &offer.message_id]));
+        }
+        let subject = format!("{}.{}.front", self.stream, self.part_of(&offer.source));
+        let sent = context.publish_with_headers(subject, headers, offer.body.clone().into()).await;
+        let published = match sent {
+            Ok(acknowledged) => acknowledged.await,
+            Err(error) => Err(error),
+        };
+        match published {
+            Ok(acknowledged) => {
+                self.meter.shared.published.add(1);
+                Ok(acknowledged.duplicate)
+            }
+            Err(error) if error.kind() == PublishErrorKind::StreamNotFound => {
+                Err(Refused::Full(format!("the stream is not there: {error}"), AGAIN))
+            }
+            Err(error) => Err(Refused::Unknown(format!("the stream did not answer: {error}"))),
+        }
+    }
+
+    /// Returns the part of a source, the same in every recorder.
+    fn part_of(&self, source: &str) -> u32 {
+        let hash = hash_hex(&[source]);
+        u32::from_str_radix(&hash[..8], 16).unwrap_or(0) % self.parts
+    }
+}
+
+/// Returns the request that a message was, if it was one; otherwise the message as it is.
+pub(super) fn incoming(own: Incoming, message: &Message) -> Incoming {
+    match message.headers.as_ref().and_then(|headers| headers.get(HEADER)) {
+        Some(header) => request(header.as_str(), own),
+        None => own,
+    }
+}
+
+/// Returns a message with what its header says of it. A header that no recorder has written changes nothing.
+fn request(header: &str, own: Incoming) -> Incoming {
+    if header.len() > HEADER_BYTES_MAX {
+        return own;
+    }
+    let Ok(about) = serde_json::from_str::<About>(header) else { return own };
+    let Some(precision) = Precision::from_code(about.precision) else { return own };
+    let message_id = if about.id.is_empty() { own.message_id } else { about.id };
+    Incoming { source: about.source.into(), message_id, precision, received_ns: about.received_ns, ..own }
+}

@@ -177,7 +177,11 @@ impl Parts {
         let counts = recorder.counts();
         match recorder.why_not_ready() {
             Some(reason) => format!("not ready: {reason}"),
-            None => format!("taking in; {} records wait, {} are in quarantine", counts.spooled, counts.quarantined),
+            None => {
+                let parts = recorder.stream_parts().map(|(own, all)| format!(" {own} of {all} parts of the stream;"));
+                let (parts, waiting, refused) = (parts.unwrap_or_default(), counts.spooled, counts.quarantined);
+                format!("taking in;{parts} {waiting} records wait, {refused} are in quarantine")
+            }
         }
     }
 

@@ -245,7 +245,7 @@ fn around_recorder(part: &str, key: &str) -> &'static str {
         ("intake.nats", "shared") => {
             "[database]\nname = \"mariadb\"\n[intake.nats]\nurl = \"nats://h\"\nstream = \"s\"\nconsumer = \"c\"\n"
         }
-        ("intake.nats", "partitions" | "lease" | "front") => {
+        ("intake.nats", "partitions" | "lease" | "publish") => {
             "[database]\nname = \"mariadb\"\n[intake.nats]\nurl = \"nats://h\"\nstream = \"s\"\nconsumer = \"c\"\nshared = true\n"
         }
         ("intake.nats", _) => {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::admission::{Gate, Governor};
 use super::clock::now_ns;
-use super::intake::Front;
+use super::intake::Publisher;
 use super::meter::Meter;
 use super::metrics::{self, Shown};
 use super::part_lanes::PartLanes;
@@ -41,7 +41,7 @@ pub(super) struct Condition {
     /// The lanes of parts of a shared stream; `None` if there is none, and after the end.
     pub(super) parts: Mutex<Option<Arc<PartLanes>>>,
     /// What brings requests into the shared stream; `None` if they go another way.
-    pub(super) front: Option<Arc<Front>>,
+    pub(super) publisher: Option<Arc<Publisher>>,
 }
 
 /// A function that writes a part of `/metrics`.
@@ -151,7 +151,7 @@ impl Condition {
         if !self.takes_in() {
             return Some("the database is not connected yet".to_owned());
         }
-        if self.front.as_ref().is_some_and(|front| !front.is_connected()) {
+        if self.publisher.as_ref().is_some_and(|publisher| !publisher.is_connected()) {
             return Some("the stream cannot be reached".to_owned());
         }
         if self.gate.is_closed() {

@@ -12,7 +12,7 @@ use super::config::Config;
 use super::control::{Control, listen};
 use super::durability;
 use super::hold::Holds;
-use super::intake::{self, Door, DoorSettings, Front, Live, Renewal, Route, Running, Surroundings};
+use super::intake::{self, Door, DoorSettings, Live, Publisher, Renewal, Route, Running, Surroundings};
 use super::line::LineBounds;
 use super::log;
 use super::meter::Meter;
@@ -89,7 +89,7 @@ impl Recorder {
             pulses: pulses.clone(),
             heartbeat: Heartbeat::start(runtime.handle()),
             parts: Mutex::default(),
-            front: Front::of(config, &meter),
+            publisher: Publisher::of(config, &meter),
             ready_within: config.ready_within,
             lanes: config.writer.count,
         });
@@ -179,6 +179,11 @@ impl Recorder {
     /// Returns whether data are accepted; where the commit is the acknowledgement, that requires a connection to the database.
     pub fn takes_in(&self) -> bool {
         self.condition.takes_in()
+    }
+
+    /// Returns how many parts of a shared stream this recorder may write now, and how many there are; `None` without such a stream.
+    pub fn stream_parts(&self) -> Option<(u32, u32)> {
+        self.condition.parts().map(|parts| (parts.holds().open(), parts.holds().parts()))
     }
 
     /// Returns why records are not stored in time; `None` if they are.
@@ -409,9 +414,9 @@ fn surroundings(
             patience,
         }))
     };
-    let front = condition.front.clone();
-    let route = match &front {
-        Some(front) => Route::Stream(Arc::clone(front)),
+    let publisher = condition.publisher.clone();
+    let route = match &publisher {
+        Some(publisher) => Route::Stream(Arc::clone(publisher)),
         None if condition.is_direct => Route::Direct(direct.clone()),
         None => Route::Spool(spool.clone(), config.writer.count),
     };
@@ -427,7 +432,7 @@ fn surroundings(
         direct_door,
         patient_door,
         parts: condition.parts(),
-        front,
+        publisher,
         meter: Arc::clone(&condition.meter),
         stop,
         metrics: Arc::new(move || for_metrics.metrics()),

@@ -72,7 +72,7 @@ pub struct SharedConfig {
     /// How long a recorder has a part after its last sign of life.
     pub lease: Duration,
     /// Whether requests over HTTP and TCP go into the stream too.
-    pub front: bool,
+    pub publishes: bool,
 }
 
 /// A bucket of a NATS object store.
@@ -187,7 +187,7 @@ pub static NATS: Part = Part {
         )
         .only("`shared = true`"),
         Setting::new(
-            "front",
+            "publish",
             Kind::Truth,
             Absent::Truth(false),
             "Whether requests over HTTP and TCP go into the stream, too, and are answered when it has them. Any recorder that shares the stream stores them, so senders can use another recorder at any time. Without it they go into this recorder's spool.",
@@ -279,9 +279,9 @@ fn read_shared(section: &Section<'_>, names: (&str, &str), errors: &mut Errors) 
     let shared = SharedConfig {
         partitions: section.read("partitions", errors),
         lease: section.read("lease", errors),
-        front: section.read("front", errors),
+        publishes: section.read("publish", errors),
     };
-    for key in ["partitions", "lease", "front"] {
+    for key in ["partitions", "lease", "publish"] {
         if let Some(entry) = section.get(key).filter(|_| !is_shared) {
             let remedy = "write shared = true, or leave it out";
             errors.push(entry.place, fault!("intake.nats.{key} is for recorders that share a stream"; "{remedy}"));

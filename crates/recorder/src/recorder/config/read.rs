@@ -74,9 +74,9 @@ fn check_shared(root: &Table, config: &Config, errors: &mut Errors) {
         errors.push(place, fault!("intake.nats.shared is true and SQLite is written by one process only"; "{remedy}"));
     }
     let others = [("http", config.intake.http.is_some()), ("tcp", config.intake.tcp.is_some())];
-    let Some((other, _)) = others.into_iter().find(|(_, is_there)| *is_there && !shared.front) else { return };
+    let Some((other, _)) = others.into_iter().find(|(_, is_there)| *is_there && !shared.publishes) else { return };
     if config.admission.model.is_some() {
-        let remedy = "write intake.nats.front = true, which brings them into the stream";
+        let remedy = "write intake.nats.publish = true, which brings them into the stream";
         let says = format!(
             "intake.nats.shared and admission.model divide the load line by the parts of the stream, in which records of intake.{other} have no share"
         );

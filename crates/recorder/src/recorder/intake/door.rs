@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::checking::{Checked, check, reason_of};
-use super::front::Front;
 use super::incoming::{Incoming, Refused};
 use super::live::Live;
+use super::publisher::Publisher;
 use crate::recorder::access::Sender;
 use crate::recorder::admission::{Gate, Turn};
 use crate::recorder::clock::{MachineClock, now_ns};
@@ -48,7 +48,7 @@ pub enum Route {
     /// Directly in the database, with one handle per lane.
     Direct(Vec<DirectHandle>),
     /// In the stream that recorders share, from which any of them stores them.
-    Stream(Arc<Front>),
+    Stream(Arc<Publisher>),
 }
 
 /// The settings of a [`Door`].
@@ -304,13 +304,11 @@ impl Door {
                     Err(error) => Err(Refused::Broken(error.to_string())),
                 }
             }
-            Route::Stream(front) => match front.publish(&offer).await {
-                Ok(is_duplicate) => Ok(Begun { taken: Taken { is_duplicate, ..taken }, waits_for: None, sent }),
-                Err(refused) => {
-                    sender.give_back(rows, sent_bytes);
-                    Err(refused)
-                }
-            },
+            Route::Stream(publisher) => {
+                let published = publisher.publish(&offer).await;
+                let published = published.inspect_err(|_| sender.give_back(rows, sent_bytes));
+                published.map(|is_duplicate| Begun { taken: Taken { is_duplicate, ..taken }, waits_for: None, sent })
+            }
             Route::Direct(lanes) => {
                 let lane = lane_of(&offer.source, lanes.len() as u32);
                 let waits_for = lanes[lane as usize].begin(offer, self.settings.patience).await;

@@ -211,7 +211,7 @@ fn surroundings(has_tokens: bool) -> (Surroundings, Caught) {
         patient_door: Arc::clone(&door),
         door,
         parts: None,
-        front: None,
+        publisher: None,
         live,
         meter: Arc::default(),
         stop: Arc::default(),

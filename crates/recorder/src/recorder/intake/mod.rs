@@ -9,7 +9,6 @@ mod checking;
 mod door;
 pub(in crate::recorder) mod exchange;
 mod framing;
-mod front;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
 mod http;
@@ -18,6 +17,7 @@ mod jetstream;
 pub(in crate::recorder) mod listen;
 mod live;
 mod nats;
+mod publisher;
 pub(in crate::recorder) mod request;
 pub(in crate::recorder) mod response;
 mod shared;
@@ -33,12 +33,12 @@ use super::part_lanes::PartLanes;
 use super::stop::Stop;
 
 pub use door::{Begun, Door, DoorSettings, PartMessage, Route, Taken};
-pub use front::Front;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::{HTTP, HTTP2, LINES, PACKED, TCP};
 pub use incoming::{Incoming, Refused};
 pub(in crate::recorder) use live::Renewable;
 pub use live::{Live, Renewal};
+pub use publisher::Publisher;
 pub use tls::Protection;
 
 /// What every intake is started with.
@@ -55,7 +55,7 @@ pub struct Surroundings {
     /// What opens a lane for each part of a shared stream; `None` if the recorder shares none.
     pub parts: Option<Arc<PartLanes>>,
     /// What brings requests into the shared stream; `None` if they go another way.
-    pub front: Option<Arc<Front>>,
+    pub publisher: Option<Arc<Publisher>>,
     /// The settings that can change at run time.
     pub live: Arc<Live>,
     /// The counters.

@@ -15,6 +15,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, LastRawMessageErrorKi
 use futures_util::StreamExt;
 
 use super::balance::Seen;
+use crate::layout::recorded::hash_hex;
 use crate::recorder::access::random_token;
 use crate::recorder::config::NatsConfig;
 
@@ -51,7 +52,9 @@ impl Leases {
         lasts: Duration,
         replicas: usize,
     ) -> Result<Self, String> {
-        let name = format!("loadline-{}-{}", config.stream, config.consumer);
+        // Both names may have a `-`; the hash tells `a-b` and `c` from `a` and `b-c`.
+        let (stream, group) = (&config.stream, &config.consumer);
+        let name = format!("loadline-{stream}-{group}-{}", &hash_hex(&[stream, group])[..8]);
         let prefix = format!("$KV.{name}.");
         let wanted = Config {
             name: format!("KV_{name}"),

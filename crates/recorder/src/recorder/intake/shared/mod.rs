@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 
 use super::nats::FETCH_BYTES_MAX;
 use super::{Entry, Running, Surroundings};
+use crate::layout::recorded::hash_hex;
 use crate::recorder::clock;
 use crate::recorder::config::{NatsConfig, SharedConfig};
 use crate::recorder::hold::Hold;
@@ -107,9 +108,9 @@ async fn take_part(
 ) -> Result<(), String> {
     let source = stream::open(config, shared).await?;
     let leases = Leases::open(&source.context, config, shared.lease, source.replicas).await?;
-    let first = u32::from_str_radix(&leases.own[..8.min(leases.own.len())], 16).unwrap_or(std::process::id());
-    if let Some(front) = &surroundings.front {
-        front.connect(source.client.clone(), source.context.clone());
+    let first = u32::from_str_radix(&hash_hex(&[&leases.own])[..8], 16).unwrap_or(0);
+    if let Some(publisher) = &surroundings.publisher {
+        publisher.connect(source.client.clone(), source.context.clone());
     }
     let facts = [("stream", &*config.stream), ("group", &*config.consumer), ("recorder", &*leases.own)];
     log::info("sharing a stream of NATS", &facts);

@@ -10,8 +10,8 @@ use async_nats::jetstream::{AckKind, Message};
 
 use super::super::Surroundings;
 use super::super::door::{Begun, PartMessage};
-use super::super::front;
 use super::super::nats::{fetch, incoming};
+use super::super::publisher;
 use super::stream::Source;
 use crate::recorder::hold::Hold;
 use crate::recorder::part_lanes::PartLane;
@@ -129,7 +129,7 @@ impl Part {
         received: Instant,
         lane: &crate::recorder::writer::DirectHandle,
     ) -> Result<Begun, String> {
-        let incoming = front::incoming(incoming(message, received, Some(&self.source.ledger)), message);
+        let incoming = publisher::incoming(incoming(message, received, Some(&self.source.ledger)), message);
         let message = PartMessage { incoming, number };
         let begun = self.surroundings.direct_door.begin_message(message, lane).await;
         begun.map_err(|refused| format!("message {number} cannot be stored: {refused:?}"))

@@ -23,6 +23,8 @@ const ACK_WAIT: Duration = Duration::from_secs(24 * 3_600);
 const UNACKNOWLEDGED_MAX: i64 = 2_000;
 /// After this time without a request the server removes a part's consumer; how far the part has come is in the database.
 const INACTIVE: Duration = Duration::from_secs(600);
+/// The number of characters that tell the consumers of a part apart.
+const TOKEN_CHARACTERS: usize = 8;
 /// The most consumers of the stream that are looked at.
 const CONSUMERS_MAX: usize = 10_000;
 
@@ -140,7 +142,7 @@ impl Source {
             ));
         }
         self.remove_consumers(part).await?;
-        let token: String = random_token()?.chars().take(8).collect();
+        let token: String = random_token()?.chars().take(TOKEN_CHARACTERS).collect();
         let wanted = pull::Config {
             durable_name: Some(format!("{}{token}", self.consumers_of(part))),
             filter_subject: subject_of(&self.stream.cached_info().config.name, part),
@@ -164,7 +166,8 @@ impl Source {
         let mut names = self.stream.consumer_names().take(CONSUMERS_MAX);
         while let Some(name) = names.next().await {
             let name = name.map_err(|error| error.to_string())?;
-            if name.starts_with(&prefix) {
+            // A longer rest belongs to a group whose name begins like this prefix.
+            if name.strip_prefix(&prefix).is_some_and(|rest| rest.chars().count() == TOKEN_CHARACTERS) {
                 // One that is gone meanwhile is no obstacle; one that is still there is.
                 let _ = self.stream.delete_consumer(&name).await;
             }

@@ -1,6 +1,6 @@
-//! Requests over HTTP and TCP that go into the stream that recorders share, and from there into the database by any of them. Main type: [`Front`].
+//! Requests over HTTP and TCP that go into the stream that recorders share, and from there into the database by any of them. Main type: [`Publisher`].
 //!
-//! A request is a message of its source's part, `STREAM.PART.front`. What its lines do not say (source, id, precision, time of arrival) is in the header
+//! A request is a message of its source's part, `STREAM.PART.request`. What its lines do not say (source, id, precision, time of arrival) is in the header
 //! `Loadline-Request`.
 //!
 //! Invariant: a request is answered as stored only when the stream has it.
@@ -31,7 +31,7 @@ const HEADERS_BYTES: usize = 1 << 10;
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// What brings requests into the stream.
-pub struct Front {
+pub struct Publisher {
     stream: String,
     parts: u32,
     server: RwLock<Option<(Client, Context)>>,
@@ -51,13 +51,13 @@ struct About {
     received_ns: i64,
 }
 
-impl Front {
+impl Publisher {
     /// Returns that of a configuration; `None` if requests go another way.
     pub(in crate::recorder) fn of(config: &Config, meter: &Arc<Meter>) -> Option<Arc<Self>> {
         let nats = config.intake.nats.as_ref()?;
-        let shared = nats.shared.filter(|shared| shared.front)?;
+        let shared = nats.shared.filter(|shared| shared.publishes)?;
         let (stream, parts) = (nats.stream.clone(), shared.partitions);
-        Some(Arc::new(Front { stream, parts, server: RwLock::default(), meter: Arc::clone(meter) }))
+        Some(Arc::new(Publisher { stream, parts, server: RwLock::default(), meter: Arc::clone(meter) }))
     }
 
     /// Brings requests to this server from now on.
@@ -104,7 +104,7 @@ impl Front {
             // The server leaves out what it had within its window of duplicates, and the database what is repeated later.
             headers.insert("Nats-Msg-Id", hash_hex(&[&offer.source, &offer.message_id]));
         }
-        let subject = format!("{}.{}.front", self.stream, self.part_of(&offer.source));
+        let subject = format!("{}.{}.request", self.stream, self.part_of(&offer.source));
         let sent = context.publish_with_headers(subject, headers, offer.body.clone().into()).await;
         let published = match sent {
             Ok(acknowledged) => acknowledged.await,
@@ -146,4 +146,48 @@ fn request(header: &str, own: Incoming) -> Incoming {
     let Some(precision) = Precision::from_code(about.precision) else { return own };
     let message_id = if about.id.is_empty() { own.message_id } else { about.id };
     Incoming { source: about.source.into(), message_id, precision, received_ns: about.received_ns, ..own }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::recorder::access::{Owner, Sender};
+
+    fn message() -> Incoming {
+        Incoming {
+            sender: Arc::new(Sender::free(Owner::Stream)),
+            source: "measurements.3.request".into(),
+            message_id: "3:7".to_owned(),
+            precision: Precision::default(),
+            body: b"m f=1".to_vec(),
+            is_whole: false,
+            received_ns: 5,
+            received: Instant::now(),
+        }
+    }
+
+    #[test]
+    fn a_request_comes_out_of_the_stream_as_it_went_in() {
+        let about =
+            About { source: "ä\n\"s".to_owned(), id: "access a\nid".to_owned(), precision: 2, received_ns: -3 };
+        let read = request(&serde_json::to_string(&about).unwrap(), message());
+        assert_eq!((&*read.source, &*read.message_id), (&*about.source, &*about.id));
+        assert_eq!((read.precision.code(), read.received_ns, &*read.body), (2, -3, &b"m f=1"[..]));
+        let without_id = About { id: String::new(), ..about };
+        assert_eq!(request(&serde_json::to_string(&without_id).unwrap(), message()).message_id, "3:7");
+    }
+
+    #[test]
+    fn a_header_that_no_recorder_wrote_changes_nothing() {
+        let good = r#"{"source":"s","id":"","precision":0,"received_ns":1}"#;
+        assert_eq!(&*request(good, message()).source, "s");
+        let long = format!(r#"{{"source":"{}","id":"","precision":0,"received_ns":1}}"#, "s".repeat(HEADER_BYTES_MAX));
+        let wrong =
+            [&good.replace(":0,", ":9,"), &good.replace("1}", "1,\"x\":2}"), &good.replace("\"s\"", "5"), &long];
+        for header in wrong.into_iter().map(String::as_str).chain(["", "x", "null", "[]"]) {
+            assert_eq!(&*request(header, message()).source, "measurements.3.request", "{header:.60}");
+        }
+    }
 }

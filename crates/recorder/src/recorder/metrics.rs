@@ -225,12 +225,12 @@ fn add_admission(page: &mut Page, shown: &Shown<'_>) {
     );
 }
 
-/// Adds the parts of a shared stream, if there is one.
+/// Adds the parts of a shared stream; all figures are 0 if there is none.
 fn add_shared(page: &mut Page, shown: &Shown<'_>) {
-    let Some(holds) = &shown.holds else { return };
+    let (parts, open) = shown.holds.as_ref().map_or((0, 0), |holds| (holds.parts(), holds.open()));
     let counts = &shown.meter.shared;
-    page.gauge("stream_parts", "Parts of the shared stream", f64::from(holds.parts()));
-    page.gauge("stream_parts_held", "Parts that this recorder may write now, and no other", f64::from(holds.open()));
+    page.gauge("stream_parts", "Parts of the shared stream", f64::from(parts));
+    page.gauge("stream_parts_held", "Parts that this recorder may write now, and no other", f64::from(open));
     page.gauge("stream_recorders", "Recorders of the shared stream that can write", counts.recorders.get() as f64);
     page.counter("stream_published_requests_total", "Requests brought into the stream", counts.published.get());
     page.counter("stream_parts_taken_total", "Parts taken", counts.taken.get());

@@ -245,6 +245,55 @@ fn fight(database: &'static str) {
     assert_all_in_order(&target, MESSAGES);
 }
 
+/// Its transaction has new series and the part's row, on which others wait; the next holder's session ends it.
+#[test]
+fn a_recorder_that_is_stopped_in_the_middle_of_a_transaction_holds_nobody_up() {
+    const ROWS: usize = 1_000;
+    let directory = Directory::new();
+    let (nats, target, place) = everything(&directory);
+    let first = start(&directory, 1, &place);
+    wait_until("it has all parts", || held(&first) == PARTS);
+    let mut session = target.session();
+    let of_parts = "application_name LIKE 'loadline-part-%' AND xact_start IS NOT NULL";
+    let count = format!("SELECT COUNT(*) FROM pg_stat_activity WHERE {of_parts}");
+    let mut is_open = || session.query(&count).unwrap()[0][0].as_deref() != Some("0");
+    let mut messages = 0;
+    wait_until("it is stopped within a transaction", || {
+        publish_large(&nats.url(), messages, ROWS);
+        messages += 1;
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(500) {
+            if is_open() {
+                first.signal(libc::SIGSTOP);
+                std::thread::sleep(Duration::from_millis(300));
+                if is_open() {
+                    return true;
+                }
+                first.signal(libc::SIGCONT);
+            }
+        }
+        false
+    });
+    let second = start(&directory, 2, &place);
+    wait_until("everything is stored", || stored(&target) >= messages * ROWS);
+    first.signal(libc::SIGCONT);
+    wait_for_all_parts(&[&first, &second], f64::INFINITY);
+    assert_eq!((first.stop(), second.stop()), (Some(0), Some(0)));
+    let numbers = target.query("SELECT f FROM n_values ORDER BY record_id");
+    assert!(numbers.iter().map(|number| number.parse::<usize>().unwrap()).eq(0..messages * ROWS), "{}", numbers.len());
+}
+
+/// Publishes a message of a source, with so many records, each of a series that only this message has.
+fn publish_large(url: &str, message: usize, rows: usize) {
+    let text = "x".repeat(600);
+    let line = |row| format!("n,source=s,message=m{message} f={}i,text=\"{text}\"\n", message * rows + row);
+    let body: String = (0..rows).map(line).collect();
+    runtime().block_on(async {
+        let context = jetstream::new(async_nats::connect(url).await.unwrap());
+        context.publish("measured.s", body.into()).await.unwrap().await.unwrap();
+    });
+}
+
 /// One recorder loses the database and another one NATS, each for longer than a lease, while the rest goes on.
 #[test]
 fn a_recorder_that_is_cut_off_loses_its_parts_to_those_that_are_not() {

@@ -18,6 +18,7 @@ pub static TARGETS: &[&Target] = &[
     &recorder::FUZZED_HTTP2,
     &recorder::FUZZED_TCP,
     &recorder::FUZZED_PACKED,
+    &recorder::FUZZED_PUBLISHED,
     &recorder::FUZZED_SPOOL,
     &recorder::FUZZED_FTP,
     &recorder::FUZZED_NAMES,

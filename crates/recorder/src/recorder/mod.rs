@@ -54,7 +54,8 @@ pub use running::Recorder;
 pub use {
     access::NAMES as FUZZED_NAMES,
     intake::{
-        HTTP as FUZZED_HTTP, HTTP2 as FUZZED_HTTP2, LINES as FUZZED_LINES, PACKED as FUZZED_PACKED, TCP as FUZZED_TCP,
+        HTTP as FUZZED_HTTP, HTTP2 as FUZZED_HTTP2, LINES as FUZZED_LINES, PACKED as FUZZED_PACKED,
+        PUBLISHED as FUZZED_PUBLISHED, TCP as FUZZED_TCP,
     },
     spool::SPOOL as FUZZED_SPOOL,
     upload::FTP as FUZZED_FTP,

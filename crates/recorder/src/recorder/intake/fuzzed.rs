@@ -7,7 +7,7 @@ use super::checking::{ERRORS_MAX, bad_lines_of, check};
 use super::door::{Door, DoorSettings, Route};
 use super::exchange::HTTP2_PREFACE;
 use super::request::{Wrong, decompress};
-use super::{Live, Surroundings, http, tcp};
+use super::{Incoming, Live, Surroundings, http, publisher, tcp};
 use crate::fuzzed::{Script, Target, assert_told, heard, texts};
 use crate::recorder::access::{Owner, Sender};
 use crate::recorder::admission::Gate;
@@ -446,5 +446,42 @@ mod tests {
         assert_eq!(caught.offers.len(), 2_000);
         let held: usize = caught.offers.iter().map(|offer| offer.body.capacity()).sum();
         assert!(held < 200_000, "16,000 bytes hold {held}");
+    }
+}
+
+/// What a header says of a request that comes out of a stream is what is written of it again; a header that no recorder wrote changes nothing.
+pub static PUBLISHED: Target = Target {
+    name: "published",
+    run: |input| {
+        let text = String::from_utf8_lossy(input);
+        let read = publisher::request(&text, message());
+        let written = publisher::header(&read.source, &read.message_id, read.precision, read.received_ns);
+        let written = written.unwrap_or_else(|error| panic!("{error}"));
+        let again = publisher::request(&written, message());
+        let all = |read: &Incoming| (read.source.clone(), read.message_id.clone(), read.precision, read.received_ns);
+        // Written in full it may be longer than what is read.
+        assert!(all(&again) == all(&read) || written.len() > publisher::HEADER_BYTES_MAX, "{text:?} {written:?}");
+    },
+    seeds: || {
+        texts(&[
+            r#"{"source":"s","id":"access a\nid","precision":2,"received_ns":-3}"#,
+            r#"{"source":"\u00e4","id":"","precision":0,"received_ns":1700000000000000000}"#,
+        ])
+    },
+    words: &["source", "id", "precision", "received_ns", "\\u", "{", "}"],
+    memory: (64 << 10, 64),
+    is_linear: true,
+};
+
+fn message() -> Incoming {
+    Incoming {
+        sender: Arc::new(Sender::free(Owner::Stream)),
+        source: "s".into(),
+        message_id: "1".to_owned(),
+        precision: Precision::default(),
+        body: Vec::new(),
+        is_whole: false,
+        received_ns: 0,
+        received: std::time::Instant::now(),
     }
 }

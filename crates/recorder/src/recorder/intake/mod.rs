@@ -34,7 +34,7 @@ use super::stop::Stop;
 
 pub use door::{Begun, Door, DoorSettings, PartMessage, Route, Taken};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
-pub use fuzzed::{HTTP, HTTP2, LINES, PACKED, TCP};
+pub use fuzzed::{HTTP, HTTP2, LINES, PACKED, PUBLISHED, TCP};
 pub use incoming::{Incoming, Refused};
 pub(in crate::recorder) use live::Renewable;
 pub use live::{Live, Renewal};

@@ -24,7 +24,7 @@ use crate::recorder::spool::Offer;
 /// The header of a message that was a request.
 const HEADER: &str = "Loadline-Request";
 /// The most bytes of that header that are read.
-const HEADER_BYTES_MAX: usize = 64 << 10;
+pub(super) const HEADER_BYTES_MAX: usize = 64 << 10;
 /// Room for the other headers in a message.
 const HEADERS_BYTES: usize = 1 << 10;
 /// When a request may come again that finds no connection to the stream.
@@ -84,13 +84,8 @@ impl Publisher {
         let Some((client, context)) = self.server() else {
             return Err(Refused::Full("the stream cannot be reached".to_owned(), AGAIN));
         };
-        let about = About {
-            source: offer.source.to_string(),
-            id: offer.message_id.clone(),
-            precision: offer.precision.code(),
-            received_ns: offer.received_ns,
-        };
-        let about = serde_json::to_string(&about).map_err(|error| Refused::Broken(error.to_string()))?;
+        let about = header(&offer.source, &offer.message_id, offer.precision, offer.received_ns);
+        let about = about.map_err(|error| Refused::Broken(error.to_string()))?;
         let (bytes, most) = (offer.body.len() + about.len() + HEADERS_BYTES, client.server_info().max_payload);
         if bytes > most || about.len() > HEADER_BYTES_MAX {
             let says = format!(
@@ -129,6 +124,17 @@ impl Publisher {
     }
 }
 
+/// Returns what is written of a request beside its lines.
+pub(super) fn header(
+    source: &str,
+    id: &str,
+    precision: Precision,
+    received_ns: i64,
+) -> Result<String, serde_json::Error> {
+    let (source, id) = (source.to_owned(), id.to_owned());
+    serde_json::to_string(&About { source, id, precision: precision.code(), received_ns })
+}
+
 /// Returns the request that a message was, if it was one; otherwise the message as it is.
 pub(super) fn incoming(own: Incoming, message: &Message) -> Incoming {
     match message.headers.as_ref().and_then(|headers| headers.get(HEADER)) {
@@ -138,7 +144,7 @@ pub(super) fn incoming(own: Incoming, message: &Message) -> Incoming {
 }
 
 /// Returns a message with what its header says of it. A header that no recorder has written changes nothing.
-fn request(header: &str, own: Incoming) -> Incoming {
+pub(super) fn request(header: &str, own: Incoming) -> Incoming {
     if header.len() > HEADER_BYTES_MAX {
         return own;
     }

@@ -432,23 +432,6 @@ fn packed(input: &[u8]) {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn small_batches_that_come_together_hold_no_more_than_themselves() {
-        let (script, _said) = Script::new(&b"m f=1\n\n".repeat(2_000), usize::MAX);
-        let (surroundings, mut caught) = surroundings(false);
-        let peer = std::net::SocketAddr::from(([10, 0, 0, 1], 5));
-        let served = tcp::fuzzed_connection(Box::new(script), peer, surroundings);
-        runtime().block_on(async { tokio::join!(served, caught.take_all()) });
-        assert_eq!(caught.offers.len(), 2_000);
-        let held: usize = caught.offers.iter().map(|offer| offer.body.capacity()).sum();
-        assert!(held < 200_000, "16,000 bytes hold {held}");
-    }
-}
-
 /// What a header says of a request that comes out of a stream is what is written of it again; a header that no recorder wrote changes nothing.
 pub static PUBLISHED: Target = Target {
     name: "published",
@@ -483,5 +466,22 @@ fn message() -> Incoming {
         is_whole: false,
         received_ns: 0,
         received: std::time::Instant::now(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_batches_that_come_together_hold_no_more_than_themselves() {
+        let (script, _said) = Script::new(&b"m f=1\n\n".repeat(2_000), usize::MAX);
+        let (surroundings, mut caught) = surroundings(false);
+        let peer = std::net::SocketAddr::from(([10, 0, 0, 1], 5));
+        let served = tcp::fuzzed_connection(Box::new(script), peer, surroundings);
+        runtime().block_on(async { tokio::join!(served, caught.take_all()) });
+        assert_eq!(caught.offers.len(), 2_000);
+        let held: usize = caught.offers.iter().map(|offer| offer.body.capacity()).sum();
+        assert!(held < 200_000, "16,000 bytes hold {held}");
     }
 }

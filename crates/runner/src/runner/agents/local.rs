@@ -59,4 +59,8 @@ impl Link for LocalAgent {
     fn let_go(&mut self) {
         self.worker.close_input();
     }
+
+    fn end(&mut self) {
+        self.worker.kill();
+    }
 }

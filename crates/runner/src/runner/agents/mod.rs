@@ -74,6 +74,11 @@ trait Link: Send {
 
     /// Lets the agent end, without waiting for it.
     fn let_go(&mut self);
+
+    /// Ends an agent that says nothing any more, and would not end by itself.
+    fn end(&mut self) {
+        self.let_go();
+    }
 }
 
 /// Something that was heard of an agent: its place, and a message or why there will be none.
@@ -330,6 +335,7 @@ impl Agents {
             }
             silent.goes_on(Instant::now());
             if let Some(place) = (0..of).find(|place| done[*place].is_none() && silent.is_too_long(*place)) {
+                self.links[place].end();
                 break Err(self.lost(place, format!("nothing was heard of it for {}", show(SILENT_MOST))));
             }
             if !is_stopped && attendant.is_interrupted() {

@@ -129,8 +129,9 @@ fn take(
         ToAgent::Ping(number) => say(What::OfTrial(FromAgent::Pong(number, monotonic::now_ns()))),
         ToAgent::Watched => Ok(()),
         ToAgent::Stop => {
-            if is_its {
-                *busy = None;
+            // Nothing that it would still say counts, and it may be one that stands still.
+            if let Some(busy) = busy.take_if(|_| is_its) {
+                busy.worker.kill();
             }
             Ok(())
         }

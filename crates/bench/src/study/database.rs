@@ -110,6 +110,30 @@ pub static DATABASE: Part = Part {
         .only(PRIVATE)
         .factor(|settings| Some(settings.database.encryption.as_deref().unwrap_or("none").into())),
         Setting::new(
+            "nodes",
+            Kind::Whole(1, 9),
+            Absent::Means("1"),
+            "The number of nodes, each a server with a directory of its own. Of PostgreSQL's nodes, the first is the primary, and the others are replicas that its log is streamed to.",
+        )
+        .only(PRIVATE)
+        .factor(|settings| Some(super::cluster::nodes_of(&settings.database).into())),
+        Setting::new(
+            "replication",
+            Kind::OneOf(&["asynchronous", "synchronous"]),
+            Absent::Text("asynchronous"),
+            "When replicas have what was written: `synchronous`, on the disk of one of them before it is acknowledged; `asynchronous`, some time later.",
+        )
+        .only("a private server with replicas")
+        .factor(|settings| Some(settings.database.replication.as_deref().unwrap_or("asynchronous").into())),
+        Setting::new(
+            "read_from",
+            Kind::OneOf(&["primary", "replica"]),
+            Absent::Text("primary"),
+            "Which nodes are read from: the clients of a workload that only reads, and the readers of the workload `freshness`, connect to the replicas in turn. Writers always connect to the primary.",
+        )
+        .only("a private server with replicas")
+        .factor(|settings| Some(settings.database.read_from.as_deref().unwrap_or("primary").into())),
+        Setting::new(
             "durability",
             Kind::OneOf(&Level::NAMES),
             Absent::Means("as its settings have it: the strongest that it has, unless `config` says otherwise"),
@@ -157,6 +181,9 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
         cpus: read_cpus(&section, errors),
         encryption,
         durability: section.find("durability", errors),
+        nodes: section.find("nodes", errors),
+        replication: section.find("replication", errors).filter(|when| when != "asynchronous"),
+        read_from: section.find("read_from", errors).filter(|node| node != "primary"),
         config: read_config(&section, errors),
     };
     give_level(&mut settings, &section, errors);

@@ -1,0 +1,143 @@
+//! Servers of several nodes, as users write them, on real servers: replicas, failover, and what happens to single nodes.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
+
+#[path = "cli/program.rs"]
+#[expect(dead_code, reason = "shared with other tests")]
+mod program;
+
+use loadline::measurement::{EventsMeasurement, Measurement};
+use program::Scratch;
+
+const ONCE: &str = "[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n";
+const REPLICA: &str = "name = \"postgres\"\nnodes = 2\n";
+
+fn study(database: &str, workload: &str, load: &str, rest: &str) -> String {
+    format!(
+        "name = \"nodes\"\n[database]\n{database}\n[record]\ntype = \"sensor\"\n{workload}\n[layout]\nname = \"wide\"\n\
+         [load]\n{load}warmup = \"0s\"\n{ONCE}{rest}"
+    )
+}
+
+const WRITES: &str = "rows = 100\n[workload]\nname = \"write\"";
+const CLOSED: &str = "clients = 4\nduration = \"5s\"\n";
+
+/// The only trial of a run, and what happened in it.
+fn measured(scratch: &Scratch, out: &str) -> (Measurement, EventsMeasurement) {
+    let trial = scratch.stored(out).remove(0);
+    assert_eq!(trial.invalid_because, [], "{:?}", trial.errors);
+    let events = trial.events.clone().unwrap();
+    (trial, events)
+}
+
+#[test]
+fn a_synchronous_replica_that_takes_over_has_all_that_was_acknowledged() {
+    let scratch = Scratch::new();
+    let promote = "[[events]]\nat = \"1s\"\ndo = \"promote\"\nlasts = \"300ms\"\n";
+    let database = format!("{REPLICA}replication = \"synchronous\"");
+    scratch.write("s.toml", &study(&database, WRITES, CLOSED, promote));
+    let told = scratch.run_study("s.toml", "run").expect(0).stdout;
+    assert!(told.contains("nothing is gone of "), "{told}");
+    let (trial, events) = measured(&scratch, "run");
+    let event = &events.events[0];
+    assert_eq!((event.what.as_str(), event.node, events.lost()), ("promote", Some(1), Some(0)), "{events:?}");
+    assert!(event.away_s >= 0.3 && event.gap_s.unwrap() >= 0.3, "{event:?}");
+    assert!(trial.failed() > 0, "clients were cut off");
+    // The new primary took more than the hundred records that were there before.
+    let behind: u64 = trial
+        .series
+        .iter()
+        .filter(|part| part.end_s > event.start_s + event.away_s + 0.2)
+        .map(|part| part.completed)
+        .sum();
+    assert!(event.start_s + event.away_s > 4.5 || behind > 0, "{event:?} {:?}", trial.series);
+    let run = std::fs::read_to_string(scratch.path("run").join("run.toml")).unwrap();
+    assert!(run.contains("2: a primary, and synchronous replication to the others"), "{run}");
+}
+
+#[test]
+fn what_an_asynchronous_replica_has_not_received_is_counted_as_gone() {
+    let scratch = Scratch::new();
+    // The primary is killed right after a time in which its replica stood still and could receive no more than what the socket between them holds.
+    let events = "[[events]]\nat = \"1s\"\ndo = \"pause\"\nnode = 2\nlasts = \"1500ms\"\n\
+                  [[events]]\nat = \"2500ms\"\ndo = \"promote\"\n";
+    let writes = format!("{WRITES}\nbatch = 500");
+    scratch.write("s.toml", &study(REPLICA, &writes, CLOSED, events));
+    let told = scratch.run_study("s.toml", "run").expect(0).stdout;
+    assert!(told.contains("that were acknowledged are gone, in 1 of 1 trial"), "{told}");
+    let (_, events) = measured(&scratch, "run");
+    assert!(events.lost().unwrap() >= 500 && events.surplus() == 0, "{events:?}");
+}
+
+#[test]
+fn a_node_that_is_ended_comes_back_as_a_replica_and_costs_nothing() {
+    let scratch = Scratch::new();
+    let events = "[[events]]\nat = \"500ms\"\ndo = \"kill\"\nnode = 2\n";
+    // Until the primary has noticed that the replica is gone, its place is taken: the replica tries again soon.
+    let database = format!("{REPLICA}config = {{ wal_retrieve_retry_interval = \"200ms\" }}");
+    scratch.write("s.toml", &study(&database, WRITES, "clients = 2\nduration = \"6s\"\n", events));
+    let told = scratch.run_study("s.toml", "run").expect(0).stdout;
+    assert!(told.contains("node 2, killed at"), "{told}");
+    let (trial, events) = measured(&scratch, "run");
+    assert_eq!((trial.failed(), events.lost()), (0, Some(0)), "{events:?}");
+    assert_eq!(events.events[0].error, None);
+}
+
+#[test]
+fn readers_on_a_replica_see_events_later_than_they_are_written_and_miss_none() {
+    let scratch = Scratch::new();
+    let workload = "[workload]\nname = \"freshness\"\n[freshness]\nevery = \"2ms\"";
+    let load = "clients = 2\narrivals = \"constant\"\nrate = 100\nduration = \"2s\"\n";
+    for run_as in ["threads", "processes"] {
+        // A replica applies what it receives only after this time; readers of the primary would not notice.
+        let delay = "config = { recovery_min_apply_delay = \"100ms\" }";
+        let workload = format!("{workload}\nrun_as = \"{run_as}\"");
+        let database = format!("{REPLICA}read_from = \"replica\"\n{delay}");
+        scratch.write("s.toml", &study(&database, &workload, load, ""));
+        scratch.run_study("s.toml", run_as).expect(0);
+        let trial = scratch.stored(run_as).remove(0);
+        assert_eq!(trial.invalid_because, [], "{:?}", trial.errors);
+        let seen = trial.freshness.unwrap();
+        let group = seen.groups.values().next().unwrap();
+        assert!(group.expected > 0 && group.lost == 0, "{run_as}: {} of {} lost", group.lost, group.expected);
+        assert!(group.freshness.min_ns() >= 99_000_000, "{run_as}: {} ns", group.freshness.min_ns());
+    }
+}
+
+#[test]
+fn clients_that_only_read_are_connected_to_the_replica() {
+    let scratch = Scratch::new();
+    // On the primary, the statement finds no row.
+    let sql = "SELECT pid FROM pg_stat_wal_receiver WHERE pg_is_in_recovery()";
+    let workload = format!("[workload]\nname = \"sql\"\nstatements = [ {{ sql = \"{sql}\" }} ]");
+    let text = format!(
+        "name = \"nodes\"\n[database]\n{REPLICA}read_from = \"replica\"\n{workload}\n[load]\nclients = 3\nduration = \"1s\"\nwarmup = \"0s\"\n{ONCE}"
+    );
+    scratch.write("s.toml", &text);
+    scratch.run_study("s.toml", "replica").expect(0);
+    let trial = scratch.stored("replica").remove(0);
+    assert_eq!((trial.invalid_because.len(), trial.failed()), (0, 0), "{:?}", trial.invalid_because);
+    scratch.write("s.toml", &text.replace("read_from = \"replica\"", ""));
+    scratch.run_study("s.toml", "primary").expect(1);
+    let trial = scratch.stored("primary").remove(0);
+    assert!(trial.operations.values().all(|seen| seen.empty > 0), "{:?}", trial.operations);
+}
+
+#[test]
+fn what_nodes_cannot_do_is_refused_with_the_remedy() {
+    let scratch = Scratch::new();
+    let refused = |database: &str, workload: &str, rest: &str, words: &[&str]| {
+        scratch.write("s.toml", &study(database, workload, CLOSED, rest));
+        scratch.run(&["plan", "s.toml"]).refused(words);
+    };
+    refused("name = \"redis\"\nnodes = 2", WRITES, "", &["redis has no clusters here", "\"postgres\""]);
+    refused("name = \"postgres\"\nnodes = 8", WRITES, "", &["at most 4"]);
+    refused("name = \"postgres\"\nreplication = \"synchronous\"", WRITES, "", &["there is no replica", "nodes = 2"]);
+    refused(&format!("{REPLICA}read_from = \"replica\""), WRITES, "", &["\"write\" writes over the connections"]);
+    let promote = "[[events]]\nat = \"1s\"\ndo = \"promote\"\n";
+    refused("name = \"postgres\"", WRITES, promote, &["one primary and one replica"]);
+    let third = "[[events]]\nat = \"1s\"\ndo = \"kill\"\nnode = 3\n";
+    refused(REPLICA, WRITES, third, &["happens to node 3 and the server has 2"]);
+    scratch.write("s.toml", &study(REPLICA, WRITES, CLOSED, ""));
+    scratch.run(&["durability", "s.toml"]).refused(&["the server has 2 nodes"]);
+}

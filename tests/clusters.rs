@@ -6,6 +6,8 @@
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
+use std::sync::{Mutex, PoisonError};
+
 use loadline::measurement::{EventsMeasurement, Measurement};
 use program::Scratch;
 
@@ -134,10 +136,102 @@ fn what_nodes_cannot_do_is_refused_with_the_remedy() {
     refused("name = \"postgres\"\nnodes = 8", WRITES, "", &["at most 4"]);
     refused("name = \"postgres\"\nreplication = \"synchronous\"", WRITES, "", &["there is no replica", "nodes = 2"]);
     refused(&format!("{REPLICA}read_from = \"replica\""), WRITES, "", &["\"write\" writes over the connections"]);
+    refused(&format!("{GALERA}engine = \"aria\""), WRITES, "", &["rows only in innodb"]);
+    refused(&format!("{REPLICA}connect_to = \"all\""), WRITES, "", &["not several nodes that take writes"]);
+    let own = format!("{GALERA}config = {{ wsrep_cluster_address = \"gcomm://10.0.0.1\" }}");
+    refused(&own, WRITES, "", &["wsrep_cluster_address", "is set by loadline"]);
     let promote = "[[events]]\nat = \"1s\"\ndo = \"promote\"\n";
     refused("name = \"postgres\"", WRITES, promote, &["one primary and one replica"]);
     let third = "[[events]]\nat = \"1s\"\ndo = \"kill\"\nnode = 3\n";
     refused(REPLICA, WRITES, third, &["happens to node 3 and the server has 2"]);
     scratch.write("s.toml", &study(REPLICA, WRITES, CLOSED, ""));
     scratch.run(&["durability", "s.toml"]).refused(&["the server has 2 nodes"]);
+}
+
+/// Held by tests with three servers: nodes that get no CPU time for seconds take each other for dead.
+static THREE_SERVERS: Mutex<()> = Mutex::new(());
+
+const GALERA: &str = "name = \"mariadb\"\nnodes = 3\nconnect_to = \"all\"\n";
+#[test]
+fn a_cluster_that_loses_a_node_loses_nothing_and_takes_the_node_back() {
+    let _alone = THREE_SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new();
+    let events = "[[events]]\nat = \"1s\"\ndo = \"kill\"\nnode = 2\nlasts = \"8s\"\n";
+    let load = "clients = 3\nthink = \"10ms\"\nduration = \"14s\"\n";
+    scratch.write("s.toml", &study(&format!("{GALERA}reconnect_to = \"other\"\n"), WRITES, load, events));
+    let told = scratch.run_study("s.toml", "run").expect(0).stdout;
+    assert!(told.contains("nothing is gone of ") && told.contains("node 2, killed at"), "{told}");
+    let (trial, events) = measured(&scratch, "run");
+    let event = &events.events[0];
+    assert_eq!((events.lost(), event.node, &event.error), (Some(0), Some(2), &None), "{events:?}");
+    assert!(event.away_s >= 8.0 && event.gap_s.unwrap() > 0.3, "{event:?}");
+    assert!(trial.failed() > 0, "the clients of the node were cut off");
+    // All clients go on over the other two nodes before the killed one is started again.
+    let meanwhile = (event.start_s + event.gap_s.unwrap())..(event.start_s + 8.0);
+    let completed: u64 =
+        trial.series.iter().filter(|part| meanwhile.contains(&part.end_s)).map(|part| part.completed).sum();
+    assert!(meanwhile.is_empty() || completed > 0 || event.gap_s.unwrap() > 7.0, "{event:?} {:?}", trial.series);
+    let run = std::fs::read_to_string(scratch.path("run").join("run.toml")).unwrap();
+    assert!(run.contains("nodes = \"3, which all take writes\""), "{run}");
+}
+
+#[test]
+fn the_first_node_of_a_cluster_joins_it_again_and_does_not_begin_another() {
+    let _alone = THREE_SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new();
+    let events = "[[events]]\nat = \"1s\"\ndo = \"stop\"\n[[events]]\nat = \"2s\"\ndo = \"pause\"\nnode = 3\nlasts = \"300ms\"\n";
+    let load = "clients = 3\nthink = \"10ms\"\nduration = \"6s\"\n";
+    scratch.write("s.toml", &study(GALERA, WRITES, load, events));
+    scratch.run_study("s.toml", "run").expect(0);
+    let (_, events) = measured(&scratch, "run");
+    assert!(events.acknowledged.unwrap() > 100, "{events:?}");
+    assert_eq!(
+        (events.lost(), events.surplus()),
+        (Some(0), 0),
+        "records of a second cluster would be missing: {events:?}"
+    );
+}
+
+#[test]
+fn transactions_that_lose_against_other_nodes_are_counted_as_that_and_sent_again() {
+    let _alone = THREE_SERVERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let scratch = Scratch::new();
+    let workload = "rows = 5\n[workload]\nname = \"update\"";
+    let text = |retries: u32| {
+        let load = format!("clients = 6\nduration = \"2s\"\ntolerated_failures = 1.0\nretries = {retries}\n");
+        study(GALERA, workload, &load, "").replace("\"sensor\"", "\"usertable\"")
+    };
+    scratch.write("s.toml", &text(100));
+    let told = scratch.run_study("s.toml", "again").expect(0).stdout;
+    assert!(told.contains("Conflicts") && told.contains("sent again because"), "{told}");
+    let trial = scratch.stored("again").remove(0);
+    let conflicts = trial.conflicts.clone().unwrap();
+    let (message, times) = conflicts.sent_again.first_key_value().unwrap();
+    assert!(message.starts_with("another transaction, perhaps on another node,") && *times > 0, "{conflicts:?}");
+    assert!(conflicts.between_nodes.unwrap() > 0, "{conflicts:?}");
+    // An operation may lose against others a hundred times; hardly any does.
+    let scheduled: u64 = trial.operations.values().map(|seen| seen.scheduled).sum();
+    assert!(trial.failed() * 100 <= scheduled, "{} of {scheduled}: {:?}", trial.failed(), trial.errors);
+    let page = std::fs::read_to_string(scratch.path("again").join("report.html")).unwrap();
+    assert!(page.contains("id=\"conflicts\""));
+
+    scratch.write("s.toml", &text(0));
+    scratch.run_study("s.toml", "once").expect(0);
+    let trial = scratch.stored("once").remove(0);
+    assert_eq!(trial.conflicts.unwrap().sent_again.len(), 0);
+    assert!(trial.errors.keys().any(|message| message.starts_with("another transaction")), "{:?}", trial.errors);
+}
+
+#[test]
+fn transactions_of_one_server_that_lose_against_others_are_sent_again_too() {
+    let scratch = Scratch::new();
+    let database = "name = \"postgres\"\nconfig = { default_transaction_isolation = \"repeatable read\" }";
+    let load = "clients = 6\nduration = \"1s\"\nretries = 100\ntolerated_failures = 0.01\n";
+    let text = study(database, "rows = 5\n[workload]\nname = \"update\"", load, "");
+    scratch.write("s.toml", &text.replace("\"sensor\"", "\"usertable\""));
+    scratch.run_study("s.toml", "run").expect(0);
+    let trial = scratch.stored("run").remove(0);
+    let conflicts = trial.conflicts.unwrap();
+    assert!(conflicts.sent_again.keys().any(|message| message.contains("40001")), "{conflicts:?}");
+    assert_eq!(conflicts.between_nodes, None);
 }

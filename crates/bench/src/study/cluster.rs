@@ -9,6 +9,9 @@ use crate::fault::{Fault, fault};
 use crate::trial::{DatabaseSettings, EventKind, Settings};
 use crate::workload::keeps_records;
 
+/// The engine whose rows the nodes of a cluster have in common.
+const INNODB: &str = "innodb";
+
 const NODES: &[&str] = &["database.nodes", "database.name"];
 
 /// Returns how the servers of a database form a cluster; `None` for a server that exists already, and where loadline starts no clusters.
@@ -80,6 +83,16 @@ fn own_settings(database: &DatabaseSettings) -> Vec<Clash> {
         }
         _ => {}
     }
+    let engine = database.engine.as_deref().unwrap_or(INNODB);
+    if nodes > 1 && has_engines(name) && !engine.eq_ignore_ascii_case(INNODB) {
+        let what =
+            format!("database.engine is \"{engine}\", and nodes of {name} have each other's rows only in innodb");
+        found.push((
+            &["database.engine", "database.nodes"],
+            Fault::new(what, "take innodb, or leave database.nodes out"),
+        ));
+    }
+    let is_cluster = nodes > 1 && clustered.is_some();
     let has_replicas = nodes > 1 && clustered.is_some_and(|clustered| clustered.promotes().is_some());
     let of_replicas: [(&'static [&'static str], &Option<String>); 2] = [
         (&["database.replication", "database.nodes"], &database.replication),
@@ -94,7 +107,26 @@ fn own_settings(database: &DatabaseSettings) -> Vec<Clash> {
             ));
         }
     }
+    let of_writers: [(&'static [&'static str], &Option<String>, bool, &str); 2] = [
+        (
+            &["database.connect_to", "database.nodes"],
+            &database.connect_to,
+            is_cluster && !has_replicas,
+            "there are not several nodes that take writes",
+        ),
+        (&["database.reconnect_to", "database.nodes"], &database.reconnect_to, is_cluster, "there is one node"),
+    ];
+    for (keys, value, is_possible, what) in of_writers {
+        if let (Some(value), false) = (value, is_possible) {
+            let remedy = "write nodes = 3 to [database] of mariadb, or leave it out";
+            found.push((keys, fault!("{} is \"{value}\" and {what}", keys[0]; "{remedy}")));
+        }
+    }
     found
+}
+
+fn has_engines(name: &str) -> bool {
+    find(name).is_some_and(|entry| !entry.engines.is_empty())
 }
 
 /// Returns why the events cannot happen to the nodes of the server; `None` if they can.
@@ -164,6 +196,15 @@ mod tests {
         let mut alone = settings("postgres", None);
         alone.database.read_from = Some("replica".to_owned());
         assert!(refused(&alone).contains("database.read_from is \"replica\" and there is no replica"));
+        let mut galera = settings("mariadb", Some(3));
+        galera.database.connect_to = Some("all".to_owned());
+        galera.database.reconnect_to = Some("other".to_owned());
+        assert_eq!(refused(&galera), "");
+        galera.database.engine = Some("aria".to_owned());
+        assert!(refused(&galera).contains("rows only in innodb"), "{}", refused(&galera));
+        let mut replicas = settings("postgres", Some(2));
+        replicas.database.connect_to = Some("all".to_owned());
+        assert!(refused(&replicas).contains("not several nodes that take writes"), "{}", refused(&replicas));
     }
 
     #[test]

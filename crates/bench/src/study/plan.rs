@@ -174,6 +174,8 @@ pub fn private_server(database: &DatabaseSettings) -> Option<DatabaseSettings> {
         engine: None,
         socket: None,
         read_from: None,
+        connect_to: None,
+        reconnect_to: None,
         ..database.clone()
     })
 }

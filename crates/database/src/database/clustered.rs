@@ -30,6 +30,17 @@ pub trait Clustered: Send + Sync {
     /// Returns the query whose answer is 1 or t once the node asked has everything up to a position.
     fn has_reached(&self, position: &str) -> String;
 
+    /// Returns in words what an error code means in a cluster; `None` where it means the same as on a server that is alone.
+    fn explains(&self, _code: &str) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the query for how many transactions the node asked has refused or interrupted because another node had changed the same rows first; `None` where nodes do not
+    /// count them.
+    fn conflicts(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the query that makes a replica the primary and waits until it takes writes; `None` where there are no replicas, because all nodes take writes.
     fn promotes(&self) -> Option<&'static str>;
 }

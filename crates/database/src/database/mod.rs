@@ -435,6 +435,12 @@ impl DatabaseError {
         matches!(self, DatabaseError::Refused { .. } | DatabaseError::Miscounted(_))
     }
 
+    /// Returns whether a transaction lost against another one that had changed the same rows: sent again, it can succeed. MySQL and MariaDB call it a deadlock, as do the nodes of a
+    /// Galera cluster; PostgreSQL has a code for this and one for transactions that could not be ordered.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, DatabaseError::Refused { code, .. } if ["1213", "40P01", "40001"].contains(&code.as_str()))
+    }
+
     /// Returns whether the connection is gone, and with it every transaction that had not ended.
     pub fn is_lost(&self) -> bool {
         !self.is_refusal()

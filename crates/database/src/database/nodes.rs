@@ -20,6 +20,8 @@ pub enum Deal {
     Primary,
     /// The replicas, in turn by the client's number; the primary where there is no replica any more.
     Replicas,
+    /// All nodes, in turn by the client's number.
+    All,
     /// The node with this number, from 1.
     Node(u32),
 }
@@ -29,6 +31,8 @@ pub enum Deal {
 pub struct Nodes {
     shared: Arc<Shared>,
     deal: Deal,
+    /// Whether a client whose node does not admit it is connected to another one.
+    seeks_another: bool,
 }
 
 struct Shared {
@@ -45,13 +49,20 @@ impl Nodes {
     pub fn new(clustered: &'static dyn Clustered, members: Vec<Arc<dyn Database>>) -> Option<Self> {
         let (primary, first_replica) = (AtomicUsize::new(0), AtomicUsize::new(1));
         let shared = Shared { clustered, members, primary, first_replica };
-        (!shared.members.is_empty()).then(|| Nodes { shared: Arc::new(shared), deal: Deal::Primary })
+        let is_there = !shared.members.is_empty();
+        is_there.then(|| Nodes { shared: Arc::new(shared), deal: Deal::Primary, seeks_another: false })
     }
 
     /// Returns the same nodes with another rule.
     #[must_use]
     pub fn dealt(&self, deal: Deal) -> Self {
-        Nodes { shared: Arc::clone(&self.shared), deal }
+        Nodes { shared: Arc::clone(&self.shared), deal, ..self.clone() }
+    }
+
+    /// Returns the same nodes, whose clients are connected to the next node that admits them if their own does not.
+    #[must_use]
+    pub fn seeking_another(self, seeks_another: bool) -> Self {
+        Nodes { seeks_another, ..self }
     }
 
     /// Returns how servers of this database form a cluster.
@@ -103,27 +114,53 @@ impl Nodes {
         })
     }
 
-    /// Waits until all nodes have everything that is committed on the primary now. Node 1 to the primary are left out, as those that a promotion has replaced.
+    /// Waits until all nodes have everything that is committed now on the node with the newest data: the primary, if others cannot take writes. Nodes that a promotion has
+    /// replaced are left out.
     ///
     /// # Errors
-    /// [`DatabaseError::Unavailable`] if that is not so within `patience`; else the primary's error.
+    /// [`DatabaseError::Unavailable`] if that is not so within `patience`; else the error of a node that takes writes.
     pub fn await_even(&self, patience: Duration, is_given_up: fn() -> bool) -> Result<(), DatabaseError> {
         let clustered = self.shared.clustered;
-        let position = answer(&self.connect()?.query(clustered.position())?);
+        let (position, first) = match clustered.promotes() {
+            Some(_) => (
+                answer(&self.connect()?.query(clustered.position())?),
+                self.shared.first_replica.load(Ordering::Acquire),
+            ),
+            None => (self.newest_position()?, 0),
+        };
         let is_position =
             |text: &&String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'/');
         let unknown = || DatabaseError::Unavailable("the primary does not tell how far its data have come".to_owned());
         let sql = clustered.has_reached(position.as_ref().filter(is_position).ok_or_else(unknown)?);
-        for place in self.shared.first_replica.load(Ordering::Acquire)..self.shared.members.len() {
+        for place in first..self.shared.members.len() {
             let number = place as u32 + 1;
             self.await_yes(number, &sql, patience, is_given_up).map_err(|last| {
                 let seconds = patience.as_secs();
                 DatabaseError::Unavailable(format!(
-                    "node {number} had not received what was filled within {seconds} s: {last}"
+                    "node {number} had not received what others had within {seconds} s: {last}"
                 ))
             })?;
         }
         Ok(())
+    }
+
+    /// Returns the highest position of all nodes, which are numbers where all nodes take writes.
+    fn newest_position(&self) -> Result<Option<String>, DatabaseError> {
+        let mut newest: Option<u64> = None;
+        for member in &self.shared.members {
+            let told = answer(&member.connect()?.query(self.shared.clustered.position())?);
+            newest = newest.max(told.and_then(|text| text.parse().ok()));
+        }
+        Ok(newest.map(|position| position.to_string()))
+    }
+
+    /// Returns each node's count of conflicts with other nodes since it was started; `None` for a node that does not tell.
+    pub fn conflicts(&self) -> Vec<Option<u64>> {
+        let count = |node: &Arc<dyn Database>| {
+            let rows = node.connect().ok()?.query(self.shared.clustered.conflicts()?).ok()?;
+            answer(&rows)?.parse().ok()
+        };
+        self.shared.members.iter().map(count).collect()
     }
 
     /// Asks a node until it answers 1 or t. Returns the last other answer if it does not within `patience`.
@@ -152,6 +189,7 @@ impl Nodes {
             (self.shared.primary.load(Ordering::Acquire), self.shared.first_replica.load(Ordering::Acquire));
         let replicas = self.shared.members.len().saturating_sub(first);
         match self.deal {
+            Deal::All => client as usize % self.shared.members.len(),
             Deal::Node(number) => (number.saturating_sub(1) as usize).min(self.shared.members.len() - 1),
             Deal::Replicas if replicas > 0 => first + client as usize % replicas,
             Deal::Replicas | Deal::Primary => primary,
@@ -192,7 +230,16 @@ impl Target for Nodes {
     }
 
     fn open_for(&self, client: u32) -> Result<Box<dyn TargetSession>, DatabaseError> {
-        self.member(client).open()
+        let members = &self.shared.members;
+        let home = self.place_of(client);
+        let first = members[home].open();
+        match first {
+            Err(_) if self.seeks_another => {
+                let others = (1..members.len()).map(|step| &members[(home + step) % members.len()]);
+                others.map(|member| member.open()).find(Result::is_ok).unwrap_or(first)
+            }
+            _ => first,
+        }
     }
 
     /// Has no effect: each node was given its limits before.

@@ -14,7 +14,7 @@ use super::pinned::Pinned;
 use super::stage::Current;
 use crate::database::{DatabaseError, Target, TargetSession, Wire};
 use crate::load::{Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Share, Source, drive_groups};
-use crate::measurement::{Measurement, ResourceSample};
+use crate::measurement::{ConflictsMeasurement, Measurement, ResourceSample};
 use crate::operation::{Operation, OperationKind};
 use crate::reason::Reason;
 use crate::statement::Request;
@@ -181,7 +181,11 @@ pub(super) fn measured(
         resources,
         timeline,
         database_version: current.facts.first().map(|(_, version)| version.clone()).unwrap_or_default(),
-        errors: observed.tally.errors.clone(),
+        errors: current.explained(&observed.tally.errors),
+        conflicts: (!observed.tally.sent_again.is_empty()).then(|| ConflictsMeasurement {
+            sent_again: current.explained(&observed.tally.sent_again),
+            between_nodes: None,
+        }),
         link: current.link.as_ref().map(|link| link.seen.clone()),
         ..Measurement::unmeasured(trial)
     };

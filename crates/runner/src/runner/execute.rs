@@ -347,6 +347,7 @@ fn check_stored(
     if !is_counted || tables.is_empty() {
         return Ok(None);
     }
+    current.await_even_writers()?;
     let mut session = current.target.open()?;
     let mut count = Some(0_u64);
     for table in tables {

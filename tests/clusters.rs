@@ -163,6 +163,7 @@ fn a_cluster_that_loses_a_node_loses_nothing_and_takes_the_node_back() {
     assert!(told.contains("nothing is gone of ") && told.contains("node 2, killed at"), "{told}");
     let (trial, events) = measured(&scratch, "run");
     let event = &events.events[0];
+    assert_eq!(trial.conflicts.as_ref().unwrap().between_nodes, None, "a node that was started again counts from zero");
     assert_eq!((events.lost(), event.node, &event.error), (Some(0), Some(2), &None), "{events:?}");
     assert!(event.away_s >= 8.0 && event.gap_s.unwrap() > 0.3, "{event:?}");
     assert!(trial.failed() > 0, "the clients of the node were cut off");
@@ -203,7 +204,7 @@ fn transactions_that_lose_against_other_nodes_are_counted_as_that_and_sent_again
     };
     scratch.write("s.toml", &text(100));
     let told = scratch.run_study("s.toml", "again").expect(0).stdout;
-    assert!(told.contains("Conflicts") && told.contains("sent again because"), "{told}");
+    assert!(told.contains("Conflicts") && told.contains("sent again: another"), "{told}");
     let trial = scratch.stored("again").remove(0);
     let conflicts = trial.conflicts.clone().unwrap();
     let (message, times) = conflicts.sent_again.first_key_value().unwrap();

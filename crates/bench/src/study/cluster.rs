@@ -114,11 +114,16 @@ fn own_settings(database: &DatabaseSettings) -> Vec<Clash> {
             is_cluster && !has_replicas,
             "there are not several nodes that take writes",
         ),
-        (&["database.reconnect_to", "database.nodes"], &database.reconnect_to, is_cluster, "there is one node"),
+        (
+            &["database.reconnect_to", "database.nodes"],
+            &database.reconnect_to,
+            is_cluster && (!has_replicas || database.read_from.is_some()),
+            "there is no other node that would do what its clients ask for",
+        ),
     ];
     for (keys, value, is_possible, what) in of_writers {
         if let (Some(value), false) = (value, is_possible) {
-            let remedy = "write nodes = 3 to [database] of mariadb, or leave it out";
+            let remedy = "leave it out, or write nodes = 3 to [database] of mariadb";
             found.push((keys, fault!("{} is \"{value}\" and {what}", keys[0]; "{remedy}")));
         }
     }
@@ -205,6 +210,10 @@ mod tests {
         let mut replicas = settings("postgres", Some(2));
         replicas.database.connect_to = Some("all".to_owned());
         assert!(refused(&replicas).contains("not several nodes that take writes"), "{}", refused(&replicas));
+        (replicas.database.connect_to, replicas.database.reconnect_to) = (None, Some("other".to_owned()));
+        assert!(refused(&replicas).contains("no other node that would do"), "{}", refused(&replicas));
+        (replicas.database.read_from, replicas.workload.name) = (Some("replica".to_owned()), "read".to_owned());
+        assert_eq!(refused(&replicas), "");
     }
 
     #[test]

@@ -145,7 +145,7 @@ pub static DATABASE: Part = Part {
             "reconnect_to",
             Kind::OneOf(&["same", "other"]),
             Absent::Text("same"),
-            "Where a client connects that has lost its connection: to its own node, until that admits it again, or, with `other`, to the next node that does.",
+            "Where a client connects that has lost its connection: to its own node, until that admits it again, or, with `other`, to the next node that does. Writers to a primary have no other.",
         )
         .only("a private server with several nodes")
         .factor(|settings| Some(settings.database.reconnect_to.as_deref().unwrap_or("same").into())),

@@ -9,10 +9,10 @@ use crate::report::instruments::instrument::{Instrument, TextTable};
 use crate::units::show_number;
 
 /// Headings of [`rows`].
-pub const HEADINGS: [&str; 4] = ["Case", "sent again because", "times", "of operations"];
+pub const HEADINGS: [&str; 4] = ["Case", "conflict", "times", "of operations"];
 
 /// What stands in the place of a message in the row of the nodes' own counters.
-const BETWEEN_NODES: &str = "(the nodes' own count: a transaction was refused, or interrupted and perhaps carried out later, because another node had changed the same rows first)";
+const BETWEEN_NODES: &str = "the nodes' own count: a transaction was refused, or interrupted and perhaps carried out later, because another node had changed the same rows first";
 
 /// The report on conflicts.
 pub const INSTRUMENT: Instrument = Instrument {
@@ -40,7 +40,7 @@ fn conflicts(group: &CaseTrials<'_>) -> Option<ConflictsFinding> {
     (!finding.sent_again.is_empty() || finding.between_nodes.is_some()).then_some(finding)
 }
 
-/// Returns a row for each reason for which operations of a case were sent again, and one for what its nodes counted.
+/// Returns a row for each reason for which operations of a case were sent again, and one for what its nodes counted, if they counted any.
 pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
     for (case, found) in findings.cases.iter().filter_map(|case| Some((case, case.conflicts.as_ref()?))) {
@@ -48,8 +48,8 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
             let all = show_number(found.scheduled as f64);
             rows.push(vec![show_levels(&case.levels), message.to_owned(), show_number(count as f64), all]);
         };
-        found.sent_again.iter().for_each(|(message, count)| row(message, *count));
-        found.between_nodes.iter().for_each(|count| row(BETWEEN_NODES, *count));
+        found.sent_again.iter().for_each(|(message, count)| row(&format!("sent again: {message}"), *count));
+        found.between_nodes.iter().filter(|count| **count > 0).for_each(|count| row(BETWEEN_NODES, *count));
     }
     rows
 }

@@ -2,6 +2,7 @@
 
 use super::instrument::{Beginning, Ending, Instrument};
 use crate::measurement::{ConflictsMeasurement, Measurement};
+use crate::trial::{EventKind, EventSettings};
 
 /// The counters of the nodes before the load.
 struct Conflicts {
@@ -19,11 +20,11 @@ impl Instrument for Conflicts {
         let is_down = ending.current.server.as_ref().is_some_and(|server| !server.is_running());
         let Some(nodes) = ending.current.nodes.as_ref().filter(|_| !is_down) else { return Ok(()) };
         let after = nodes.conflicts();
-        // A node that was started again counts from zero.
         let each = self.before.iter().zip(&after).map(|(before, after)| after.as_ref()?.checked_sub((*before)?));
-        let was_started_again =
-            measurement.events.as_ref().is_some_and(|seen| seen.events.iter().any(|event| event.what != "pause"));
-        let between_nodes = if was_started_again { None } else { each.sum::<Option<u64>>() };
+        // A node that is started again counts from zero.
+        let starts_again = |event: &EventSettings| event.what != EventKind::Pause;
+        let is_whole = !ending.settings.events.iter().any(starts_again);
+        let between_nodes = if is_whole { each.sum::<Option<u64>>() } else { None };
         measurement.conflicts.get_or_insert_with(ConflictsMeasurement::default).between_nodes = between_nodes;
         Ok(())
     }

@@ -19,9 +19,13 @@ use crate::trial::Settings;
 const EVEN_WITHIN: Duration = Duration::from_secs(300);
 
 impl Current {
-    /// Returns what the clients of the load connect to.
-    pub(super) fn target_of_clients(&self, settings: &Settings) -> Arc<dyn Target> {
-        let Some(nodes) = &self.nodes else { return Arc::clone(&self.target) };
+    /// Waits until all nodes have what was filled, and returns what the clients of the load connect to.
+    ///
+    /// # Errors
+    /// Fails if a node does not get it within the time limit of statements.
+    pub(super) fn target_of_clients(&self, settings: &Settings) -> anyhow::Result<Arc<dyn Target>> {
+        let Some(nodes) = &self.nodes else { return Ok(Arc::clone(&self.target)) };
+        self.await_even_nodes()?;
         let database = &settings.database;
         let reads = settings.freshness.is_none() && database.read_from.is_some();
         let deal = match () {
@@ -29,7 +33,7 @@ impl Current {
             () if database.connect_to.is_some() => Deal::All,
             () => Deal::Primary,
         };
-        Arc::new(nodes.dealt(deal).seeking_another(database.reconnect_to.is_some()))
+        Ok(Arc::new(nodes.dealt(deal).seeking_another(database.reconnect_to.is_some())))
     }
 
     /// Returns what the readers of the workload `freshness` connect to, and the data with which another process opens it.
@@ -69,7 +73,7 @@ impl Current {
     ///
     /// # Errors
     /// Fails if a node does not get it within the time limit of statements.
-    pub(super) fn await_even_nodes(&self) -> anyhow::Result<()> {
+    fn await_even_nodes(&self) -> anyhow::Result<()> {
         let within = self.patience.map_or(EVEN_WITHIN, |Patience(seconds)| Duration::from_secs_f64(seconds));
         Ok(self.nodes.iter().try_for_each(|nodes| nodes.await_even(within, interrupted))?)
     }

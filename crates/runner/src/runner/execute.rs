@@ -169,8 +169,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         fill(settings, &work, current, session, filling)?;
     }
     let work = ask(settings, work, &*current.target, settings.record.rows > 0)?;
-    current.await_even_nodes()?;
-    let own = current.target_of_clients(settings);
+    let own = current.target_of_clients(settings)?;
     let target: &dyn Target = front.as_ref().map_or(&*own, |front| &*front.target);
     let load = load_of(settings);
     let beside_load = background::load_settings(settings, &load);

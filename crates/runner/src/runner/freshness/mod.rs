@@ -59,8 +59,7 @@ pub(super) fn measure(
     let Ready { work, session, .. } = ready;
     let events = Arc::clone(work.events().context("the workload has no events")?);
     fill(settings, &work, current, session.context("events are read from the database itself")?, filling)?;
-    current.await_even_nodes()?;
-    let target = current.target_of_clients(settings);
+    let target = current.target_of_clients(settings)?;
     let freshness = settings.freshness.clone().unwrap_or_default();
     let mut broker = start_broker(current, &freshness)?;
     let published = broker.as_ref().map(Broker::database);

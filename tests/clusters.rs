@@ -75,9 +75,7 @@ fn what_an_asynchronous_replica_has_not_received_is_counted_as_gone() {
 fn a_node_that_is_ended_comes_back_as_a_replica_and_costs_nothing() {
     let scratch = Scratch::new();
     let events = "[[events]]\nat = \"500ms\"\ndo = \"kill\"\nnode = 2\n";
-    // Until the primary has noticed that the replica is gone, its place is taken: the replica tries again soon.
-    let database = format!("{REPLICA}config = {{ wal_retrieve_retry_interval = \"200ms\" }}");
-    scratch.write("s.toml", &study(&database, WRITES, "clients = 2\nduration = \"6s\"\n", events));
+    scratch.write("s.toml", &study(REPLICA, WRITES, "clients = 2\nduration = \"6s\"\n", events));
     let told = scratch.run_study("s.toml", "run").expect(0).stdout;
     assert!(told.contains("node 2, killed at"), "{told}");
     let (trial, events) = measured(&scratch, "run");

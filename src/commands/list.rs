@@ -181,6 +181,7 @@ mod tests {
         engines: &[],
         opens: Opens::Store(|_, _| Err(DatabaseError::Unavailable("not in this test".to_owned()))),
         recipe: None,
+        clustered: None,
         read_url: None,
         capabilities: Capabilities::SQL,
         processes: &[],

@@ -23,7 +23,7 @@ use crate::recorder::supervisor::Supervisor;
 use crate::recorder::{Cleared, discard_quarantine, log, memory, replay_quarantine, spool};
 use crate::runner::entry::entry_of;
 use crate::runner::stage::Stage;
-use crate::server::{install_signal_handlers_with_reload, interrupted, keep_files_private, take_reload};
+use crate::server::{Cluster, install_signal_handlers_with_reload, interrupted, keep_files_private, take_reload};
 use crate::study::Passwords;
 use crate::units::show_utc;
 
@@ -117,7 +117,7 @@ fn open_database(config: &Config, scratch: &Path, stage: &mut Stage) -> Result<A
         crate::runner::private_start::remove_leftovers().map_err(Failure::broken)?;
     }
     let current = stage.enter(settings).map_err(Failure::usage)?;
-    if let Some(server) = &current.server {
+    if let Some(server) = current.server.as_ref().and_then(Cluster::first) {
         log::info(
             "a private server runs",
             &[("socket", &server.endpoint().unix.as_deref().unwrap_or(Path::new("none")).display().to_string())],

@@ -3,6 +3,7 @@
 //! Main type: [`Findings`]. Invariant: a figure that the evidence does not give is `null`, never 0.
 
 mod agents;
+mod conflicts;
 mod durability;
 mod events;
 mod invalidity;
@@ -21,6 +22,7 @@ use crate::trial::Levels;
 use crate::units::{Carried, show_number};
 
 pub use agents::{AgentFinding, AgentsFinding, HostUse};
+pub use conflicts::ConflictsFinding;
 pub use durability::{DurabilityCase, DurabilityTest, HarmfulFailure, RecoveryTimes};
 pub use events::{EventFinding, EventsFinding};
 pub use invalidity::Invalidity;
@@ -113,6 +115,9 @@ pub struct CaseFinding {
     /// Events of the server that the study asked for; left out of JSON where it asks for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsFinding>,
+    /// Conflicts between transactions; left out of JSON where none are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conflicts: Option<ConflictsFinding>,
     /// Sightings of the written events, by group of readers; left out of JSON where there were no readers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub freshness_s: Option<BTreeMap<String, SightingFinding>>,

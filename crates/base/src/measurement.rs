@@ -5,6 +5,7 @@
 mod agent;
 mod backlog;
 mod client;
+mod conflicts;
 mod disk;
 mod environment;
 mod events;
@@ -34,6 +35,7 @@ use crate::units::NS_PER_S;
 pub use agent::{APART_LEAST_S, AgentMeasurement, OTHERS_BEFORE_MOST, outlying, starts_apart_s};
 pub use backlog::is_growing;
 pub use client::{ClientMeasurement, ClientTimes};
+pub use conflicts::ConflictsMeasurement;
 pub use disk::DiskMeasurement;
 pub use environment::{DiskSync, Environment, PROVED, ServerFacts};
 pub use events::{EventMeasurement, EventsMeasurement};
@@ -130,6 +132,9 @@ pub struct Measurement {
     /// Number of operations with raw times in `samples/<trial>.samples`, including those of the warm-up; `None` where none were asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub samples: Option<u64>,
+    /// Conflicts between transactions; `None` where none are known.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub conflicts: Option<ConflictsMeasurement>,
     /// Writes to the disk by a writer beside the load; `None` without such a writer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub disk: Option<DiskMeasurement>,
@@ -175,6 +180,7 @@ impl Measurement {
             plans: BTreeMap::new(),
             evolution: None,
             events: None,
+            conflicts: None,
             freshness: None,
             disk: None,
             link: None,

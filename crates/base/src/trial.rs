@@ -409,6 +409,9 @@ pub struct LoadSettings {
     /// Whether each operation opens and closes its own connection.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub connects_each_time: bool,
+    /// How often an operation is sent again whose transaction lost against another one.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub retries: u32,
     /// Share of failed operations that is tolerated before a trial is invalid, 0..1.
     pub tolerated_failures: f64,
     /// Whether throughput includes the time to open the connections; closed loop only.

@@ -29,6 +29,7 @@ use crate::runner::private_start::remove_leftovers;
 use crate::runner::proofs::{self, Proof};
 use crate::server::{self, OwnDirectory, interrupted};
 use crate::store::RunDirectory;
+use crate::study::cluster::nodes_of;
 use crate::study::{self, Names, Study};
 use crate::trial::{Case, DurabilityPlan, FaultKind, Levels, Settings};
 use crate::units::show_number;
@@ -248,6 +249,13 @@ fn cases_of(study: &Study) -> anyhow::Result<Vec<Case>> {
         let entry = entry_of(database)?;
         if entry.level.is_none() {
             anyhow::bail!("database.name = \"{}\" promises to keep nothing; take another", database.name);
+        }
+        let nodes = nodes_of(database);
+        if nodes > 1 {
+            anyhow::bail!(
+                "{}: the server has {nodes} nodes, and one disk fails at a time; leave database.nodes out",
+                about()
+            );
         }
         entry.recipe.map(|recipe| server::check(recipe, database)).transpose()?;
         execute::check(&case.settings).map_err(|error| error.context(about()))?;

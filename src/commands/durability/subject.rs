@@ -76,11 +76,12 @@ impl Subject {
     }
 
     fn server(&self) -> Option<&Server> {
-        self.stage.current()?.server.as_ref()
+        self.stage.current()?.server.as_ref()?.first()
     }
 
     fn server_mut(&mut self) -> anyhow::Result<&mut Server> {
-        self.stage.current_mut().and_then(|current| current.server.as_mut()).context("there is no server")
+        let cluster = self.stage.current_mut().and_then(|current| current.server.as_mut());
+        cluster.and_then(|cluster| cluster.node_mut(1)).context("there is no server")
     }
 
     /// Returns the facts that the server reported at its first start.
@@ -192,7 +193,7 @@ impl Subject {
             let reach = current.reach_of_front();
             let own = private_server(&settings).unwrap_or_else(|| settings.clone());
             let server = current.server.as_mut().context("there is no server")?;
-            if let Err(error) = server.start_again(&reach, recipe, &own) {
+            if let Err(error) = server.start_again(1, &reach, recipe, &own) {
                 return Ok(Back::Silent(error.to_string()));
             }
         }

@@ -28,14 +28,17 @@ pub struct EventsMeasurement {
 /// One event.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EventMeasurement {
-    /// `kill`, `stop`, `pause`, `cut-power`, `slow-disk`, `full-disk` or `cut-link`.
+    /// `kill`, `stop`, `pause`, `cut-power`, `slow-disk`, `full-disk`, `cut-link` or `promote`.
     pub what: String,
+    /// Number of the node that it happened to, from 1; `None` where the server has one node.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub node: Option<u32>,
     /// Blocks that the disk had taken and not synced when its power was cut, plus changes to names; `None` for other events.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub unsynced: Option<u64>,
     /// Time of the event, in seconds after the start of the measured phase.
     pub start_s: f64,
-    /// Time until the server accepted clients again or continued, or for which its disk was slow or full or its link was cut, in seconds.
+    /// Time until the server or the node accepted clients again or continued, until the replica took writes, or for which its disk was slow or full or its link was cut, in seconds.
     pub away_s: f64,
     /// The gap in service: the longest time without a completed operation that met the event, in seconds. `None` where the load ended within it.
     #[serde(skip_serializing_if = "Option::is_none", default)]

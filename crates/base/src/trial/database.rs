@@ -42,6 +42,21 @@ pub struct DatabaseSettings {
     /// CPUs that the private server is pinned to, as in `0` or `0,2-3`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub cpus: Option<String>,
+    /// Number of nodes of the private server; `None` for the database's own number.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub nodes: Option<u32>,
+    /// When replicas get what was written: `synchronous`, before it is acknowledged; `None` for later.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub replication: Option<String>,
+    /// Nodes that are read from: `replica`; `None` for the primary.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub read_from: Option<String>,
+    /// Nodes that clients connect to, where all take writes: `all`, in turn; `None` for the first one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub connect_to: Option<String>,
+    /// Where a client connects again whose node does not admit it: `other`, to another node; `None` for the same one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reconnect_to: Option<String>,
     /// What acknowledged writes must survive: `power-cut`, `crash` or `none`; the settings for it are in `config`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub durability: Option<String>,

@@ -9,6 +9,9 @@ pub struct EventSettings {
     pub at_s: f64,
     /// Kind of event.
     pub what: EventKind,
+    /// Number of the node that it happens to, from 1.
+    #[serde(default = "first_node", skip_serializing_if = "is_first_node")]
+    pub node: u32,
     /// Time for which the server stays away, in seconds, until it continues or is started again.
     pub lasts_s: f64,
     /// The unsynced data that survive a power cut.
@@ -20,10 +23,18 @@ pub struct EventSettings {
 }
 
 impl EventSettings {
-    /// Creates an event that lasts no time and has no settings of its own.
+    /// Creates an event of the first node that lasts no time and has no settings of its own.
     pub fn new(at_s: f64, what: EventKind) -> Self {
-        EventSettings { at_s, what, lasts_s: 0.0, keeps: CutKeeps::default(), sync_takes_s: 0.0 }
+        EventSettings { at_s, what, node: 1, lasts_s: 0.0, keeps: CutKeeps::default(), sync_takes_s: 0.0 }
     }
+}
+
+fn first_node() -> u32 {
+    1
+}
+
+fn is_first_node(node: &u32) -> bool {
+    *node == 1
 }
 
 fn is_zero(seconds: &f64) -> bool {
@@ -78,13 +89,16 @@ pub enum EventKind {
     FullDisk,
     /// The link between the load and the server carries nothing for a while.
     CutLink,
+    /// The primary of a cluster is killed, and a replica takes its place.
+    Promote,
 }
 
 impl EventKind {
     /// Names of all kinds in studies.
-    pub const NAMES: [&'static str; 7] = ["kill", "stop", "pause", "cut-power", "slow-disk", "full-disk", "cut-link"];
+    pub const NAMES: [&'static str; 8] =
+        ["kill", "stop", "pause", "cut-power", "slow-disk", "full-disk", "cut-link", "promote"];
 
-    const ALL: [EventKind; 7] = [
+    const ALL: [EventKind; 8] = [
         EventKind::Kill,
         EventKind::Stop,
         EventKind::Pause,
@@ -92,6 +106,7 @@ impl EventKind {
         EventKind::SlowDisk,
         EventKind::FullDisk,
         EventKind::CutLink,
+        EventKind::Promote,
     ];
 
     /// Returns the name in studies.
@@ -104,6 +119,7 @@ impl EventKind {
             EventKind::SlowDisk => "slow-disk",
             EventKind::FullDisk => "full-disk",
             EventKind::CutLink => "cut-link",
+            EventKind::Promote => "promote",
         }
     }
 

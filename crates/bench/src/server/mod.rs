@@ -5,6 +5,7 @@
 //! signal), and at the latest when the next loadline calls [`remove_orphans`].
 
 mod again;
+mod cluster;
 mod companion;
 mod cpus;
 mod descriptors;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
+pub use cluster::Cluster;
 pub use companion::Companion;
 pub use cpus::{CpuList, CpuListError, allowed_to_this_thread, pin_this_thread};
 pub use descriptors::raise_descriptors;
@@ -45,6 +47,7 @@ use crate::trial::DatabaseSettings;
 use directory::PrivateDirectory;
 use memory::MemoryGroup;
 use process::MainProcess;
+use start::Source;
 
 /// How long a server may take to stop in order before it is ended by force.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
@@ -185,6 +188,16 @@ pub enum ServerError {
     /// The disk that can lose its power could not be mounted; the message names the reason and the remedy.
     #[error("the disk of the server: {0}")]
     Disk(String),
+    /// A node of a cluster did not start.
+    #[error("node {number} of {count}: {source}")]
+    Node {
+        /// The node's number, from 1.
+        number: u32,
+        /// The number of nodes.
+        count: u32,
+        /// Why it did not start.
+        source: Box<ServerError>,
+    },
     /// The user asked loadline to stop.
     #[error("interrupted while the server was starting")]
     Interrupted,
@@ -196,6 +209,7 @@ impl ServerError {
         match self {
             ServerError::NotFound(fault) | ServerError::Memory(fault) => fault.remedy.clone(),
             ServerError::Encryption { remedy, .. } => Some(remedy.clone()),
+            ServerError::Node { source, .. } => source.remedy(),
             ServerError::Initialise { remedy, .. } | ServerError::NotUp { remedy, .. } => remedy.clone(),
             ServerError::Path { source, .. } | ServerError::Execute { source, .. } => {
                 remedy_of(source).map(str::to_owned)
@@ -234,7 +248,7 @@ impl Server {
         settings: &DatabaseSettings,
         parent: Option<&Path>,
     ) -> Result<Server, ServerError> {
-        start::start(recipe, settings, parent, None, &Reach::LOOPBACK)
+        start::start(recipe, settings, parent, Source::New, &Reach::LOOPBACK)
     }
 
     /// Does the same as [`Server::start`], with the data that another server of this recipe and these settings has
@@ -248,7 +262,7 @@ impl Server {
         parent: Option<&Path>,
         kept: &KeptData,
     ) -> Result<Server, ServerError> {
-        start::start(recipe, settings, parent, Some(kept), &Reach::LOOPBACK)
+        start::start(recipe, settings, parent, Source::Kept(kept), &Reach::LOOPBACK)
     }
 
     /// Does the same as [`Server::start`], or with `kept` as [`Server::start_with`], on one host of a link with the clients on the other.
@@ -262,7 +276,7 @@ impl Server {
         parent: Option<&Path>,
         kept: Option<&KeptData>,
     ) -> Result<Server, ServerError> {
-        start::start(recipe, settings, parent, kept, reach)
+        start::start(recipe, settings, parent, kept.map_or(Source::New, Source::Kept), reach)
     }
 
     /// Stops the server in order, and moves or copies its data to `to`, where nothing may exist yet. Returns the

@@ -226,24 +226,36 @@ fn is_port_taken(log: &str) -> bool {
     log.to_lowercase().contains("address already in use")
 }
 
+/// The data that a server begins with.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// An empty database, with an account that has a new password.
+    New,
+    /// What the recipe makes of another node's data, whose account has this password.
+    Copied(&'a str),
+    /// The data that an earlier server has left.
+    Kept(&'a KeptData),
+}
+
 pub(super) fn start(
     recipe: &dyn Recipe,
     settings: &DatabaseSettings,
     parent: Option<&Path>,
-    kept: Option<&KeptData>,
+    source: Source<'_>,
     reach: &Reach,
 ) -> Result<Server, ServerError> {
     let plan = Plan::new(recipe, settings, reach)?;
     let root = root();
     let mut directory = PrivateDirectory::create(&root, parent, plan.user(), recipe.stop_signal())?;
     check_room(parent.unwrap_or(&root))?;
-    let password = match kept {
-        Some(kept) => kept.password.clone(),
-        None => random_hex(16)?,
+    let password = match source {
+        Source::Kept(kept) => kept.password.clone(),
+        Source::Copied(password) => password.to_owned(),
+        Source::New => random_hex(16)?,
     };
-    match kept {
-        Some(kept) => plan.adopt(&mut directory, kept)?,
-        None => plan.initialise(&mut directory, &password)?,
+    match source {
+        Source::Kept(kept) => plan.adopt(&mut directory, kept)?,
+        Source::Copied(_) | Source::New => plan.initialise(&mut directory, &password)?,
     }
     // The group is made only now, for the server alone: the pages of the data made before lie in the page cache of whoever wrote them, and count there.
     let memory = settings.memory_bytes.map(MemoryGroup::create).transpose().map_err(ServerError::Memory)?;
@@ -343,7 +355,7 @@ fn check_setting(recipe: &dyn Recipe, name: &str, value: &str) -> Result<(), Ser
 }
 
 /// Returns a TCP port of the loopback address that is free now.
-fn free_port() -> Result<u16, ServerError> {
+pub(super) fn free_port() -> Result<u16, ServerError> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
     let failed = |source| ServerError::Path { path: "127.0.0.1".into(), action: "find a free port on", source };
     listener.map(|address| address.port()).map_err(failed)

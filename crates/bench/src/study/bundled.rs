@@ -43,6 +43,8 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "price-of-durability": "what it costs that a write survives a power cut, in each database; two to ten minutes",
     "durability-servers": "whether what a server has acknowledged is there after a power cut; three minutes, needs FUSE",
     "outages": "how long a database answers nothing when its server is killed, restarted or stalls; three minutes",
+    "failover": "what is lost when PostgreSQL's primary dies and its replica takes over, synchronous or not; three minutes",
+    "lost-node": "what happens when a Galera cluster of three loses a node under load; five minutes",
     "wisconsin-size": "how response times of selections grow with load and relation; three minutes on MariaDB",
     "wisconsin-size-paper": "the same with 1, 5 and 10 million rows as in the 2011 paper; two hours",
     "qos-read": "which layout answers queries over measurement rows fastest; five minutes on MariaDB",

@@ -12,6 +12,7 @@ mod tables;
 use std::collections::BTreeSet;
 
 use super::agents::{check_agents, check_readers};
+use super::cluster::{check_cluster, clash_with_nodes};
 use super::events::clash_of_events;
 use super::evolve::check_evolve;
 use super::freshness::check_freshness;
@@ -50,8 +51,11 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
         rules.errors.push(place, message);
     }
     let has_server = names.database(&settings.database.name).is_some_and(|facts| facts.has_private_server);
-    if let Some(message) = clash_of_events(settings, has_server) {
+    if let Some(message) = clash_of_events(settings, has_server).or_else(|| clash_with_nodes(settings)) {
         rules.refuse(&["events"], message);
+    }
+    for (keys, message) in check_cluster(settings) {
+        rules.refuse(keys, message);
     }
     for (keys, message) in check_agents(settings, has_server).into_iter().chain(check_readers(settings)) {
         rules.refuse(keys, message);

@@ -97,7 +97,7 @@ pub static DATABASE: Part = Part {
             "memory",
             Kind::Bytes(MEMORY_LEAST, MEMORY_MOST),
             Absent::Means("no limit"),
-            "Maximum memory of the server together with the page cache of its files, as in `\"512MiB\"`, for tables that are larger than memory. It needs a control group, which root can make, or a user in a delegated scope.",
+            "Maximum memory of the server together with the page cache of its files, as in `\"512MiB\"`, for tables that are larger than memory; with several nodes, of each. It needs a control group, which root can make, or a user in a delegated scope.",
         )
         .only(PRIVATE)
         .factor(|settings| settings.database.memory_bytes.map(Into::into)),
@@ -109,6 +109,46 @@ pub static DATABASE: Part = Part {
         )
         .only(PRIVATE)
         .factor(|settings| Some(settings.database.encryption.as_deref().unwrap_or("none").into())),
+        Setting::new(
+            "nodes",
+            Kind::Whole(1, 9),
+            Absent::Means("1"),
+            "The number of nodes, each a server with a directory of its own. Of PostgreSQL's nodes, the first is the primary, and the others are replicas that its log is streamed to. MariaDB's nodes are a Galera cluster, in which all take writes; three of them can lose one.",
+        )
+        .only(PRIVATE)
+        .factor(|settings| Some(super::cluster::nodes_of(&settings.database).into())),
+        Setting::new(
+            "replication",
+            Kind::OneOf(&["asynchronous", "synchronous"]),
+            Absent::Text("asynchronous"),
+            "When replicas have what was written: `synchronous`, on the disk of one of them before it is acknowledged; `asynchronous`, some time later.",
+        )
+        .only("a private server with replicas")
+        .factor(|settings| Some(settings.database.replication.as_deref().unwrap_or("asynchronous").into())),
+        Setting::new(
+            "read_from",
+            Kind::OneOf(&["primary", "replica"]),
+            Absent::Text("primary"),
+            "Which nodes are read from: the clients of a workload that only reads, and the readers of the workload `freshness`, connect to the replicas in turn. Writers always connect to the primary.",
+        )
+        .only("a private server with replicas")
+        .factor(|settings| Some(settings.database.read_from.as_deref().unwrap_or("primary").into())),
+        Setting::new(
+            "connect_to",
+            Kind::OneOf(&["one", "all"]),
+            Absent::Text("one"),
+            "Which nodes clients connect to: the first one, or all in turn.",
+        )
+        .only("a private server whose nodes all take writes")
+        .factor(|settings| Some(settings.database.connect_to.as_deref().unwrap_or("one").into())),
+        Setting::new(
+            "reconnect_to",
+            Kind::OneOf(&["same", "other"]),
+            Absent::Text("same"),
+            "Where a client connects that has lost its connection: to its own node, until that admits it again, or, with `other`, to the next node that does. Writers to a primary have no other.",
+        )
+        .only("a private server with several nodes")
+        .factor(|settings| Some(settings.database.reconnect_to.as_deref().unwrap_or("same").into())),
         Setting::new(
             "durability",
             Kind::OneOf(&Level::NAMES),
@@ -157,6 +197,11 @@ pub fn read_database(root: &Table, names: &Names, errors: &mut Errors) -> Databa
         cpus: read_cpus(&section, errors),
         encryption,
         durability: section.find("durability", errors),
+        nodes: section.find("nodes", errors),
+        replication: section.find("replication", errors).filter(|when| when != "asynchronous"),
+        read_from: section.find("read_from", errors).filter(|node| node != "primary"),
+        connect_to: section.find("connect_to", errors).filter(|nodes| nodes != "one"),
+        reconnect_to: section.find("reconnect_to", errors).filter(|node| node != "same"),
         config: read_config(&section, errors),
     };
     give_level(&mut settings, &section, errors);

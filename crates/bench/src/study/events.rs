@@ -24,7 +24,13 @@ pub(super) static EVENT: Part = Part {
             "do",
             Kind::OneOf(&EventKind::NAMES),
             Absent::Refused,
-            "What happens: `kill` ends all processes of the server at once, as a crash does, and starts it again with the data that are there; `stop` stops it in order and starts it again; `pause` suspends all of its processes for a while; `cut-power` cuts the power of the disk with its data, kills its processes, and starts it again with the data that the disk has kept, which are those that were synced; `slow-disk` makes each sync of this disk take longer; `full-disk` leaves it no room for more data; `cut-link` lets nothing through between the load and the server, and needs a `[link]`.",
+            "What happens: `kill` ends all processes of the server at once, as a crash does, and starts it again with the data that are there; `stop` stops it in order and starts it again; `pause` suspends all of its processes for a while; `cut-power` cuts the power of the disk with its data, kills its processes, and starts it again with the data that the disk has kept, which are those that were synced; `slow-disk` makes each sync of this disk take longer; `full-disk` leaves it no room for more data; `cut-link` lets nothing through between the load and the server, and needs a `[link]`; `promote` kills the primary of a cluster, which stays away, and makes its replica the primary.",
+        ),
+        Setting::new(
+            "node",
+            Kind::Whole(1, 9),
+            Absent::Whole(1),
+            "The number of the node that it happens to, where the server has several (`database.nodes`).",
         ),
         Setting::new(
             "lasts",
@@ -32,7 +38,7 @@ pub(super) static EVENT: Part = Part {
             Absent::Means(
                 "no time: it is started again at once; for `pause`, `slow-disk`, `full-disk` and `cut-link` it must be given",
             ),
-            "How long the server stays away before it is started again or continues, or how long the disk is slow or full, or the link is cut.",
+            "How long the server stays away before it is started again or continues, or how long the disk is slow or full, or the link is cut; for `promote`, how long the primary is gone before its replica is told to take over.",
         ),
         Setting::new(
             "keeps",
@@ -107,7 +113,8 @@ pub(super) fn read_events(root: &Table, errors: &mut Errors) -> Vec<EventSetting
             errors.push(section.place, fault!("an event of [[events]] has a sync, and slows no disk"; "{remedy}"));
         }
         let sync_takes_s = if what == EventKind::SlowDisk { sync.unwrap_or(SYNC_S) } else { 0.0 };
-        events.push(EventSettings { at_s, what, lasts_s: lasts.unwrap_or_default(), keeps, sync_takes_s });
+        let node = section.read("node", errors);
+        events.push(EventSettings { at_s, what, node, lasts_s: lasts.unwrap_or_default(), keeps, sync_takes_s });
     }
     events
 }
@@ -175,6 +182,8 @@ mod tests {
         let kill = EventSettings::new(3.0, EventKind::Kill);
         assert_eq!(events, Ok(vec![pause, kill]));
         assert_eq!(read("name = \"a\""), Ok(Vec::new()));
+        let second = read("[[events]]\nat = \"1s\"\ndo = \"kill\"\nnode = 2\n").unwrap();
+        assert_eq!((second[0].what, second[0].node), (EventKind::Kill, 2));
         let cut = read("[[events]]\nat = \"1s\"\ndo = \"cut-power\"\nkeeps = \"in-order\"\n").unwrap();
         assert_eq!((cut[0].what, cut[0].keeps), (EventKind::CutPower, CutKeeps::InOrder));
         let slow = "[[events]]\nat = \"1s\"\ndo = \"slow-disk\"\nlasts = \"2s\"\n";

@@ -149,6 +149,13 @@ pub static LOAD: Part = Part {
         )
         .factor(|settings| settings.load.loops.map(Into::into)),
         Setting::new(
+            "retries",
+            Kind::Whole(0, 100),
+            Absent::Whole(0),
+            "How often an operation is sent again whose transaction lost against another one that changed the same rows: after a deadlock, a serialization failure, or a conflict between nodes of a cluster. It counts as one operation, whose response time includes all attempts; the report says how often it happened.",
+        )
+        .factor(|settings| Some(settings.load.retries.into())),
+        Setting::new(
             "agents",
             Kind::Whole(1, 1_000),
             Absent::Means("none: loadline drives the load itself"),
@@ -231,6 +238,7 @@ pub fn read_load(root: &Table, names: &Names, errors: &mut Errors) -> LoadSettin
         pipeline: section.read("pipeline", errors),
         connects_each_time: section.find("connect", errors) == Some(EACH),
         count_connecting: section.read("count_connecting", errors),
+        retries: section.read("retries", errors),
         tolerated_failures: section.read("tolerated_failures", errors),
         agents: section.read("agents", errors),
     }

@@ -13,6 +13,7 @@ mod chosen;
 mod claim_table;
 mod claims;
 mod clash;
+pub mod cluster;
 pub mod content;
 mod database;
 mod disk;

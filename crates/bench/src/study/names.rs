@@ -10,6 +10,9 @@ use crate::written::closest;
 /// The values that `load.arrivals` can have.
 pub const ARRIVALS: &[&str] = &["closed", "poisson", "constant", "trace", "sources"];
 
+/// What is asked for as a database of its own.
+const GALERA: &str = "galera";
+
 /// Everything that can be named in a study.
 #[derive(Debug, Clone)]
 pub struct Names {
@@ -99,6 +102,10 @@ impl NameList {
             return Ok(());
         }
         let kind = self.kind;
+        if name == GALERA && self.available.iter().any(|available| available == "mariadb") {
+            let remedy = "it is MariaDB with several nodes: write name = \"mariadb\" and nodes = 3";
+            return Err(fault!("unknown {kind} \"{name}\""; "{remedy}"));
+        }
         let available = self.available.join(", ");
         match closest(name, self.available.iter().map(String::as_str)) {
             Some(meant) => Err(fault!("unknown {kind} \"{name}\""; "did you mean \"{meant}\"?")),
@@ -120,5 +127,8 @@ mod tests {
             layouts.check("columnar").unwrap_err().to_string(),
             "unknown layout \"columnar\"; available: wide, star, eav"
         );
+        let databases = NameList::new("database", &["sqlite", "mariadb"]);
+        let galera = databases.check("galera").unwrap_err().to_string();
+        assert!(galera.ends_with("write name = \"mariadb\" and nodes = 3"), "{galera}");
     }
 }

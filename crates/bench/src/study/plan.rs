@@ -166,10 +166,18 @@ pub fn standings(study: &Study, before_round: u32, outcomes: &Outcomes) -> Vec<S
 }
 
 /// Returns the settings of the private server that a case needs: cases with equal settings share one. `None` for databases inside this process and
-/// for servers that exist already. The storage engine is left out, since tables choose it, and so is the socket, since connections do.
+/// for servers that exist already. The storage engine is left out, since tables choose it, and so are the socket and the nodes that are
+/// read from, since connections do.
 pub fn private_server(database: &DatabaseSettings) -> Option<DatabaseSettings> {
     let is_server = crate::database::find(&database.name).is_none_or(|entry| entry.recipe.is_some());
-    (is_server && database.url.is_none()).then(|| DatabaseSettings { engine: None, socket: None, ..database.clone() })
+    (is_server && database.url.is_none()).then(|| DatabaseSettings {
+        engine: None,
+        socket: None,
+        read_from: None,
+        connect_to: None,
+        reconnect_to: None,
+        ..database.clone()
+    })
 }
 
 /// Returns the minimum and maximum number of trials of each case, in words.

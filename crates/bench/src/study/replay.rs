@@ -168,6 +168,10 @@ pub fn check_replay(settings: &Settings, root: &Table) -> Vec<(Vec<&'static str>
         let what = "workload.speed is given, and the search of [goal] chooses it";
         found.push((vec!["workload.speed"], Fault::new(what, "leave it out")));
     }
+    if settings.load.retries > 0 {
+        let what = "load.retries is given, and a statement sent again alone would not repeat the transaction that it was part of";
+        found.push((vec!["load.retries"], Fault::new(what, "leave it out")));
+    }
     if settings.load.connects_each_time {
         let what = "load.connect is \"each\", and the statements of a session belong on one connection";
         found.push((vec!["load.connect"], Fault::new(what, "leave it out")));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::level::Deciding;
 use super::recipe::Recipe;
-use super::{Capabilities, Capability, Database, DatabaseError, Endpoint, Known, Level, Target, with};
+use super::{Capabilities, Capability, Clustered, Database, DatabaseError, Endpoint, Known, Level, Target, with};
 use crate::trial::DatabaseSettings;
 
 /// Opens a database with its settings; servers also get an endpoint.
@@ -35,6 +35,8 @@ pub struct Entry {
     pub opens: Opens,
     /// The recipe of a private server; `None` for embedded databases.
     pub recipe: Option<&'static dyn Recipe>,
+    /// How its private servers become the nodes of a cluster; `None` where loadline starts no clusters of it.
+    pub clustered: Option<&'static dyn Clustered>,
     /// Reads `database.url`; `None` for embedded databases.
     pub read_url: Option<ReadUrl>,
     /// The abilities of the database.

@@ -10,6 +10,7 @@ pub mod address;
 mod capability;
 mod carrying;
 pub mod channel;
+pub mod clustered;
 pub mod conformance;
 pub mod dialect;
 pub mod durability;
@@ -25,6 +26,7 @@ pub mod literal;
 pub mod mysql;
 pub mod namespace;
 pub mod nats;
+pub mod nodes;
 pub mod postgres;
 pub mod recipe;
 pub mod recorder;
@@ -45,6 +47,7 @@ use crate::record::Cells;
 use crate::statement::{Miscount, Program, Request, SchemaChange, Statement, Table};
 
 pub use capability::{Capabilities, Capability, needs_of};
+pub use clustered::{Clustered, Member, count_of};
 pub use dialect::Dialect;
 pub use durability::{LogPosition, Weakness};
 pub use entry::{Entry, LevelSettings, OpenSql, OpenStore, Opens, ReadUrl};
@@ -52,6 +55,7 @@ pub use form::URL_FORM;
 pub use level::{Known, Level};
 pub use limits::SessionLimits;
 pub use namespace::Namespace;
+pub use nodes::{Deal, Nodes};
 pub use wire::{Progress, Unasked, Wire};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use {
@@ -74,6 +78,14 @@ pub trait Target: Send + Sync {
     /// # Errors
     /// [`DatabaseError::Unavailable`] with the address and what went wrong.
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError>;
+
+    /// Opens a connection for a client of the load. A target with several nodes chooses the node by the client's number.
+    ///
+    /// # Errors
+    /// The errors of [`Target::open`].
+    fn open_for(&self, _client: u32) -> Result<Box<dyn TargetSession>, DatabaseError> {
+        self.open()
+    }
 
     /// Sets the limits within which connections opened from now on wait for their server; has no effect on a target without connections.
     fn set_limits(&mut self, _limits: Arc<SessionLimits>) {}
@@ -421,6 +433,12 @@ impl DatabaseError {
     /// Returns whether the request was refused, or undone because of its number of rows; the connection is still usable.
     pub fn is_refusal(&self) -> bool {
         matches!(self, DatabaseError::Refused { .. } | DatabaseError::Miscounted(_))
+    }
+
+    /// Returns whether a transaction lost against another one that had changed the same rows: sent again, it can succeed. MySQL and MariaDB call it a deadlock, as do the nodes of a
+    /// Galera cluster; PostgreSQL has a code for this and one for transactions that could not be ordered.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, DatabaseError::Refused { code, .. } if ["1213", "40P01", "40001"].contains(&code.as_str()))
     }
 
     /// Returns whether the connection is gone, and with it every transaction that had not ended.

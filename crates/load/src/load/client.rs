@@ -74,6 +74,9 @@ pub struct Client {
     is_replaying: bool,
     /// The acknowledged records, if they are kept.
     acknowledged: Option<Acknowledged>,
+    /// How often an operation is sent again whose transaction lost against another one, and how often the running one still may be.
+    retries: u32,
+    retries_left: u32,
     /// Number of the first record that the running operation inserts.
     first_record: Option<u64>,
     /// Time before which nothing is sent, because the connection was lost.
@@ -134,6 +137,8 @@ impl Client {
             own: None,
             is_replaying: false,
             acknowledged: None,
+            retries: 0,
+            retries_left: 0,
             first_record: None,
             pause_until_ns: 0,
             kind: OperationKind::Insert,
@@ -156,6 +161,11 @@ impl Client {
     /// Makes the client keep its own response times.
     pub fn timed(self) -> Self {
         Client { response_time: Some(CompactHistogram::new()), ..self }
+    }
+
+    /// Sets how often an operation is sent again whose transaction lost against another one.
+    pub fn retrying(self, retries: u32) -> Self {
+        Client { retries, ..self }
     }
 
     /// Makes the client a source with these times.
@@ -198,6 +208,7 @@ impl Client {
         };
         if begun == Next::Send {
             self.request.clear();
+            self.retries_left = self.retries;
             let operation = self.source.next(&mut self.request);
             self.kind = operation.kind();
             self.records = operation.records();
@@ -316,6 +327,18 @@ impl Client {
     /// part of the same compound follows at once, [`Client::next`] begins it.
     #[inline]
     pub fn done(&mut self, now_ns: u64, outcome: &Result<Answer, DatabaseError>, tally: &mut Tally) {
+        if let Err(error) = outcome
+            && self.retries_left > 0
+            && !self.is_replaying
+            && error.is_conflict()
+        {
+            self.retries_left -= 1;
+            self.follows = true;
+            if self.counts {
+                tally.count_again(error);
+            }
+            return;
+        }
         let ending = match outcome {
             Ok(answer) => Ending::Completed { empty: answer.empty > 0 },
             Err(error) => Ending::Failed(error),
@@ -349,10 +372,11 @@ impl Client {
 
     /// Gives up a claimed arrival that was due and not sent, and the missing parts of a compound; called when the trial is over.
     pub fn give_up(&mut self, now_ns: u64, end_ns: u64, tally: &mut Tally) {
-        if std::mem::take(&mut self.follows)
-            && let Some(compound) = self.compound.take()
-        {
-            self.end_whole(now_ns, Ending::Abandoned, compound, tally);
+        if std::mem::take(&mut self.follows) {
+            match self.compound.take() {
+                Some(compound) => self.end_whole(now_ns, Ending::Abandoned, compound, tally),
+                None => self.end(now_ns, Ending::Abandoned, tally),
+            }
         }
         if let Some(intended_ns) = self.claimed_ns.take().filter(|time_ns| (self.measure_ns..now_ns).contains(time_ns))
         {

@@ -240,7 +240,7 @@ fn group_works<'a>(
         .zip(group.sources)
         .map(|(number, source)| Client::new(number, source, think_ns, start_ns, measure_ns))
         .map(|client| if settings.clients <= TIMED_CLIENTS_MOST { client.timed() } else { client })
-        .map(|client| if group.keeps_acknowledged { client.keeping() } else { client })
+        .map(|client| if group.keeps_acknowledged { client.keeping() } else { client }.retrying(settings.retries))
         .map(|client| {
             let times = source_times(settings, client.number, seed).map(|times| times.from(start_ns));
             client.with_times(times).replaying(settings.arrivals == Arrivals::Replay)

@@ -39,6 +39,9 @@ pub struct Tally {
     pub passes: Histogram,
     /// Messages of failed operations, with the number of occurrences.
     pub errors: BTreeMap<String, u64>,
+    /// Messages because of which operations were sent again, with the number of times; each operation counts once more elsewhere, when it has ended.
+    #[serde(default)]
+    pub sent_again: BTreeMap<String, u64>,
     /// Whether an operation failed because its connection was lost.
     pub has_lost: bool,
     series: Series,
@@ -156,6 +159,9 @@ impl Tally {
         if self.errors.len() > MESSAGES_MAX + 1 {
             return Err(format!("it has {} different messages", self.errors.len()));
         }
+        if self.sent_again.len() > MESSAGES_MAX + 1 {
+            return Err(format!("it has {} reasons to send again", self.sent_again.len()));
+        }
         self.series.check()
     }
 
@@ -171,6 +177,9 @@ impl Tally {
         self.passes.merge(&other.passes);
         for (message, count) in &other.errors {
             self.note_error(message.clone(), *count);
+        }
+        for (message, count) in &other.sent_again {
+            note(&mut self.sent_again, message.clone(), *count);
         }
         self.has_lost |= other.has_lost;
         self.series.merge(&other.series);
@@ -197,9 +206,19 @@ impl Tally {
     }
 
     fn note_error(&mut self, message: String, count: u64) {
-        let known = self.errors.contains_key(&message) || self.errors.len() < MESSAGES_MAX;
-        *self.errors.entry(if known { message } else { "other messages".to_owned() }).or_default() += count;
+        note(&mut self.errors, message, count);
     }
+
+    /// Counts an operation of the measured phase that is sent again.
+    pub fn count_again(&mut self, error: &DatabaseError) {
+        note(&mut self.sent_again, error.to_string(), 1);
+    }
+}
+
+/// Counts a message; beyond the first ones, all new ones are counted together.
+fn note(messages: &mut BTreeMap<String, u64>, message: String, count: u64) {
+    let known = messages.contains_key(&message) || messages.len() < MESSAGES_MAX;
+    *messages.entry(if known { message } else { "other messages".to_owned() }).or_default() += count;
 }
 
 /// Returns the share of the time from `sent_ns` to `done_ns` that lies in the window.

@@ -14,10 +14,10 @@ use super::pinned::Pinned;
 use super::stage::Current;
 use crate::database::{DatabaseError, Target, TargetSession, Wire};
 use crate::load::{Connections, Group, Observed, Observer, Reconnect, ReconnectSession, Share, Source, drive_groups};
-use crate::measurement::{Measurement, ResourceSample};
+use crate::measurement::{ConflictsMeasurement, Measurement, ResourceSample};
 use crate::operation::{Operation, OperationKind};
 use crate::reason::Reason;
-use crate::statement::{Program, Request};
+use crate::statement::Request;
 use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
 use crate::workload::{Work, Workload};
 
@@ -112,26 +112,29 @@ pub(super) fn drive_pinned(
     drive_groups(groups, trial.seed, reconnect, attendant).map_err(anyhow::Error::msg)
 }
 
+/// Opens a connection for a client and prepares its statements.
 pub(super) fn connect_session(
     target: &dyn Target,
-    program: &Program,
+    client: u32,
+    work: &Work,
     settings: &Settings,
 ) -> Result<Box<dyn TargetSession>, DatabaseError> {
-    let mut session = target.open()?;
+    let mut session = target.open_for(client)?;
     if let Some(session) = session.sql() {
         restrict(session, settings)?;
     }
-    session.prepare(program)?;
+    session.prepare(work.program_of(client))?;
     Ok(session)
 }
 
 pub(super) fn connect_wire(
     target: &dyn Target,
-    program: &Program,
+    client: u32,
+    work: &Work,
     settings: &Settings,
 ) -> Result<Box<dyn Wire>, DatabaseError> {
     let no_codec = |_| DatabaseError::Unavailable("the database has no lean codec any more".to_owned());
-    connect_session(target, program, settings)?.into_wire().map_err(no_codec)
+    connect_session(target, client, work, settings)?.into_wire().map_err(no_codec)
 }
 
 /// Connects the clients of a share of the load, before any clock starts.
@@ -144,7 +147,7 @@ pub(super) fn connect_all(
     let (mut wires, mut sessions) = (Vec::new(), Vec::new());
     let all = load.clients;
     for client in share.clients(all) {
-        let session = connect_session(target, work.program_of(client), settings);
+        let session = connect_session(target, client, work, settings);
         let session = session.with_context(|| format!("connecting client {} of {all}", client + 1))?;
         // Opening a connection waits for the server, which an event loop must not.
         let into_wire = if load.connects_each_time { Err(session) } else { session.into_wire() };
@@ -178,7 +181,11 @@ pub(super) fn measured(
         resources,
         timeline,
         database_version: current.facts.first().map(|(_, version)| version.clone()).unwrap_or_default(),
-        errors: observed.tally.errors.clone(),
+        errors: current.explained(&observed.tally.errors),
+        conflicts: (!observed.tally.sent_again.is_empty()).then(|| ConflictsMeasurement {
+            sent_again: current.explained(&observed.tally.sent_again),
+            between_nodes: None,
+        }),
         link: current.link.as_ref().map(|link| link.seen.clone()),
         ..Measurement::unmeasured(trial)
     };

@@ -32,7 +32,7 @@ use crate::load::{
 use crate::measurement::{AgentMeasurement, Measurement, RecordedMeasurement, Starvation, starvation};
 use crate::monitor;
 use crate::reason::Reason;
-use crate::server::{Server, interrupted};
+use crate::server::{Cluster, interrupted};
 use crate::store::{SampleHeader, SampleWriter, StoreError};
 use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
 use crate::units::show_utc;
@@ -78,7 +78,7 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
 
 /// Executes a trial on a database that is set up.
 fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> Executed {
-    let ended_before = current.server.as_ref().map_or(0, Server::ended_for_memory);
+    let ended_before = current.server.as_ref().map_or(0, Cluster::ended_for_memory);
     let mut executed = match set_up(trial, current, filling) {
         Ok(ready) => {
             measure_any(trial, ready, current, filling).unwrap_or_else(|error| Executed::failed(trial, &error))
@@ -95,7 +95,7 @@ fn attempt(trial: &Trial, current: &mut Current, filling: &dyn Fn(u64, u64)) -> 
     if let Err(error) = clean_up(&trial.case.settings, current) {
         executed.measurement.invalid_because.push(Reason::NotCarriedOut { error: sentence(&error) });
     }
-    let ended = current.server.as_ref().map_or(0, Server::ended_for_memory).saturating_sub(ended_before);
+    let ended = current.server.as_ref().map_or(0, Cluster::ended_for_memory).saturating_sub(ended_before);
     if let (Some(limit_bytes), true) = (trial.case.settings.database.memory_bytes, ended > 0) {
         executed.measurement.invalid_because.insert(0, Reason::MemoryExceeded { ended, limit_bytes });
     }
@@ -169,7 +169,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         fill(settings, &work, current, session, filling)?;
     }
     let work = ask(settings, work, &*current.target, settings.record.rows > 0)?;
-    let own = Arc::clone(&current.target);
+    let own = current.target_of_clients(settings)?;
     let target: &dyn Target = front.as_ref().map_or(&*own, |front| &*front.target);
     let load = load_of(settings);
     let beside_load = background::load_settings(settings, &load);
@@ -185,8 +185,8 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let watch = front.as_ref().map(|front| Watch::start(front.http()));
     attendant.recording = start_recording(trial, current)?;
     attendant.instruments = begin_all(&Beginning { settings, work: &work, target, current })?;
-    let wire = |client| connect_wire(target, work.program_of(client), settings);
-    let session = |client| connect_session(target, work.program_of(client), settings);
+    let wire = |client| connect_wire(target, client, &work, settings);
+    let session = |client| connect_session(target, client, &work, settings);
     let by = (by_agents, groups);
     let Driven { mut observed, agents: (agents, against), happenings: Happenings { evolved, events } } =
         drive_any(trial, by, (&wire, &session), &mut attendant, (evolver, receiver), current)?;
@@ -346,6 +346,7 @@ fn check_stored(
     if !is_counted || tables.is_empty() {
         return Ok(None);
     }
+    current.await_even_writers()?;
     let mut session = current.target.open()?;
     let mut count = Some(0_u64);
     for table in tables {

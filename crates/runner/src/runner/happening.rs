@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 
 use super::entry::entry_of;
+use super::members::MEMBER_WITHIN;
 use super::stage::Current;
 use super::unanswered::Counted;
+use crate::database::Nodes;
 use crate::database::recipe::{Reach, Recipe};
 use crate::link::Plug;
 use crate::load::{Changing, Observed};
 use crate::measurement::{EventMeasurement, EventsMeasurement, Measurement};
 use crate::random::derive;
-use crate::server::{Faults, PowerDisk, Server};
+use crate::server::{Cluster, Faults, PowerDisk, Server, interrupted};
 use crate::study::plan::private_server;
 use crate::trial::{DatabaseSettings, EventKind, EventSettings, Trial};
 
@@ -33,7 +35,9 @@ const HEARD_WITHIN: Duration = Duration::from_millis(200);
 
 /// A server with the events that happen to it.
 pub struct Happening {
-    server: Server,
+    server: Cluster,
+    /// The nodes of the server, if it has several.
+    nodes: Option<Nodes>,
     recipe: &'static dyn Recipe,
     reach: Reach,
     /// The server's own settings.
@@ -47,7 +51,7 @@ pub struct Happening {
 
 /// The events that have happened, with the server.
 pub struct Happened {
-    server: Server,
+    server: Cluster,
     events: Vec<EventMeasurement>,
     silences_s: BTreeMap<String, f64>,
 }
@@ -68,7 +72,8 @@ impl Happening {
         let own = private_server(&settings.database).unwrap_or_else(|| settings.database.clone());
         let server = current.server.take().context("events need a server that loadline has started")?;
         let plug = current.link.as_ref().map(|link| link.network.plug());
-        Ok(Some(Happening { server, recipe, reach, own, events: settings.events.clone(), plug, seed: trial.seed }))
+        let (nodes, events, seed) = (current.nodes.clone(), settings.events.clone(), trial.seed);
+        Ok(Some(Happening { server, nodes, recipe, reach, own, events, plug, seed }))
     }
 
     /// Waits for the measured phase and makes the events happen until the load is over.
@@ -93,6 +98,7 @@ impl Happening {
             let is_gone = error.is_some();
             events.push(EventMeasurement {
                 what: event.what.name().to_owned(),
+                node: self.nodes.as_ref().map(|_| event.node),
                 start_s: start_ns.saturating_sub(begun_ns) as f64 / 1e9,
                 away_s: end_ns.saturating_sub(start_ns) as f64 / 1e9,
                 error,
@@ -114,28 +120,36 @@ impl Happening {
         let lasts = || is_waited(begins, back);
         let mut unsynced = None;
         match event.what {
-            EventKind::Kill => self.server.kill(),
-            EventKind::Stop => drop(self.server.stop_in_order()),
+            EventKind::Kill => self.node(event)?.kill(),
+            EventKind::Stop => drop(self.node(event)?.stop_in_order()),
+            EventKind::Promote => {
+                self.server.leave(event.node);
+                self.node(event)?.kill();
+                lasts();
+                let nodes = self.nodes.as_ref().ok_or("the server has one node")?;
+                return nodes.promote(event.node + 1).map(|()| None).map_err(|error| error.to_string());
+            }
             EventKind::CutPower => {
                 let seed = derive(self.seed, event.at_s.to_bits());
                 let away = || {
                     lasts();
                 };
-                let lost = self.server.cut_power(event.keeps, seed, away).map_err(|error| error.to_string())?;
+                let lost = self.node(event)?.cut_power(event.keeps, seed, away).map_err(|error| error.to_string())?;
                 unsynced = Some(lost.unsynced());
             }
             EventKind::Pause => {
-                self.server.pause();
+                let node = self.node(event)?;
+                node.pause();
                 lasts();
-                self.server.resume();
+                node.resume();
             }
             EventKind::SlowDisk => {
                 let sync_takes = Duration::from_secs_f64(event.sync_takes_s);
-                self.with_disk(Faults { sync_takes, ..Faults::default() }, lasts)?;
+                with_disk(self.node(event)?, Faults { sync_takes, ..Faults::default() }, lasts)?;
             }
             EventKind::FullDisk => {
-                let room = self.server.disk().map(PowerDisk::used_bytes);
-                self.with_disk(Faults { room, ..Faults::default() }, lasts)?;
+                let room = self.node(event)?.disk().map(PowerDisk::used_bytes);
+                with_disk(self.node(event)?, Faults { room, ..Faults::default() }, lasts)?;
             }
             EventKind::CutLink => {
                 let plug = self.plug.as_ref().ok_or("there is no link in front of the server")?;
@@ -145,24 +159,33 @@ impl Happening {
             }
         }
         if event.what.leaves_the_server() {
-            if self.server.is_running() {
+            if self.node(event)?.is_running() {
                 return Ok(None);
             }
             // Some servers end when their disk is full.
-            self.server.kill();
+            self.node(event)?.kill();
         } else {
             lasts();
         }
-        self.server.start_again(&self.reach, self.recipe, &self.own).map_err(|error| error.to_string())?;
+        let again = self.server.start_again(event.node, &self.reach, self.recipe, &self.own);
+        again.map_err(|error| error.to_string())?;
+        let is_back = |nodes: &Nodes| nodes.await_member(event.node, MEMBER_WITHIN, interrupted);
+        self.nodes.as_ref().map_or(Ok(()), is_back).map_err(|error| error.to_string())?;
         Ok(unsynced)
     }
 
-    /// Gives the server's disk faults until `lasts` returns.
-    fn with_disk(&self, faults: Faults, lasts: impl Fn() -> bool) -> Result<(), String> {
-        self.server.set_disk_faults(faults).map_err(|error| error.to_string())?;
-        lasts();
-        self.server.set_disk_faults(Faults::default()).map_err(|error| error.to_string())
+    /// Returns the node that an event happens to.
+    fn node(&mut self, event: &EventSettings) -> Result<&mut Server, String> {
+        let number = event.node;
+        self.server.node_mut(number).ok_or_else(|| format!("the server has no node {number}"))
     }
+}
+
+/// Gives a server's disk faults until `lasts` returns.
+fn with_disk(server: &Server, faults: Faults, lasts: impl Fn() -> bool) -> Result<(), String> {
+    server.set_disk_faults(faults).map_err(|error| error.to_string())?;
+    lasts();
+    server.set_disk_faults(Faults::default()).map_err(|error| error.to_string())
 }
 
 /// Waits until a time and returns whether the load is still running.

@@ -228,10 +228,11 @@ mod tests {
     }
 
     fn entry() -> Entry {
-        let Entry { name, summary, engines, recipe, read_url, capabilities, processes, level, levels, .. } =
-            *database::REGISTRY[0];
+        let Entry {
+            name, summary, engines, recipe, clustered, read_url, capabilities, processes, level, levels, ..
+        } = *database::REGISTRY[0];
         let opens = Opens::Store(|_, _| Err(DatabaseError::NoFile));
-        Entry { name, summary, engines, opens, recipe, read_url, capabilities, processes, level, levels }
+        Entry { name, summary, engines, opens, recipe, clustered, read_url, capabilities, processes, level, levels }
     }
 
     #[test]

@@ -5,29 +5,31 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::notes::note;
+use crate::database::Entry;
 use crate::database::recipe::{Reach, Recipe};
-use crate::server::{KeptData, PowerDisk, Server, ServerError, remove_orphans, root};
+use crate::server::{Cluster, KeptData, PowerDisk, ServerError, remove_orphans, root};
 use crate::study::plan::private_server;
 use crate::trial::DatabaseSettings;
 
-/// Starts a private server, with its data in the run directory if the server's user may access it, or on a disk that can lose power if it is to lose it.
+/// Starts a private server, or all of its nodes, with its data in the run directory if the server's user may access it, or on a disk that can lose power if it is to lose it.
 ///
 /// # Errors
 /// Fails if the server does not start.
 pub fn start_private(
-    (recipe, settings): (&dyn Recipe, &DatabaseSettings),
+    (entry, recipe, settings): (&Entry, &dyn Recipe, &DatabaseSettings),
     (run, loses_power): (&Path, bool),
     reach: &Reach,
     kept: Option<&KeptData>,
     notes: &mut Vec<String>,
-) -> anyhow::Result<Server> {
+) -> anyhow::Result<Cluster> {
     let own = private_server(settings).unwrap_or_else(|| settings.clone());
+    let servers = (recipe, entry.clustered);
     let start = |parent: Option<&Path>| {
         if !loses_power {
-            return Server::start_at(reach, recipe, &own, parent, kept);
+            return Cluster::start(reach, servers, &own, parent, kept);
         }
         let disk = PowerDisk::mount(parent)?;
-        Ok(Server::start_at(reach, recipe, &own, Some(&disk.path()), kept)?.on(disk))
+        Ok(Cluster::start(reach, servers, &own, Some(&disk.path()), kept)?.on(disk))
     };
     let server = match start(Some(run)) {
         Err(ServerError::Barred { user, directory, .. }) => {

@@ -10,9 +10,10 @@ use anyhow::Context;
 use super::agents::Muster;
 use super::cache::{Cache, Taken};
 use super::database_file::{is_checkpointed, remove_database_file};
-use super::entry::{as_database, as_session, entry_of, open_within_limits, reached_by};
+use super::entry::{as_database, as_session, entry_of, reached_by};
 use super::facts::facts;
 use super::fixture::{Fixture, identity_of, remove_own};
+use super::members;
 use super::notes::{note, sentence};
 use super::opening::{Opening, endpoint_of};
 use super::private_start::start_private;
@@ -20,11 +21,12 @@ use super::proofs;
 use super::staged_link::{StagedLink, wanted};
 use super::took::Took;
 use crate::database::recipe::Reach;
-use crate::database::{Database, Endpoint, ReadUrl, Target};
+use crate::database::{Database, Endpoint, Nodes, ReadUrl, Target};
 use crate::link::Wanted;
 use crate::measurement::PROVED;
 use crate::reason::Reason;
-use crate::server::{Server, interrupted, move_or_copy};
+use crate::server::{Cluster, interrupted, move_or_copy};
+use crate::study::cluster::nodes_of;
 use crate::study::need_own_disk;
 use crate::study::plan::private_server;
 use crate::study::{Passwords, Patience};
@@ -56,8 +58,10 @@ pub struct Current {
     settings: DatabaseSettings,
     /// Opens connections.
     pub target: Arc<dyn Target>,
+    /// The nodes of the private server, if it has several.
+    pub nodes: Option<Nodes>,
     /// The private server, if there is one.
-    pub server: Option<Server>,
+    pub server: Option<Cluster>,
     /// The network link in front of the server, if there is one.
     pub link: Option<StagedLink>,
     /// Whether a recorder is in front of the database. The database is then on the recorder's host and not at the end of the link.
@@ -67,7 +71,7 @@ pub struct Current {
     /// Notes on the start that were not returned before, as sentences; the caller takes them.
     pub notes: Vec<String>,
     /// Time limits of its connections.
-    patience: Option<Patience>,
+    pub(super) patience: Option<Patience>,
     /// The fixture in the tables that loadline made here; `None` without such tables.
     pub fixture: Option<Fixture>,
     /// How long filling the tables took and whether a server was started, since this was last taken.
@@ -165,7 +169,8 @@ impl Stage {
     pub fn enter_for(&mut self, settings: &Settings) -> anyhow::Result<&mut Current> {
         // Data on a disk that loses power is used by this run only.
         let loses_power = need_own_disk(&settings.events);
-        let identity = if self.cache.is_some() && !loses_power { identity_of(settings)? } else { None };
+        let is_kept = self.cache.is_some() && !loses_power && nodes_of(&settings.database) == 1;
+        let identity = if is_kept { identity_of(settings)? } else { None };
         let link = settings.link.as_ref().map(|link| wanted(link, settings.load.clients));
         // A database behind a recorder is not reached over the link.
         let around = Around { link: link.as_ref(), is_behind: settings.recorded().is_some(), loses_power };
@@ -198,7 +203,7 @@ impl Stage {
         };
         let is_same =
             |current: &Current| current.settings == *settings && current.identity == identity && !current.is_spent;
-        let has_disk = |current: &Current| current.server.as_ref().is_some_and(Server::can_lose_power) == loses_power;
+        let has_disk = |current: &Current| current.server.as_ref().is_some_and(Cluster::can_lose_power) == loses_power;
         let is_up =
             |current: &Current| has_link(current) && has_disk(current) && current.has_server() && answers(current);
         // The engine is a property of tables and the socket one of connections: the server stays.
@@ -296,7 +301,7 @@ impl Stage {
             (None, Some(recipe), _) => {
                 let kept = taken.as_ref().map(Taken::data);
                 let start = |kept, notes: &mut Vec<String>| {
-                    start_private((recipe, settings), (&self.directory, loses_power), &reach, kept, notes)
+                    start_private((entry, recipe, settings), (&self.directory, loses_power), &reach, kept, notes)
                 };
                 let started = match start(kept.as_ref(), &mut notes) {
                     Err(error) if kept.is_some() && !interrupted() => {
@@ -307,7 +312,7 @@ impl Stage {
                     }
                     started => started?,
                 };
-                endpoint = Some(reached_by(started.endpoint(), settings, &reach));
+                endpoint = started.first().map(|first| reached_by(first.endpoint(), settings, &reach));
                 server = Some(started);
             }
             _ if settings.path.is_none() => {
@@ -322,9 +327,11 @@ impl Stage {
             }
             _ => {}
         }
-        let target = open_within_limits(entry, &settings_here, endpoint.as_ref(), self.patience)?;
+        let (target, nodes) =
+            members::open(entry, &settings_here, endpoint.as_ref(), (server.as_ref(), &reach), self.patience)?;
         let program = server.as_ref().and_then(|_| entry.recipe?.find_binary(settings).ok());
         let mut facts = facts(entry, &*target, program, settings)?;
+        facts.extend(members::fact(settings, nodes.as_ref()));
         // Nothing is known about the disk of a server elsewhere: proofs hold for this machine's disk only.
         let is_own = settings.url.is_none();
         let proved = if is_own { proofs::proved(entry, settings, &facts) } else { None };
@@ -335,6 +342,7 @@ impl Stage {
         Ok(Current {
             settings,
             target,
+            nodes,
             server,
             link,
             is_behind,
@@ -375,9 +383,10 @@ impl Current {
     fn turn_to(&mut self, settings: &DatabaseSettings) -> anyhow::Result<()> {
         let server = self.server.as_ref().context("there is no server to go on with")?;
         let reach = self.link.as_ref().map_or(Reach::LOOPBACK, |link| link.network.reach());
-        let endpoint = reached_by(server.endpoint(), settings, &reach);
-        self.target = open_within_limits(entry_of(settings)?, settings, Some(&endpoint), self.patience)?;
-        self.endpoint = Some(endpoint);
+        self.endpoint = server.first().map(|first| reached_by(first.endpoint(), settings, &reach));
+        let around = (Some(server), &reach);
+        (self.target, self.nodes) =
+            members::open(entry_of(settings)?, settings, self.endpoint.as_ref(), around, self.patience)?;
         if let (true, Some(fixture)) = (settings.engine != self.settings.engine, &mut self.fixture) {
             fixture.is_changed = true;
         }
@@ -433,7 +442,7 @@ impl Current {
 
     /// Returns whether the private server runs; true without a private server.
     pub fn has_server(&self) -> bool {
-        self.server.as_ref().is_none_or(Server::is_running)
+        self.server.as_ref().is_none_or(Cluster::is_running)
     }
 
     /// Removes the tables that loadline made. A file that is loadline's own is removed as a whole, so that every trial begins

@@ -33,6 +33,7 @@ impl Rules<'_> {
             ("database.socket", given(&database.socket)),
             ("database.cpus", given(&database.cpus)),
             ("database.memory", database.memory_bytes.is_some()),
+            ("database.nodes", database.nodes.is_some() && given(&database.url)),
             ("database.encryption", given(&database.encryption)),
             ("database.tls", given(&database.tls)),
         ];

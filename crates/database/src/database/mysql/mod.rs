@@ -9,6 +9,7 @@ pub mod decode;
 pub mod dialect;
 mod durability;
 pub mod encryption;
+pub mod galera;
 mod handshake;
 pub mod packet;
 pub mod password;
@@ -19,6 +20,7 @@ pub mod session;
 pub mod url;
 pub mod values;
 pub mod wire;
+mod wsrep;
 
 use std::sync::Arc;
 
@@ -36,6 +38,7 @@ pub static MARIADB: Entry = Entry {
     engines: &["innodb", "myisam", "aria"],
     opens: Opens::Sql(|settings, endpoint| MySql::open("mariadb", MARIADB.engines, settings, endpoint)),
     recipe: Some(&recipe::MARIADB),
+    clustered: Some(&galera::GALERA),
     read_url: Some(url::read_url),
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::QueryCache).with(Capability::Text),
     processes: &["mariadbd", "mysqld"],
@@ -50,6 +53,7 @@ pub static MYSQL: Entry = Entry {
     engines: &["innodb", "myisam"],
     opens: Opens::Sql(|settings, endpoint| MySql::open("mysql", MYSQL.engines, settings, endpoint)),
     recipe: Some(&recipe::MYSQL),
+    clustered: None,
     read_url: Some(url::read_url),
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
     processes: &["mariadbd", "mysqld"],

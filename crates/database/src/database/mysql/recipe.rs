@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::encryption;
+use super::{encryption, wsrep};
 use crate::database::Endpoint;
 use crate::database::recipe::{CONNECTIONS, CommandLine, Reach, Readiness, Recipe, executable, search_path};
 use crate::database::tls::private;
@@ -30,7 +30,7 @@ pub static MYSQL: MysqlRecipe = MysqlRecipe { names: &["mysqld"], genuine: true,
 
 /// The name of the database and of the account in a private server.
 const NAME: &str = "loadline";
-const STATEMENTS: &str = "create.sql";
+pub(super) const STATEMENTS: &str = "create.sql";
 const NO_TEST_DATABASE: &str = "--skip-test-db";
 
 impl MysqlRecipe {
@@ -44,21 +44,8 @@ impl MysqlRecipe {
         Ok(binary)
     }
 
-    fn not_found(&self, place: &str) -> Fault {
-        let remedy = if self.genuine {
-            "set database.base to the directory of an unpacked MySQL".to_owned()
-        } else {
-            format!("install the Debian package {} (apt-get install {})", self.package, self.package)
-        };
-        fault!(
-            "no server binary {} {place}", self.names.join(" or ");
-            "{remedy}, or set database.url to a running server"
-        )
-    }
-}
-
-impl Recipe for MysqlRecipe {
-    fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
+    /// Returns the server's binary.
+    fn find(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
         if let Some(binary) = &settings.binary {
             let found = executable(Path::new(binary));
             return self.accept(found.ok_or_else(|| format!("database.binary = \"{binary}\" is no executable file"))?);
@@ -81,6 +68,28 @@ impl Recipe for MysqlRecipe {
             }
         }
         Err(refusal.unwrap_or_else(|| self.not_found("on the PATH or in /usr/sbin")))
+    }
+
+    fn not_found(&self, place: &str) -> Fault {
+        let remedy = if self.genuine {
+            "set database.base to the directory of an unpacked MySQL".to_owned()
+        } else {
+            format!("install the Debian package {} (apt-get install {})", self.package, self.package)
+        };
+        fault!(
+            "no server binary {} {place}", self.names.join(" or ");
+            "{remedy}, or set database.url to a running server"
+        )
+    }
+}
+
+impl Recipe for MysqlRecipe {
+    fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
+        let found = self.find(settings)?;
+        if settings.nodes.is_some_and(|nodes| nodes > 1) {
+            wsrep::check(settings)?;
+        }
+        Ok(found)
     }
 
     fn users(&self) -> &'static [&'static str] {
@@ -108,6 +117,19 @@ impl Recipe for MysqlRecipe {
             "skip_grant_tables",
             "daemonize",
             "default_storage_engine",
+            "wsrep_on",
+            "wsrep_provider",
+            "wsrep_cluster_name",
+            "wsrep_cluster_address",
+            "wsrep_new_cluster",
+            "wsrep_node_name",
+            "wsrep_node_address",
+            "wsrep_node_incoming_address",
+            "wsrep_sst_receive_address",
+            "wsrep_sst_donor",
+            "wsrep_notify_cmd",
+            "wsrep_recover",
+            "wsrep_start_position",
         ]
     }
 

@@ -146,7 +146,10 @@ pub fn error(payload: &[u8]) -> DatabaseError {
         text => text,
     };
     let message = String::from_utf8_lossy(text).into_owned();
-    if is_lost(code) {
+    // A node of a cluster that is no member says 1047 to every statement: its clients have to connect elsewhere, or again later. Behind 1180, which comes at the commit,
+    // nobody knows whether the others have the transaction.
+    let is_no_member = code == 1047 && message.starts_with("WSREP");
+    if is_lost(code) || is_no_member || code == 1180 {
         DatabaseError::Lost(format!("{message} ({code})"))
     } else {
         DatabaseError::refused(code.to_string(), message)
@@ -217,6 +220,10 @@ mod tests {
         assert_eq!(error(duplicate), DatabaseError::refused("1062", "Duplicate entry"));
         let killed = error(b"\xff\x87\x07#70100Connection was killed");
         assert_eq!(killed, DatabaseError::Lost("Connection was killed (1927)".into()));
+        let no_member = error(b"\xff\x17\x04#08S01WSREP has not yet prepared node for application use");
+        assert!(matches!(no_member, DatabaseError::Lost(_)));
+        assert_eq!(error(b"\xff\x17\x04#08S01Unknown command"), DatabaseError::refused("1047", "Unknown command"));
+        assert!(matches!(error(b"\xff\x9c\x04#HY000Got error 1 during COMMIT"), DatabaseError::Lost(_)));
         assert!(matches!(error(b"\xff"), DatabaseError::Lost(_)));
         assert_eq!(events(true, &[duplicate]), [Failed]);
         assert_eq!(events(true, &[&[1, 0], duplicate]), [KnownTable, Failed]);

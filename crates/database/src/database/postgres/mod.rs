@@ -13,6 +13,7 @@ pub mod message;
 pub mod prepare;
 pub mod prepared;
 pub mod recipe;
+pub mod replica;
 pub mod startup;
 pub mod types;
 pub mod url;
@@ -38,6 +39,7 @@ pub static POSTGRES: Entry = Entry {
     engines: &[],
     opens: Opens::Sql(open),
     recipe: Some(&recipe::POSTGRES),
+    clustered: Some(&replica::STREAMING),
     read_url: Some(read_url),
     capabilities: Capabilities::SQL.with(Capability::Text).with(Capability::Pipeline).with(Capability::Notifications),
     processes: &["postgres"],

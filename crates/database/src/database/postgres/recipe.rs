@@ -18,7 +18,7 @@ pub struct PostgresRecipe;
 pub static POSTGRES: PostgresRecipe = PostgresRecipe;
 
 /// The name of the database and of the account in a private server.
-const NAME: &str = "loadline";
+pub(super) const NAME: &str = "loadline";
 const PASSWORD_FILE: &str = "password";
 /// The file with the rules for clients: beside the data, which can be that of an earlier server with other clients.
 const RULES_FILE: &str = "pg_hba.conf";
@@ -42,10 +42,13 @@ impl Recipe for PostgresRecipe {
             let mut found = search_path("postgres").into_iter().chain(newest_of(Path::new(DEBIAN)));
             found.next().ok_or_else(|| fault!("no server binary postgres on the PATH or under {DEBIAN}"; "{REMEDY}"))?
         };
-        match executable(&found.with_file_name("initdb")) {
-            Some(_) => Ok(found),
-            None => Err(fault!("{} has no initdb beside it", found.display(); "{REMEDY}")),
+        if executable(&found.with_file_name("initdb")).is_none() {
+            return Err(fault!("{} has no initdb beside it", found.display(); "{REMEDY}"));
         }
+        if settings.nodes.is_some_and(|nodes| nodes > 1) {
+            check_copying(&found)?;
+        }
+        Ok(found)
     }
 
     fn users(&self) -> &'static [&'static str] {
@@ -73,7 +76,10 @@ impl Recipe for PostgresRecipe {
         let network = reach
             .client_network()
             .map_or_else(String::new, |[a, b, c]| format!("host all all {a}.{b}.{c}.0/24 scram-sha-256\n"));
-        let rules = format!("local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n{network}");
+        // Replicas come through the socket in the private directory.
+        let rules = format!(
+            "local all all trust\nlocal replication all trust\nhost all all 127.0.0.1/32 scram-sha-256\n{network}"
+        );
         vec![(PASSWORD_FILE, format!("{password}\n")), (RULES_FILE, rules)]
     }
 
@@ -116,6 +122,9 @@ impl Recipe for PostgresRecipe {
             set("ssl", "on");
             set("ssl_cert_file", &directory.join(private::CERTIFICATE_FILE).display().to_string());
             set("ssl_key_file", &directory.join(private::KEY_FILE).display().to_string());
+        }
+        if settings.replication.as_deref() == Some("synchronous") {
+            set("synchronous_standby_names", "*");
         }
         for (name, value) in &settings.config {
             set(name, value);
@@ -174,6 +183,7 @@ impl Recipe for PostgresRecipe {
             ("version", "SHOW server_version"),
             ("fsync", "SHOW fsync"),
             ("synchronous_commit", "SHOW synchronous_commit"),
+            ("synchronous_standby_names", "SELECT NULLIF(current_setting('synchronous_standby_names'), '')"),
             ("full_page_writes", "SHOW full_page_writes"),
             ("shared_buffers", "SHOW shared_buffers"),
             ("work_mem", "SHOW work_mem"),
@@ -188,6 +198,23 @@ impl Recipe for PostgresRecipe {
             ("lc_collate", "SELECT datcollate FROM pg_database WHERE datname = current_database()"),
         ]
     }
+}
+
+/// The program that copies a running primary.
+pub(super) const COPIES: &str = "pg_basebackup";
+
+/// Checks that replicas can be made with the programs beside a server's binary.
+fn check_copying(binary: &Path) -> Result<(), Fault> {
+    if executable(&binary.with_file_name(COPIES)).is_some() {
+        return Ok(());
+    }
+    let version = binary.ancestors().nth(2).and_then(Path::file_name).and_then(|name| name.to_str());
+    let version = version.filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let package = version.map_or("postgresql-client".to_owned(), |version| format!("postgresql-client-{version}"));
+    Err(fault!(
+        "database.nodes: {} has no {COPIES} beside it, which makes replicas", binary.display();
+        "install the Debian package {package} (apt-get install {package})"
+    ))
 }
 
 /// Returns the binary of the highest version under a directory of versions.
@@ -261,5 +288,7 @@ mod tests {
         let settings = DatabaseSettings { base: Some("/nowhere".to_owned()), ..DatabaseSettings::default() };
         let sentence = POSTGRES.find_binary(&settings).unwrap_err().to_string();
         assert!(sentence.contains("/nowhere") && sentence.contains("package postgresql"), "{sentence}");
+        let sentence = check_copying(Path::new("/usr/lib/postgresql/99/bin/postgres")).unwrap_err().to_string();
+        assert!(sentence.contains("apt-get install postgresql-client-99"), "{sentence}");
     }
 }

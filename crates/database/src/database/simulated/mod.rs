@@ -33,6 +33,7 @@ pub static SIMULATED: Entry = Entry {
     engines: &[],
     opens: Opens::Store(open),
     recipe: None,
+    clustered: None,
     read_url: None,
     capabilities: Capabilities::SQL.without(Capability::Sql).without(Capability::Plans),
     processes: &[],

@@ -32,6 +32,7 @@ pub static SQLITE: Entry = Entry {
     engines: &[],
     opens: Opens::Sql(|settings, _| Ok(Box::new(Sqlite::open(settings)?))),
     recipe: None,
+    clustered: None,
     read_url: None,
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
     processes: &[],

@@ -76,6 +76,11 @@ pub(super) fn read_database(root: &Table, errors: &mut Errors) -> DatabaseSettin
         memory_bytes: None,
         cpus: section.read("cpus", errors),
         durability: None,
+        nodes: None,
+        replication: None,
+        read_from: None,
+        connect_to: None,
+        reconnect_to: None,
         config: read_server_config(&section, errors),
     };
     if let Some(entry) = database::find(&settings.name) {

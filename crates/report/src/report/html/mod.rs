@@ -9,6 +9,7 @@ mod backlog;
 mod bars;
 mod bytes;
 mod comparing;
+mod conflicts;
 mod disk;
 mod drawing;
 mod durability;

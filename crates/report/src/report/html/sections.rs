@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::section::{Page, Section};
 use super::{
-    agents, arrival, backlog, bytes, comparing, disk, environment, events, evolution, freshness, operations,
+    agents, arrival, backlog, bytes, comparing, conflicts, disk, environment, events, evolution, freshness, operations,
     own_tables, price, queries, recorded, resources, response, tables, throughput, timeline,
 };
 
@@ -34,6 +34,7 @@ pub const SECTIONS: &[Section] = &[
     comparing::P_VALUES,
     tables::CLAIMS,
     events::SECTION,
+    conflicts::SECTION,
     evolution::SECTION,
     tables::TRIALS,
     environment::SECTION,

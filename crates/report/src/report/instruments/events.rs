@@ -58,7 +58,11 @@ fn events(group: &CaseTrials<'_>) -> Option<EventsFinding> {
         finding.scheduled += whole.operations.values().map(|seen| seen.scheduled).sum::<u64>();
         for (place, event) in trial.events.iter().enumerate() {
             if finding.events.len() <= place {
-                finding.events.push(EventFinding { what: event.what.clone(), ..EventFinding::default() });
+                finding.events.push(EventFinding {
+                    what: event.what.clone(),
+                    node: event.node,
+                    ..EventFinding::default()
+                });
             }
             let found = &mut finding.events[place];
             found.n += 1;
@@ -169,6 +173,7 @@ fn show_event(event: &EventFinding) -> String {
     let at = show_seconds(event.start_s);
     let (away, longest, n) = (show_seconds(event.away_s), show_seconds(event.away_max_s), event.n);
     let happened = match event.what.as_str() {
+        "promote" => format!("the primary killed at {at}, its replica took writes after {away}"),
         "pause" => format!("paused at {at} it stood still for {away}"),
         "stop" => format!("stopped at {at} it let clients in again after {away}"),
         "slow-disk" => format!("its disk was slow from {at} on, for {away}"),
@@ -189,7 +194,9 @@ fn show_event(event: &EventFinding) -> String {
     let slowly = times.p50.zip(times.p99).filter(|_| event.what == "slow-disk").map_or(String::new(), |(p50, p99)| {
         format!("; operations due meanwhile took {} (p50) and {} (p99)", show_seconds(p50), show_seconds(p99))
     });
-    format!("{happened} (longest {longest}, n = {n}){gap}{slowly}")
+    let node = event.node.filter(|_| event.what != "promote");
+    let node = node.map_or(String::new(), |number| format!("node {number}, "));
+    format!("{node}{happened} (longest {longest}, n = {n}){gap}{slowly}")
 }
 
 /// Returns a row for each event of each case.
@@ -203,7 +210,7 @@ pub fn rows(findings: &Findings) -> Vec<Vec<String>> {
             };
             rows.push(vec![
                 show_levels(&case.levels),
-                event.what.clone(),
+                event.node.map_or(event.what.clone(), |number| format!("{} (node {number})", event.what)),
                 show_seconds(event.start_s),
                 event.n.to_string(),
                 show_seconds(event.away_s),
@@ -264,6 +271,19 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("; no operation failed"), "{text}");
+    }
+
+    #[test]
+    fn the_node_that_an_event_happened_to_is_named() {
+        let mut of_node = trial(1.0, 1.5, Some(1_000));
+        let event = &mut of_node.events.as_mut().unwrap().events[0];
+        event.node = Some(2);
+        let text = said(&[of_node.clone()]);
+        assert!(text.contains("; node 2, killed at 3 s it let clients in again after 1 s"), "{text}");
+        let event = &mut of_node.events.as_mut().unwrap().events[0];
+        (event.what, event.node) = ("promote".to_owned(), Some(1));
+        let text = said(&[of_node]);
+        assert!(text.contains("; the primary killed at 3 s, its replica took writes after 1 s"), "{text}");
     }
 
     #[test]

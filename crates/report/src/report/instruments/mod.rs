@@ -1,6 +1,7 @@
 //! Reports on what is measured beside operations and their times. Item: [`INSTRUMENTS`], an entry for each.
 
 mod agents;
+pub mod conflicts;
 mod disk;
 pub mod events;
 pub mod evolution;
@@ -17,6 +18,7 @@ use instrument::Instrument;
 /// All instruments, in the order in which they are reported.
 pub const INSTRUMENTS: &[Instrument] = &[
     events::INSTRUMENT,
+    conflicts::INSTRUMENT,
     disk::INSTRUMENT,
     uploads::INSTRUMENT,
     evolution::INSTRUMENT,

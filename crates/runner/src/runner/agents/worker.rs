@@ -81,8 +81,8 @@ fn carry_out(order: &Order, told: &Receiver<ToAgent>) -> anyhow::Result<FromAgen
     let group = Group { settings: load, share, connections, sources, keeps_acknowledged: false, pins_loops: false };
     tell(&FromAgent::Ready(before.map(readiness).unwrap_or_default()))?;
     let start_ns = wait_for_start(told)?;
-    let wire = |client| connect_wire(&*target, work.program_of(client), settings);
-    let session = |client| connect_session(&*target, work.program_of(client), settings);
+    let wire = |client| connect_wire(&*target, client, &work, settings);
+    let session = |client| connect_session(&*target, client, &work, settings);
     let host = watches_host.then(|| MachineWatch::new(Targets::none(), settings, &[]));
     let mut attending = Attending { start_ns, began_late_s: 0.0, told, said: Instant::now(), host };
     let _pinned = Pinned::as_asked(settings)?;

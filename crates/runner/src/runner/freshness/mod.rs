@@ -59,7 +59,7 @@ pub(super) fn measure(
     let Ready { work, session, .. } = ready;
     let events = Arc::clone(work.events().context("the workload has no events")?);
     fill(settings, &work, current, session.context("events are read from the database itself")?, filling)?;
-    let target = Arc::clone(&current.target);
+    let target = current.target_of_clients(settings)?;
     let freshness = settings.freshness.clone().unwrap_or_default();
     let mut broker = start_broker(current, &freshness)?;
     let published = broker.as_ref().map(Broker::database);
@@ -73,8 +73,8 @@ pub(super) fn measure(
     let mut attendant = Attendant::new(current, None, settings, None)?;
     attendant.instruments = begin_all(&Beginning { settings, work: &work, target: written_to, current })?;
     let mut overseer = Overseer { attendant, control, groups, broker, cpu: Vec::new() };
-    let wire = |client| connect_wire(written_to, work.program_of(client), settings);
-    let session = |client| connect_session(written_to, work.program_of(client), settings);
+    let wire = |client| connect_wire(written_to, client, &work, settings);
+    let session = |client| connect_session(written_to, client, &work, settings);
     let observed = drive_pinned(trial, vec![writers], (&wire, &session), &mut overseer);
     let Overseer { mut attendant, mut groups, mut broker, cpu, .. } = overseer;
     let instruments = std::mem::take(&mut attendant.instruments);
@@ -114,11 +114,10 @@ fn start_groups(
     broker: Option<&mut Broker>,
 ) -> anyhow::Result<Vec<Group>> {
     let nats = broker.as_ref().map(|broker| broker.endpoint().clone());
-    let (reach, ahead_ns) = (|| current.reach(), 0);
     let order =
-        |group| ReadersOrder { settings: settings.clone(), group, reach: reach(), nats: nats.clone(), ahead_ns };
+        |group, reach| ReadersOrder { settings: settings.clone(), group, reach, nats: nats.clone(), ahead_ns: 0 };
     if let Some(broker) = broker {
-        broker.start_historian(&order(0))?;
+        broker.start_historian(&order(0, current.reach()))?;
     }
     let groups = settings.freshness.as_ref().map_or(0, FreshnessSettings::groups_in_all);
     let is_elsewhere = settings.freshness.as_ref().is_some_and(|freshness| freshness.run_as == RunAs::Agents);
@@ -130,7 +129,11 @@ fn start_groups(
         _ => Vec::new(),
     }
     .into_iter();
-    (0..groups).map(|group| Group::start(order(group), &current.target, agents.next())).collect()
+    let start = |group| {
+        let (target, reach) = current.of_readers(settings, group);
+        Group::start(order(group, reach), &target, agents.next())
+    };
+    (0..groups).map(start).collect()
 }
 
 /// The parts that worked next to the writers, and the CPU time of their processes in the measured phase.

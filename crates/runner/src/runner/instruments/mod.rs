@@ -1,5 +1,6 @@
 //! The instruments of a trial. Item: [`INSTRUMENTS`], one line for each; [`begin_all`] starts those that a study asks for.
 
+mod conflicts;
 mod disk;
 mod instrument;
 mod plans;
@@ -9,7 +10,7 @@ use instrument::Begin;
 pub(super) use instrument::{Beginning, Ending, Instrument};
 
 /// All instruments, in the order in which they start and report.
-const INSTRUMENTS: &[Begin] = &[plans::begin, disk::begin, table_size::begin];
+const INSTRUMENTS: &[Begin] = &[plans::begin, disk::begin, table_size::begin, conflicts::begin];
 
 /// Starts the instruments of a trial.
 ///

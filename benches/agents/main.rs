@@ -97,8 +97,6 @@ fn line(agents: usize, trials: &[Measurement], cost: Cost) {
     );
     println!("             before and after the load, s     {}", of(&|trial| trial.total_s - load_s(trial)));
     println!("             began apart, ms                  {}", of(&|trial| 1e3 * starts_apart_s(&trial.agents)));
-    let asked = |trial: &Measurement| RATE_PER_S * trial.measured_s;
-    println!("             arrived of what was asked        {}", of(&|trial| trial.scheduled() as f64 / asked(trial)));
 }
 
 fn here(agents: usize) {
@@ -106,6 +104,9 @@ fn here(agents: usize) {
     let database = "name = \"simulated\"\nconfig = { service = \"1ms\", servers = 8 }";
     let (trials, cost) = run(&scratch, &study(agents, database), &[]);
     line(agents, &trials, cost);
+    let shares: Vec<f64> =
+        trials.iter().map(|trial| trial.scheduled() as f64 / (RATE_PER_S * trial.measured_s)).collect();
+    println!("             arrived of what was asked        {}", show(&shares));
 }
 
 /// A NATS server with its counters.

@@ -1,6 +1,6 @@
 //! MariaDB as a Galera cluster: nodes that all take writes, and agree on their order before each commit is acknowledged.
 //!
-//! Main types: [`Galera`] and [`NodeRecipe`]. Invariant: only the first start of node 1 begins a cluster; every other start joins it.
+//! Main types: [`Galera`] and `NodeRecipe`. Invariant: only the first start of node 1 begins a cluster; every other start joins it.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! PostgreSQL as a cluster: a primary, and replicas that its log is streamed to.
 //!
-//! Main types: [`Streaming`] and [`ReplicaRecipe`]. Invariant: a replica begins as a copy of the primary, whose log is kept until the replica has it.
+//! Main types: [`Streaming`] and `NodeRecipe`. Invariant: a replica begins as a copy of the primary, whose log is kept until the replica has it.
 
 use std::path::{Path, PathBuf};
 

@@ -2,13 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "events/happened.rs"]
+mod happened;
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
 use std::sync::{Mutex, PoisonError};
 
-use loadline::measurement::{EventsMeasurement, Measurement};
+use happened::happened;
 use program::Scratch;
 
 const ONCE: &str = "[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n";
@@ -24,14 +26,6 @@ fn study(database: &str, workload: &str, load: &str, rest: &str) -> String {
 const WRITES: &str = "rows = 100\n[workload]\nname = \"write\"";
 const CLOSED: &str = "clients = 4\nduration = \"5s\"\n";
 
-/// The only trial of a run, and what happened in it.
-fn measured(scratch: &Scratch, out: &str) -> (Measurement, EventsMeasurement) {
-    let trial = scratch.stored(out).remove(0);
-    assert_eq!(trial.invalid_because, [], "{:?}", trial.errors);
-    let events = trial.events.clone().unwrap();
-    (trial, events)
-}
-
 #[test]
 fn a_synchronous_replica_that_takes_over_has_all_that_was_acknowledged() {
     let scratch = Scratch::new();
@@ -40,7 +34,7 @@ fn a_synchronous_replica_that_takes_over_has_all_that_was_acknowledged() {
     scratch.write("s.toml", &study(&database, WRITES, CLOSED, promote));
     let told = scratch.run_study("s.toml", "run").expect(0).stdout;
     assert!(told.contains("nothing is gone of "), "{told}");
-    let (trial, events) = measured(&scratch, "run");
+    let (trial, events) = happened(&scratch, "run");
     let event = &events.events[0];
     assert_eq!((event.what.as_str(), event.node, events.lost()), ("promote", Some(1), Some(0)), "{events:?}");
     assert!(event.away_s >= 0.3 && event.gap_s.unwrap() >= 0.3, "{event:?}");
@@ -67,7 +61,7 @@ fn what_an_asynchronous_replica_has_not_received_is_counted_as_gone() {
     scratch.write("s.toml", &study(REPLICA, &writes, CLOSED, events));
     let told = scratch.run_study("s.toml", "run").expect(0).stdout;
     assert!(told.contains("that were acknowledged are gone, in 1 of 1 trial"), "{told}");
-    let (_, events) = measured(&scratch, "run");
+    let (_, events) = happened(&scratch, "run");
     assert!(events.lost().unwrap() >= 500 && events.surplus() == 0, "{events:?}");
 }
 
@@ -78,7 +72,7 @@ fn a_node_that_is_ended_comes_back_as_a_replica_and_costs_nothing() {
     scratch.write("s.toml", &study(REPLICA, WRITES, "clients = 2\nduration = \"6s\"\n", events));
     let told = scratch.run_study("s.toml", "run").expect(0).stdout;
     assert!(told.contains("node 2, killed at"), "{told}");
-    let (trial, events) = measured(&scratch, "run");
+    let (trial, events) = happened(&scratch, "run");
     assert_eq!((trial.failed(), events.lost()), (0, Some(0)), "{events:?}");
     assert_eq!(events.events[0].error, None);
 }
@@ -159,7 +153,7 @@ fn a_cluster_that_loses_a_node_loses_nothing_and_takes_the_node_back() {
     scratch.write("s.toml", &study(&format!("{GALERA}reconnect_to = \"other\"\n"), WRITES, load, events));
     let told = scratch.run_study("s.toml", "run").expect(0).stdout;
     assert!(told.contains("nothing is gone of ") && told.contains("node 2, killed at"), "{told}");
-    let (trial, events) = measured(&scratch, "run");
+    let (trial, events) = happened(&scratch, "run");
     let event = &events.events[0];
     assert_eq!(trial.conflicts.as_ref().unwrap().between_nodes, None, "a node that was started again counts from zero");
     assert_eq!((events.lost(), event.node, &event.error), (Some(0), Some(2), &None), "{events:?}");
@@ -182,7 +176,7 @@ fn the_first_node_of_a_cluster_joins_it_again_and_does_not_begin_another() {
     let load = "clients = 3\nthink = \"10ms\"\nduration = \"6s\"\n";
     scratch.write("s.toml", &study(GALERA, WRITES, load, events));
     scratch.run_study("s.toml", "run").expect(0);
-    let (_, events) = measured(&scratch, "run");
+    let (_, events) = happened(&scratch, "run");
     assert!(events.acknowledged.unwrap() > 100, "{events:?}");
     assert_eq!(
         (events.lost(), events.surplus()),

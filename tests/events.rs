@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "events/happened.rs"]
+mod happened;
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
-use loadline::measurement::{EventsMeasurement, Measurement};
+use happened::happened;
 use program::Scratch;
 
 const LOAD: &str = "clients = 4\nduration = \"4s\"\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n";
@@ -19,14 +21,6 @@ fn study(database: &str, workload: &str, events: &str) -> String {
     )
 }
 
-/// The only trial of a run, and what happened in it.
-fn measured(scratch: &Scratch, out: &str) -> (Measurement, EventsMeasurement) {
-    let trial = scratch.stored(out).remove(0);
-    assert_eq!(trial.invalid_because, [], "{:?}", trial.errors);
-    let events = trial.events.clone().unwrap();
-    (trial, events)
-}
-
 #[test]
 fn a_server_that_is_killed_comes_back_and_keeps_what_it_has_acknowledged() {
     let scratch = Scratch::new();
@@ -34,7 +28,7 @@ fn a_server_that_is_killed_comes_back_and_keeps_what_it_has_acknowledged() {
         scratch.write("s.toml", &study(&format!("name = \"{name}\""), "name = \"write\"", KILL));
         let told = scratch.run_study("s.toml", name).expect(0).stdout;
         assert!(told.contains("nothing is gone of ") && told.contains("killed at 1"), "{name}: {told}");
-        let (trial, events) = measured(&scratch, name);
+        let (trial, events) = happened(&scratch, name);
         let event = &events.events[0];
         assert!(event.away_s >= 0.3 && event.gap_s.unwrap() >= 0.3, "{name}: {event:?}");
         assert!((0.9..2.0).contains(&event.start_s), "{name}: {event:?}");
@@ -59,7 +53,7 @@ fn what_a_server_forgets_when_it_is_killed_is_counted() {
     scratch.write("s.toml", &study(database, "name = \"write\"", KILL));
     let told = scratch.run_study("s.toml", "run").expect(0).stdout;
     assert!(told.contains("that were acknowledged are gone, in 1 of 1 trial"), "{told}");
-    let (_, events) = measured(&scratch, "run");
+    let (_, events) = happened(&scratch, "run");
     // All that was there at the time of the kill, the records of before among them.
     assert!(events.lost().unwrap() >= 100, "{events:?}");
 }
@@ -71,7 +65,7 @@ fn a_server_that_stands_still_is_a_gap_and_loses_nothing() {
     for (name, workload) in [("postgres", "name = \"write\""), ("redis", "name = \"read\"")] {
         scratch.write("s.toml", &study(&format!("name = \"{name}\""), workload, pause));
         scratch.run_study("s.toml", name).expect(0);
-        let (trial, events) = measured(&scratch, name);
+        let (trial, events) = happened(&scratch, name);
         let event = &events.events[0];
         assert!(event.away_s >= 1.0 && event.gap_s.unwrap() >= 0.9, "{name}: {event:?}");
         assert_eq!(trial.failed(), 0, "{name}: who waits is answered in the end");

@@ -7,6 +7,9 @@
 #[path = "recorder/harness.rs"]
 mod harness;
 #[expect(dead_code, reason = "not every test file uses all of it")]
+#[path = "recorder/model.rs"]
+mod model;
+#[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "recorder/process.rs"]
 mod process;
 #[expect(dead_code, reason = "not every test file uses all of it")]
@@ -23,6 +26,7 @@ use loadline::statistics::random::Random;
 use loadline::store::RunDirectory;
 use loadline::study::{Goal, Study, bound, goal};
 use loadline::trial::{Arrivals, Case, Trial};
+use model::answered;
 use process::{Process, config_file, database_of};
 use serde_json::json;
 use synthetic::{environment, measurements, study};
@@ -100,19 +104,6 @@ fn study_at(rates: &[f64]) -> Study {
     study
 }
 
-/// Puts a server's response times into a trial.
-fn fill(trial: &mut Measurement, times_s: &[f64]) {
-    let rate = trial.trial.case.settings.load.rate_per_s.unwrap();
-    let arrived = (rate * trial.measured_s) as u64;
-    trial.carried = Some(arrived);
-    let insert = trial.operations.get_mut("insert").unwrap();
-    (insert.scheduled, insert.completed, insert.abandoned) = (arrived, arrived, 0);
-    (insert.response_time, insert.censored_time) = Default::default();
-    times_s.iter().for_each(|time_s| insert.response_time.record((time_s * 1e9) as u64));
-    let interval = arrived / trial.series.len() as u64;
-    trial.series.iter_mut().for_each(|one| (one.completed, one.scheduled) = (interval, interval));
-}
-
 /// A run of a server at these rates, six trials each.
 fn run_of(directory: &Directory, name: &str, rates: &[f64], server: Server) -> String {
     run_of_study(directory, name, &study_at(rates), server)
@@ -124,7 +115,7 @@ fn run_of_study(directory: &Directory, name: &str, study: &Study, server: Server
         RunDirectory::create(std::path::Path::new(&path), study, environment(), "2026-11-22T00:00:00Z").unwrap();
     for (place, mut trial) in measurements(study, 6).into_iter().enumerate() {
         let rate = trial.trial.case.settings.load.rate_per_s.unwrap();
-        fill(&mut trial, &server(rate, 8_000, 100 + place as u64));
+        answered(&mut trial, &server(rate, 8_000, 100 + place as u64));
         run.append(&trial, &[]).unwrap();
     }
     path
@@ -249,7 +240,7 @@ fn a_verified_load_line_is_held_for_its_bound_and_for_weaker_ones() {
         let mut trial = measurements(&Study { cases: vec![at_rate.clone()], ..study.clone() }, 1).remove(0);
         trial.trial = Trial::new(at_rate, trials.len() as u32, 1);
         let count = if rate < 1000.0 { 8_000 } else { 100 };
-        fill(&mut trial, &if rate < 1000.0 { server(rate, count, trials.len() as u64) } else { vec![1.0; count] });
+        answered(&mut trial, &if rate < 1000.0 { server(rate, count, trials.len() as u64) } else { vec![1.0; count] });
         trial.measured_s = trial.measured_s.max(seconds.unwrap_or(0.0));
         run.append(&trial, &[]).unwrap();
         trials.push(trial);

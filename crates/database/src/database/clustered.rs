@@ -1,16 +1,16 @@
 //! Clusters: how private servers of a database become its nodes, and what they are asked.
 //!
-//! Main type: [`Clustered`]. Invariant: nodes have numbers from 1, in the order in which they are started, and keep them.
+//! Main types: [`Clustered`], and [`Node`] with [`NodeRecipe`], which starts one of them. Invariant: nodes have numbers from 1, in the order in which they are started, and keep them.
+
+use std::path::{Path, PathBuf};
 
 use super::Endpoint;
-use super::recipe::Recipe;
+use super::recipe::{CommandLine, Reach, Readiness, Recipe};
+use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 
 /// How private servers of a database become the nodes of a cluster. Methods return values only; the work is done in `server/`.
 pub trait Clustered: Send + Sync {
-    /// Returns the number of nodes where a study does not say.
-    fn nodes_usual(&self) -> u32;
-
     /// Returns the maximum number of nodes.
     fn nodes_most(&self) -> u32;
 
@@ -45,6 +45,95 @@ pub trait Clustered: Send + Sync {
     fn promotes(&self) -> Option<&'static str>;
 }
 
+/// What is different about a node. Everything else is as for a server that is alone.
+pub trait Node: Send + Sync {
+    /// Returns how a server that is alone is started.
+    fn alone(&self) -> &'static dyn Recipe;
+
+    /// Returns the files that the commands need, as [`Recipe::files`] does.
+    fn files(&self, password: &str, reach: &Reach) -> Vec<(&'static str, String)> {
+        self.alone().files(password, reach)
+    }
+
+    /// Returns the commands that make the data directory, as [`Recipe::initialise`] does.
+    fn initialise(&self, binary: &Path, directory: &Path, user: &str) -> Vec<CommandLine>;
+
+    /// Returns the command that runs the node, as [`Recipe::start`] does.
+    fn start(
+        &self,
+        binary: &Path,
+        directory: &Path,
+        port: u16,
+        settings: &DatabaseSettings,
+        reach: &Reach,
+    ) -> CommandLine;
+}
+
+/// The recipe of a node.
+#[derive(Debug)]
+pub struct NodeRecipe<N>(pub N);
+
+impl<N: Node> Recipe for NodeRecipe<N> {
+    fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
+        self.0.alone().find_binary(settings)
+    }
+
+    fn users(&self) -> &'static [&'static str] {
+        self.0.alone().users()
+    }
+
+    fn encryptions(&self) -> &'static [&'static str] {
+        self.0.alone().encryptions()
+    }
+
+    fn has_tls(&self) -> bool {
+        self.0.alone().has_tls()
+    }
+
+    fn reserved_settings(&self) -> &'static [&'static str] {
+        self.0.alone().reserved_settings()
+    }
+
+    fn files(&self, password: &str, reach: &Reach) -> Vec<(&'static str, String)> {
+        self.0.files(password, reach)
+    }
+
+    fn initialise(&self, binary: &Path, directory: &Path, user: &str) -> Vec<CommandLine> {
+        self.0.initialise(binary, directory, user)
+    }
+
+    fn start(
+        &self,
+        binary: &Path,
+        directory: &Path,
+        port: u16,
+        settings: &DatabaseSettings,
+        reach: &Reach,
+    ) -> CommandLine {
+        self.0.start(binary, directory, port, settings, reach)
+    }
+
+    fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
+        self.0.alone().endpoint(directory, port, settings, reach)
+    }
+
+    fn hello(&self, endpoint: &Endpoint) -> Vec<u8> {
+        self.0.alone().hello(endpoint)
+    }
+
+    fn readiness(&self, answer: &[u8]) -> Readiness {
+        self.0.alone().readiness(answer)
+    }
+
+    fn stop_signal(&self) -> i32 {
+        self.0.alone().stop_signal()
+    }
+
+    fn facts(&self) -> &'static [(&'static str, &'static str)] {
+        self.0.alone().facts()
+    }
+}
+
 /// A node of a cluster that is being started.
 #[derive(Debug, Clone, Default)]
 pub struct Member {
@@ -56,5 +145,5 @@ pub struct Member {
 
 /// Returns the number of nodes that the settings ask for.
 pub fn count_of(settings: &DatabaseSettings, clustered: Option<&dyn Clustered>) -> u32 {
-    clustered.map_or(1, |clustered| settings.nodes.unwrap_or_else(|| clustered.nodes_usual()).max(1))
+    clustered.and(settings.nodes).map_or(1, |nodes| nodes.max(1))
 }

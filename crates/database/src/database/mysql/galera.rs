@@ -1,14 +1,14 @@
 //! MariaDB as a Galera cluster: nodes that all take writes, and agree on their order before each commit is acknowledged.
 //!
-//! Main types: [`Galera`] and `NodeRecipe`. Invariant: only the first start of node 1 begins a cluster; every other start joins it.
+//! Main type: [`Galera`]. Invariant: only the first start of node 1 begins a cluster; every other start joins it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::recipe::{MARIADB, STATEMENTS};
 use super::wsrep;
-use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe};
-use crate::database::{Clustered, Endpoint, Member};
-use crate::fault::Fault;
+use crate::database::clustered::{Node, NodeRecipe};
+use crate::database::recipe::{CommandLine, Reach, Recipe};
+use crate::database::{Clustered, Member};
 use crate::trial::DatabaseSettings;
 
 /// Replication by Galera.
@@ -27,10 +27,6 @@ exec "$@" ${position:+--wsrep-start-position="$position"}"#;
 const MAKE_ACCOUNTS: &str = r#"exec "$@" < "$0""#;
 
 impl Clustered for Galera {
-    fn nodes_usual(&self) -> u32 {
-        1
-    }
-
     fn nodes_most(&self) -> u32 {
         5
     }
@@ -40,7 +36,7 @@ impl Clustered for Galera {
     }
 
     fn node(&self, number: u32, members: &[Member], again: bool) -> Box<dyn Recipe> {
-        Box::new(NodeRecipe { number, members: members.to_vec(), again })
+        Box::new(NodeRecipe(GaleraNode { number, members: members.to_vec(), again }))
     }
 
     fn is_member(&self, _number: u32) -> &'static str {
@@ -78,30 +74,18 @@ impl Clustered for Galera {
     }
 }
 
-/// Starts a node.
+/// A node.
 #[derive(Debug)]
-struct NodeRecipe {
+struct GaleraNode {
     number: u32,
     members: Vec<Member>,
     /// Whether the node has been a member before.
     again: bool,
 }
 
-impl Recipe for NodeRecipe {
-    fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
-        MARIADB.find_binary(settings)
-    }
-
-    fn users(&self) -> &'static [&'static str] {
-        MARIADB.users()
-    }
-
-    fn encryptions(&self) -> &'static [&'static str] {
-        MARIADB.encryptions()
-    }
-
-    fn reserved_settings(&self) -> &'static [&'static str] {
-        MARIADB.reserved_settings()
+impl Node for GaleraNode {
+    fn alone(&self) -> &'static dyn Recipe {
+        &MARIADB
     }
 
     fn files(&self, password: &str, reach: &Reach) -> Vec<(&'static str, String)> {
@@ -157,26 +141,6 @@ impl Recipe for NodeRecipe {
         let server = [line.program.display().to_string()].into_iter().chain(line.arguments);
         let arguments = ["-c", START_AGAIN, "sh"].map(str::to_owned).into_iter().chain(server).collect();
         CommandLine { program: "/bin/sh".into(), arguments, ..CommandLine::default() }
-    }
-
-    fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
-        MARIADB.endpoint(directory, port, settings, reach)
-    }
-
-    fn hello(&self, endpoint: &Endpoint) -> Vec<u8> {
-        MARIADB.hello(endpoint)
-    }
-
-    fn readiness(&self, answer: &[u8]) -> Readiness {
-        MARIADB.readiness(answer)
-    }
-
-    fn stop_signal(&self) -> i32 {
-        MARIADB.stop_signal()
-    }
-
-    fn facts(&self) -> &'static [(&'static str, &'static str)] {
-        MARIADB.facts()
     }
 }
 

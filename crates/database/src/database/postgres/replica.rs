@@ -1,13 +1,13 @@
 //! PostgreSQL as a cluster: a primary, and replicas that its log is streamed to.
 //!
-//! Main types: [`Streaming`] and `NodeRecipe`. Invariant: a replica begins as a copy of the primary, whose log is kept until the replica has it.
+//! Main type: [`Streaming`]. Invariant: a replica begins as a copy of the primary, whose log is kept until the replica has it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::recipe::{COPIES, NAME, POSTGRES};
-use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe};
+use crate::database::clustered::{Node, NodeRecipe};
+use crate::database::recipe::{CommandLine, Reach, Recipe};
 use crate::database::{Clustered, Endpoint, Member};
-use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 
 /// Streaming replication.
@@ -18,10 +18,6 @@ pub struct Streaming;
 pub static STREAMING: Streaming = Streaming;
 
 impl Clustered for Streaming {
-    fn nodes_usual(&self) -> u32 {
-        1
-    }
-
     fn nodes_most(&self) -> u32 {
         4
     }
@@ -32,7 +28,7 @@ impl Clustered for Streaming {
 
     fn node(&self, number: u32, members: &[Member], _again: bool) -> Box<dyn Recipe> {
         let primary = members.first().and_then(|member| member.endpoint.clone());
-        Box::new(NodeRecipe { number, primary: primary.filter(|_| number > 1) })
+        Box::new(NodeRecipe(StreamingNode { number, primary: primary.filter(|_| number > 1) }))
     }
 
     fn is_member(&self, number: u32) -> &'static str {
@@ -56,15 +52,15 @@ impl Clustered for Streaming {
     }
 }
 
-/// Starts a node: the primary, or a replica.
+/// A node: the primary, or a replica.
 #[derive(Debug)]
-struct NodeRecipe {
+struct StreamingNode {
     number: u32,
     /// The address of the primary; `None` for the primary itself.
     primary: Option<Endpoint>,
 }
 
-impl NodeRecipe {
+impl StreamingNode {
     /// Returns the command that copies the primary, keeps its log from then on, and marks the copy as a replica.
     fn copy(&self, primary: &Endpoint, binary: &Path, directory: &Path) -> CommandLine {
         // The socket is in the primary's private directory, and every user who reaches it may replicate.
@@ -86,21 +82,9 @@ impl NodeRecipe {
     }
 }
 
-impl Recipe for NodeRecipe {
-    fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
-        POSTGRES.find_binary(settings)
-    }
-
-    fn users(&self) -> &'static [&'static str] {
-        POSTGRES.users()
-    }
-
-    fn reserved_settings(&self) -> &'static [&'static str] {
-        POSTGRES.reserved_settings()
-    }
-
-    fn files(&self, password: &str, reach: &Reach) -> Vec<(&'static str, String)> {
-        POSTGRES.files(password, reach)
+impl Node for StreamingNode {
+    fn alone(&self) -> &'static dyn Recipe {
+        &POSTGRES
     }
 
     fn initialise(&self, binary: &Path, directory: &Path, user: &str) -> Vec<CommandLine> {
@@ -121,26 +105,6 @@ impl Recipe for NodeRecipe {
         // A replica that takes over has no replica that its commits could wait for.
         let replication = settings.replication.clone().filter(|_| self.primary.is_none());
         POSTGRES.start(binary, directory, port, &DatabaseSettings { replication, ..settings.clone() }, reach)
-    }
-
-    fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
-        POSTGRES.endpoint(directory, port, settings, reach)
-    }
-
-    fn hello(&self, endpoint: &Endpoint) -> Vec<u8> {
-        POSTGRES.hello(endpoint)
-    }
-
-    fn readiness(&self, answer: &[u8]) -> Readiness {
-        POSTGRES.readiness(answer)
-    }
-
-    fn stop_signal(&self) -> i32 {
-        POSTGRES.stop_signal()
-    }
-
-    fn facts(&self) -> &'static [(&'static str, &'static str)] {
-        POSTGRES.facts()
     }
 }
 

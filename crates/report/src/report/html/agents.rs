@@ -6,7 +6,7 @@ use super::section::Section;
 use super::unit::Unit;
 use crate::finding::{AgentsFinding, CaseFinding, HostUse};
 use crate::report::factors::show_levels_short;
-use crate::units::{show_bytes, show_number, show_seconds};
+use crate::units::{show_bytes, show_count, show_number, show_seconds};
 
 /// The section, shown if there were agents.
 pub const SECTION: Section = Section {
@@ -84,7 +84,7 @@ fn of_case(case: &CaseFinding, agents: &AgentsFinding) -> Markup {
     html! {
         details open[agents.each.len() <= 16] {
             summary {
-                (show_levels_short(&case.levels)) ": " (agents.each.len()) " agents, begun " (show_seconds(agents.starts_apart_s)) " apart at most"
+                (show_levels_short(&case.levels)) ": " (show_count(agents.each.len() as u64, "agent")) ", begun " (show_seconds(agents.starts_apart_s)) " apart at most"
             }
             div.scroll {
                 table {

@@ -16,12 +16,13 @@ mod nats;
 mod process;
 #[path = "recorder/proxy.rs"]
 mod proxy;
+#[path = "recorder_shared/senders.rs"]
+mod senders;
 #[expect(dead_code, reason = "not every test file uses all of it")]
 #[path = "report/synthetic.rs"]
 mod synthetic;
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,7 +32,7 @@ use async_nats::jetstream;
 use async_nats::jetstream::stream::{Config as StreamConfig, RetentionPolicy};
 use loadline::database::Endpoint;
 
-use harness::{Directory, Target, try_send};
+use harness::{Directory, Target};
 use model::run_of;
 use nats::Nats;
 use process::{Process, database_of};
@@ -185,7 +186,9 @@ fn recorders_that_share_a_stream_store_all_of_it_once_in_order_below_the_line_wh
     assert!((line / (5.0 * (1000.0 - 100_f64.ln() / 0.006)) - 1.0).abs() < 0.1, "{line}");
     let (second, third) = (start(&directory, 2, &place), start(&directory, 3, &place));
     wait_for_all_parts(&[&first, &second, &third], line);
-    assert!([&first, &second, &third].into_iter().all(|process| held(process) == PARTS / 3), "each has its share");
+    wait_until("each has its share", || {
+        [&first, &second, &third].into_iter().all(|process| held(process) == PARTS / 3)
+    });
     let (begun, url) = (Instant::now(), nats.url());
     let publisher = std::thread::spawn(move || publish(&url, 0..MESSAGES));
     wait_until("it goes on", || stored(&target) > 3_000);
@@ -335,66 +338,6 @@ fn a_recorder_that_is_cut_off_loses_its_parts_to_those_that_are_not() {
     wait_until("everything is stored", || stored(&target) >= 2 * MESSAGES);
     [first, second, third].into_iter().for_each(|process| assert_eq!(process.stop(), Some(0)));
     assert_all_in_order(&target, MESSAGES);
-}
-
-/// Sends requests of a source in turn, each until it is acknowledged; if one is not, it goes to the next recorder.
-fn send_in_order(source: usize, requests: usize, recorders: &[SocketAddr]) {
-    let mut place = source;
-    for number in 0..requests {
-        let body = format!("n,source=s{source} f={}i\nn,source=s{source} f={}i", 2 * number, 2 * number + 1);
-        let headers = format!("X-Loadline-Source: s{source}\r\nIdempotency-Key: {number}\r\n");
-        let begun = Instant::now();
-        loop {
-            let answer = try_send(recorders[place % recorders.len()], "POST", "/write", &headers, body.as_bytes());
-            if answer.is_some_and(|answer| answer.status == 204) {
-                break;
-            }
-            assert!(begun.elapsed() < Duration::from_secs(240), "no recorder takes request {number} of {source}");
-            place += 1;
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-#[test]
-fn senders_over_http_lose_nothing_and_keep_their_order_when_their_recorder_and_the_stream_are_killed() {
-    const REQUESTS: usize = 1_000;
-    const SENDERS: usize = 8;
-    let directory = Directory::new();
-    let (nats, target, mut place) = everything(&directory);
-    place.publishes = true;
-    let (first, second) = (start(&directory, 1, &place), start(&directory, 2, &place));
-    wait_for_all_parts(&[&first, &second], f64::INFINITY);
-    let addresses = [first.http, second.http];
-    let send = move |source| move || send_in_order(source, REQUESTS, &addresses);
-    let senders: Vec<_> = (0..SENDERS).map(|source| std::thread::spawn(send(source))).collect();
-    wait_until("it goes on", || stored(&target) > SENDERS * REQUESTS / 5);
-    first.kill();
-    // Parts whose messages were under way when the server died go on behind the last one that is stored.
-    wait_until("the other one has all parts", || held(&second) == PARTS);
-    let nats = nats.restart();
-    senders.into_iter().for_each(|sender| sender.join().unwrap());
-    assert!(second.metric("loadline_stream_published_requests_total") > 0.0);
-    wait_until("everything is stored", || stored(&target) >= SENDERS * REQUESTS * 2);
-    // What is sent once more after all is recognised, and what is too large for a message is refused.
-    send_in_order(3, 2, &[second.http]);
-    let large = format!("n,source=large text=\"{}\"", "x".repeat(1 << 20));
-    let refused = try_send(second.http, "POST", "/write", "", large.as_bytes()).unwrap();
-    assert!(refused.status == 403 && refused.body.contains("max_payload"), "{} {}", refused.status, refused.body);
-    // Without the stream nothing is acknowledged.
-    drop(nats);
-    let answer = try_send(second.http, "POST", "/write", "", b"n,source=none f=1i").unwrap();
-    assert!([500, 503].contains(&answer.status), "{}", answer.status);
-    wait_until("it is not ready", || try_send(second.http, "GET", "/ready", "", b"").unwrap().status == 503);
-    assert_eq!(second.stop(), Some(0));
-    let rows =
-        target.query("SELECT i.source, v.f FROM n_values v JOIN n_identity i USING (measurement) ORDER BY v.record_id");
-    for source in 0..SENDERS {
-        let name = format!("s{source}|");
-        let numbers = rows.iter().filter_map(|row| row.strip_prefix(&name)?.parse::<usize>().ok());
-        assert!(numbers.eq(0..2 * REQUESTS), "{source}");
-    }
-    assert_eq!(rows.len(), SENDERS * REQUESTS * 2);
 }
 
 /// The numbers of its messages begin again, and none of them counts as stored.

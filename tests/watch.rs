@@ -5,6 +5,9 @@
 #[path = "recorder/harness.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod harness;
+#[path = "recorder/nats.rs"]
+#[expect(dead_code, reason = "shared with other tests")]
+mod nats;
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
@@ -16,6 +19,7 @@ use std::time::Duration;
 
 use harness::Target;
 use loadline::database::tls::private;
+use nats::Nats;
 use program::Scratch;
 use serde_json::Value;
 
@@ -185,6 +189,10 @@ fn nobody_is_watched_for_strangers() {
     refused("short", &["--listen", "127.0.0.1:0"], &["fewer than 16 characters", "loadline password --token"]);
     refused(TOKEN, &["--listen", "127.0.0.1:0", "--tls-certificate", "a.pem", "--tls-key", "b.pem"], &["a.pem", "PEM"]);
     refused(TOKEN, &["--listen", "somewhere"], &["somewhere"]);
+    refused(TOKEN, &[], &["--listen", "--nats"]);
+    refused(TOKEN, &["--listen", "127.0.0.1:0", "--nats", "nats://127.0.0.1:1"], &["--listen", "--nats"]);
+    refused(TOKEN, &["--nats", "127.0.0.1:1"], &["nats://host:4222"]);
+    refused(TOKEN, &["--nats", "nats://127.0.0.1:1", "--name", "a.b"], &["--name", "a.b", "letters, digits"]);
     scratch.write("s.toml", "name = \"s\"\n[database]\nwatch = \"watch://a\"\n");
     scratch.run(&["plan", "s.toml"]).refused(&["s.toml:3", "database.watch", "database.url"]);
     scratch.write(
@@ -192,4 +200,48 @@ fn nobody_is_watched_for_strangers() {
         "name = \"s\"\n[database]\nname = \"postgres\"\nurl = \"postgres://me@a/b\"\nwatch = \"http://a\"\n",
     );
     scratch.run(&["plan", "s.toml"]).refused(&["database.watch", "watch://HOST:PORT"]);
+}
+
+/// A watcher at a NATS server. It says when it is there.
+fn at_nats(scratch: &Scratch, url: &str, name: &str, token: &str) -> Watcher {
+    let mut command = scratch.command(&["watch", "--nats", url, "--name", name]);
+    let mut process = command.env("LOADLINE_WATCH_TOKEN", token).stdout(Stdio::piped()).spawn().unwrap();
+    let mut told = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut told).unwrap();
+    let address = format!("nats:{name}");
+    assert!(told.contains(&address) && told.contains(url), "{told}");
+    Watcher { process, address }
+}
+
+#[test]
+fn the_machine_of_a_server_elsewhere_is_watched_over_nats() {
+    let scratch = Scratch::new();
+    let (target, server) = (Target::server("postgres"), Nats::start(scratch.path("nats").display().to_string()));
+    let url = server.url();
+    let run = |token: &str, out: &str| {
+        let mut command = scratch.command(&["run", "s.toml", "--nats", &url, "--out", out]);
+        program::outcome(command.env("LOADLINE_WATCH_TOKEN", token))
+    };
+    for (number, token) in ["", TOKEN].into_iter().enumerate() {
+        let watcher = at_nats(&scratch, &url, "db-1", token);
+        scratch.write("s.toml", &study(&target, &watcher.address));
+        let out = format!("run{number}");
+        run(token, &out).expect(0);
+        let used = scratch.stored(&out)[0].resources.clone().unwrap();
+        assert!(!used.server_unknown && used.others_cpu.is_some(), "{used:?}");
+        assert!(used.mean.server_cpu > 0.1 && used.mean.client_cpu > 0.0, "{used:?}");
+        let shares = used.mean.user + used.mean.system + used.mean.iowait + used.mean.idle + used.mean.stolen;
+        assert!((shares - 1.0).abs() < 0.01, "{used:?}");
+        let written = std::fs::read_to_string(scratch.path(&out).join("run.toml")).unwrap();
+        assert!(written.contains("CPUs") && !written.contains(TOKEN), "{written}");
+        if !token.is_empty() {
+            run("another-token-of-it", "no").refused(&["database.watch", "the token is wrong"]);
+            run("", "no").refused(&["database.watch", "asks for a token"]);
+        }
+        let second = at_nats(&scratch, &url, "db-1", token);
+        run(token, "no").refused(&["database.watch", "several watchers have the name db-1", "--name"]);
+        drop(second);
+        scratch.run(&["run", "s.toml", "--out", "no"]).refused(&["database.watch", "--nats"]);
+    }
+    run("", "gone").refused(&["database.watch", "no watcher of the name db-1", "loadline watch --nats"]);
 }

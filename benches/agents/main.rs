@@ -1,9 +1,10 @@
 //! What agents cost the run that they work for: its memory and CPU time, the time until all are ready, how far apart they begin, and the messages of a trial.
 //!
 //! `cargo bench --bench agents` tries agents on this machine that drive a load against the simulated database (1 to 64), and agents over NATS that only pretend to
-//! (10 to 1,000); `-- here 1 8` and `-- pretended 500` choose. `TRIALS` and `SECONDS` in the environment change the number and the length of the trials. Needs
+//! (10 to 1,000); `-- here 1 8`, `-- pretended 500` and `-- contention 1 2 4` choose. The last one shows how the throughput of closed loops grows with agents. `TRIALS` and `SECONDS` in the environment change the number and the length of the trials. Needs
 //! the Debian package nats-server.
 
+mod contention;
 #[expect(dead_code, reason = "this benchmark uses a part of what is shared")]
 #[path = "../shared/mod.rs"]
 mod shared;
@@ -41,6 +42,12 @@ fn main() {
     if is_asked("pretended") {
         println!("\nagents over NATS that drive nothing");
         or(&[10, 30, 100, 300, 1_000]).into_iter().for_each(over_nats);
+    }
+    if is_asked("contention") {
+        let counts = or(&[1, 2, 3, 4, 6, 8]);
+        let waiting = "name = \"simulated\"\nconfig = { service = \"4ms\", servers = 64 }";
+        contention::contention("a database that takes 4 ms and no CPU", waiting, &counts);
+        contention::contention("PostgreSQL on the same CPUs", "name = \"postgres\"", &counts);
     }
 }
 

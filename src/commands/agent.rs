@@ -8,6 +8,7 @@ use super::{Failure, Status};
 use crate::cli::{AgentsLost, NatsArguments, NatsFiles, RunArguments};
 use crate::fault::fault;
 use crate::load::monotonic;
+use crate::monitor::{WatchAddress, read_address};
 use crate::runner::agents::{self, Bus, BusAddress, Credentials, Lacking, Muster, check_address};
 use crate::server;
 use crate::study::Study;
@@ -26,7 +27,8 @@ pub fn run(arguments: &NatsArguments) -> Result<Status, Failure> {
     agents::serve(&address).map(|()| Status::Valid).map_err(Failure::usage)
 }
 
-fn address_of(url: &str, files: &NatsFiles) -> BusAddress {
+/// Returns the address of a NATS server with the files that it asks for.
+pub(super) fn address_of(url: &str, files: &NatsFiles) -> BusAddress {
     let creds = files.nats_creds.clone().map(Credentials::Creds);
     let credentials = creds.or(files.nats_nkey.clone().map(Credentials::Nkey));
     BusAddress { url: url.to_owned(), authority: files.nats_ca.clone(), credentials }
@@ -54,13 +56,24 @@ pub fn words_of(arguments: &RunArguments) -> Vec<String> {
     words
 }
 
-/// Connects to the NATS server and waits until there are as many agents as the study's cases need; `None` if agents are processes of this machine.
+/// Connects to the NATS server and waits until there are as many agents as the study's cases need; `None` if agents are processes of this machine and
+/// no machine is watched over NATS.
 ///
 /// # Errors
 /// Fails if there is no such server, if too few agents are there, or if a case cannot be driven from other machines.
 pub fn muster(arguments: &RunArguments, study: &Study) -> Result<Option<Arc<Muster>>, Failure> {
     let most = study.cases.iter().filter_map(|case| agents_wanted(&case.settings)).max();
+    let is_watched = |case: &Case| {
+        let watch = case.settings.database.watch.as_deref().map(read_address);
+        matches!(watch, Some(Ok(WatchAddress::Named(_))))
+    };
+    let is_watched = study.cases.iter().any(is_watched);
     let Some(url) = &arguments.nats else {
+        if is_watched {
+            return Err(Failure::refused(
+                fault!("database.watch names a watcher at a NATS server, and no server is named"; "add --nats URL"),
+            ));
+        }
         let is_elsewhere = |case: &Case| case.settings.load.agents.is_none() && agents_wanted(&case.settings).is_some();
         let remedy = "add --nats URL, where as many agents wait";
         return match study.cases.iter().any(is_elsewhere) {
@@ -69,10 +82,10 @@ pub fn muster(arguments: &RunArguments, study: &Study) -> Result<Option<Arc<Must
         };
     };
     check_address(url).map_err(Failure::usage)?;
-    let Some(most) = most else {
+    if most.is_none() && !is_watched {
         let remedy = "add --agents N, or write load.agents, or freshness.run_as = \"agents\"";
         return Err(Failure::refused(fault!("--nats is given and no load has agents"; "{remedy}")));
-    };
+    }
     let is_private =
         |settings: &crate::trial::Settings| settings.database.url.is_none() && settings.load.agents.is_some();
     if let Some(case) = study.cases.iter().find(|case| is_private(&case.settings)) {
@@ -101,6 +114,8 @@ pub fn muster(arguments: &RunArguments, study: &Study) -> Result<Option<Arc<Must
         AgentsLost::Fewer => Lacking::Fewer,
     };
     let muster = Muster::new(Arc::new(bus), lacking);
-    muster.wait_for(most as usize).map_err(Failure::usage)?;
+    if let Some(most) = most {
+        muster.wait_for(most as usize).map_err(Failure::usage)?;
+    }
     Ok(Some(Arc::new(muster)))
 }

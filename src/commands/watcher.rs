@@ -3,21 +3,24 @@
 //! Main function: [`run`]. Invariants: it reports only counters, and only to clients with the token; a client that sends its request slowly or
 //! wrongly keeps no other client waiting.
 
+use std::cell::Cell;
 use std::io::{Error, ErrorKind, Read, Write};
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use super::agent::address_of;
 use super::output::{note, print, print_json};
 use super::{Failure, Refusal, Status};
 use crate::cli::WatchArguments;
 use crate::load::no_thread;
-use crate::monitor::serve;
+use crate::monitor::{check_watcher_name, serve};
 use crate::recorder::config::TlsConfig;
 use crate::recorder::intake::Protection;
+use crate::runner::agents::{check_address, watch};
 use crate::runner::facts::WATCH_TOKEN;
 use crate::server::{install_signal_handlers, interrupted};
 
@@ -37,18 +40,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Serves clients until SIGTERM or SIGINT.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an address that cannot be listened on or may not be without a token, and for files that are no certificate.
+/// [`Failure::Usage`] for an address that cannot be listened on or may not be without a token, for files that are no certificate, and for a NATS
+/// server that cannot be reached.
 pub fn run(arguments: &WatchArguments, is_json: bool) -> Result<Status, Failure> {
-    let listen = arguments.listen;
-    let refuse = |what: String, remedy: String| Failure::refused(Refusal::at("--listen", what, remedy));
     let token = std::env::var(WATCH_TOKEN).ok().filter(|token| !token.is_empty());
-    if token.is_none() && !listen.ip().is_loopback() {
-        let what = format!("{} is reached from other machines, and there is no token", listen.ip());
-        return Err(refuse(
-            what,
-            format!("set the environment variable {WATCH_TOKEN} here, and where the run is, or listen on 127.0.0.1"),
-        ));
-    }
     if token.as_ref().is_some_and(|token| token.len() < TOKEN_LEAST) {
         let remedy = "make one with: loadline password --token";
         return Err(Failure::refused(Refusal::at(
@@ -56,6 +51,56 @@ pub fn run(arguments: &WatchArguments, is_json: bool) -> Result<Status, Failure>
             format!("it has fewer than {TOKEN_LEAST} characters"),
             remedy,
         )));
+    }
+    match (&arguments.nats, arguments.listen) {
+        (Some(url), _) => over_nats(arguments, url, token.as_deref(), is_json),
+        (None, Some(listen)) => at(listen, arguments, token, is_json),
+        (None, None) => Err(Failure::usage(anyhow::anyhow!("write --listen ADDRESS or --nats URL"))),
+    }
+}
+
+/// Serves runs that read over a NATS server.
+fn over_nats(arguments: &WatchArguments, url: &str, token: Option<&str>, is_json: bool) -> Result<Status, Failure> {
+    check_address(url).map_err(Failure::usage)?;
+    let name = match &arguments.name {
+        Some(name) => name.clone(),
+        None => own_name(),
+    };
+    check_watcher_name(&name).map_err(|fault| Failure::refused(fault.about("--name")))?;
+    install_signal_handlers();
+    let address = address_of(url, &arguments.nats_files);
+    let told = Cell::new(Ok(()));
+    let is_there = || {
+        told.set(if is_json {
+            print_json(&json!({ "nats": address.shown(), "name": name, "token": token.is_some() }))
+        } else {
+            print(&format!(
+                "watching; a study's database.watch is nats:{name}, and its run has --nats {}\n",
+                address.shown()
+            ))
+        });
+    };
+    watch(&address, &name, token, is_there).map_err(Failure::usage)?;
+    told.into_inner()?;
+    Ok(Status::Valid)
+}
+
+/// Returns the name of this machine, with what no name may have replaced by hyphens.
+fn own_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let part = |character: char| if character.is_ascii_alphanumeric() { character } else { '-' };
+    host.trim().chars().take(60).map(part).collect()
+}
+
+/// Serves clients at an address of this machine.
+fn at(listen: SocketAddr, arguments: &WatchArguments, token: Option<String>, is_json: bool) -> Result<Status, Failure> {
+    let refuse = |what: String, remedy: String| Failure::refused(Refusal::at("--listen", what, remedy));
+    if token.is_none() && !listen.ip().is_loopback() {
+        let what = format!("{} is reached from other machines, and there is no token", listen.ip());
+        return Err(refuse(
+            what,
+            format!("set the environment variable {WATCH_TOKEN} here, and where the run is, or listen on 127.0.0.1"),
+        ));
     }
     let tls = arguments.tls_certificate.clone().zip(arguments.tls_key.clone());
     let tls = tls.map(|(certificate, key)| Protection::new(&TlsConfig { certificate, key, client_authority: None }));

@@ -26,7 +26,7 @@ pub use disk_sync::disk_sync;
 pub use environment::{environment, machine_cpus};
 pub use others::{Others, pids_named};
 pub use process::cpu_s_of;
-pub use remote::{Remote, RemoteHost, read_address, serve};
+pub use remote::{LINE_BYTES_MOST, Remote, RemoteHost, WatchAddress, check_watcher_name, read_address, serve};
 
 use crate::database::Namespace;
 use crate::measurement::{ResourceSample, Resources};

@@ -305,7 +305,7 @@ mod tests {
         assert!(second.client.cpu_ns > first.client.cpu_ns);
         assert!(second.monitor_cpu_ns > first.monitor_cpu_ns);
         assert!(second.context_switches >= first.context_switches);
-        assert!(first.machine.total > 0 && first.memory_used_bytes > 0 && first.client.memory_bytes > 0);
+        assert!(first.machine.user > 0 && first.memory_used_bytes > 0 && first.client.memory_bytes > 0);
         assert_eq!(second.server, ProcessCounters::default());
     }
 

@@ -61,7 +61,6 @@ pub(super) fn counters_at(readings: &[Counters], at: Instant) -> Option<Counters
             iowait: between(|counters| counters.machine.iowait),
             idle: between(|counters| counters.machine.idle),
             stolen: between(|counters| counters.machine.stolen),
-            total: between(|counters| counters.machine.total),
         },
         context_switches: between(|counters| counters.context_switches),
         write_requests: between(|counters| counters.write_requests),
@@ -80,8 +79,10 @@ pub(super) fn counters_at(readings: &[Counters], at: Instant) -> Option<Counters
 fn sample(first: &Counters, last: &Counters, start: Instant) -> ResourceSample {
     let seconds = (last.at - first.at).as_secs_f64();
     let grown = |of: fn(&Counters) -> u64| of(last).saturating_sub(of(first)) as f64;
-    let ticks = grown(|counters| counters.machine.total);
-    // An interval shorter than a clock tick may contain none.
+    let times: [fn(&Counters) -> u64; 5] =
+        [|c| c.machine.user, |c| c.machine.system, |c| c.machine.iowait, |c| c.machine.idle, |c| c.machine.stolen];
+    // The kernel's times of idle CPUs may fall for a moment: what has grown is the whole. An interval shorter than a clock tick may contain none.
+    let ticks: f64 = times.iter().map(|of| grown(*of)).sum();
     let share = |of: fn(&Counters) -> u64| if ticks > 0.0 { grown(of) / ticks } else { 0.0 };
     let per_s = |of: fn(&Counters) -> u64| if seconds > 0.0 { grown(of) / seconds } else { 0.0 };
     ResourceSample {
@@ -127,14 +128,7 @@ mod tests {
     fn readings(points: &[(u64, u64)]) -> (Instant, Vec<Counters>) {
         let start = Instant::now();
         let reading = |(at_ms, value): &(u64, u64)| Counters {
-            machine: MachineCpu {
-                user: value * 2,
-                system: *value,
-                iowait: 0,
-                idle: *value,
-                stolen: 0,
-                total: value * 4,
-            },
+            machine: MachineCpu { user: value * 2, system: *value, iowait: 0, idle: *value, stolen: 0 },
             write_requests: *value,
             written_bytes: value * 512,
             memory_used_bytes: value * 10,
@@ -182,6 +176,15 @@ mod tests {
         assert_eq!(summarise(&readings, start, start), None);
         assert_eq!(summarise(&readings[..1], start, start + Duration::from_secs(1)), None);
         assert_eq!(summarise(&[], start, start + Duration::from_secs(1)), None);
+    }
+
+    #[test]
+    fn shares_of_time_are_a_whole_though_the_time_of_idle_cpus_falls() {
+        let (start, mut readings) = readings(&[(0, 0), (1000, 100)]);
+        (readings[0].machine.idle, readings[1].machine.idle) = (1002, 1000);
+        let (_, resources) = summarise(&readings, start, start + Duration::from_secs(1)).unwrap();
+        assert!(close(resources.mean.user, 2.0 / 3.0) && close(resources.mean.system, 1.0 / 3.0));
+        assert!(close(resources.mean.idle, 0.0));
     }
 
     #[test]

@@ -51,6 +51,8 @@ use start::Source;
 
 /// How long a server may take to stop in order before it is ended by force.
 const STOP_WITHIN: Duration = Duration::from_secs(20);
+/// How long a server may take to stop whose start was interrupted.
+const INTERRUPTED_WITHIN: Duration = Duration::from_secs(2);
 /// How long stopping may take when the data is to be kept: all of it must be on disk.
 const STOP_AND_KEEP_WITHIN: Duration = Duration::from_secs(180);
 /// How long a killed server may take to disappear once its connections are lost.

@@ -12,7 +12,7 @@ use super::memory::MemoryGroup;
 use super::process::{self, Conditions, MainProcess, ProcessIdentity};
 use super::readiness::{Outcome, adjustments, await_server, relevant_lines};
 use super::user::{User, own_uid};
-use super::{CpuList, KeptData, STOP_WITHIN, Server, ServerError, free_disk_bytes, interrupted};
+use super::{CpuList, INTERRUPTED_WITHIN, KeptData, STOP_WITHIN, Server, ServerError, free_disk_bytes, interrupted};
 use crate::database::Endpoint;
 use crate::database::recipe::{CommandLine, Reach, Recipe};
 use crate::database::tls::private;
@@ -168,7 +168,9 @@ impl<'a> Plan<'a> {
         if outcome == Outcome::Ready {
             return Ok(child);
         }
-        process::end(&mut child, self.recipe.stop_signal(), STOP_WITHIN);
+        // Nobody needs the data of a server whose start was interrupted, and a node that waits for those of others does not end by itself.
+        let within = if outcome == Outcome::Interrupted { INTERRUPTED_WITHIN } else { STOP_WITHIN };
+        process::end(&mut child, self.recipe.stop_signal(), within);
         let log = read_log(&directory.log());
         let what = match &outcome {
             Outcome::Interrupted => return Err(NotStarted::for_good(ServerError::Interrupted)),

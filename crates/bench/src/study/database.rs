@@ -58,7 +58,7 @@ pub static DATABASE: Part = Part {
             "watch",
             Kind::Text,
             Absent::Means("a server on this machine is watched from here, one elsewhere not at all"),
-            "The address of `loadline watch` on the machine of the server at `url`, as in `watch://db.example:7481`. Figures for CPU, disk, memory and network are then those of that machine. The token is taken from LOADLINE_WATCH_TOKEN; `?sslmode=verify-full&sslrootcert=FILE` works as in a database's address.",
+            "The address of `loadline watch` on the machine of the server at `url`, as in `watch://db.example:7481`. Figures for CPU, disk, memory and network are then those of that machine. The token is taken from LOADLINE_WATCH_TOKEN; `?sslmode=verify-full&sslrootcert=FILE` works as in a database's address. `nats:NAME` is a watcher at the NATS server that `loadline run --nats URL` names, started with `loadline watch --nats URL --name NAME`.",
         ),
         Setting::new(
             "path",

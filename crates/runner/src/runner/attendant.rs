@@ -71,7 +71,7 @@ impl Attendant {
         };
         let targets = on_link(targets, current.link.as_ref());
         let machine = MachineWatch::new(targets, settings, servers);
-        let remote = watched(&settings.database, interval_of(settings))?;
+        let remote = watched(&settings.database, current.muster.as_deref(), interval_of(settings))?;
         let telling = match lasts_s(settings) {
             Some(seconds) if seconds >= TOLD_FROM_S && front.is_none() => {
                 current.target.sql().and_then(|database| Telling::begin(database, told_every(seconds)))

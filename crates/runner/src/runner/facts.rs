@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::agents::Muster;
 use super::entry::at_its_place;
 use crate::database::{self, Entry, Target};
-use crate::fault::Fault;
-use crate::monitor::{self, Remote, read_address};
+use crate::fault::{Fault, fault};
+use crate::monitor::{self, Remote, WatchAddress, read_address};
 use crate::trial::DatabaseSettings;
 use crate::units::show_bytes;
 
@@ -21,13 +22,13 @@ pub(super) fn facts(
     entry: &Entry,
     target: &dyn Target,
     program: Option<PathBuf>,
-    settings: &DatabaseSettings,
+    (settings, muster): (&DatabaseSettings, Option<&Muster>),
 ) -> anyhow::Result<Vec<(String, String)>> {
     let mut facts = told(entry, target, program).map_err(|error| at_its_place(error, settings))?;
     facts.extend(
         settings.memory_bytes.map(|bytes| ("memory".to_owned(), format!("at most {}", show_bytes(bytes as f64)))),
     );
-    let remote = watched(settings, monitor::INTERVAL)?;
+    let remote = watched(settings, muster, monitor::INTERVAL)?;
     facts.extend(remote.map(|remote| ("machine".to_owned(), remote.host.to_string())));
     Ok(facts)
 }
@@ -48,13 +49,24 @@ fn told(entry: &Entry, target: &dyn Target, program: Option<PathBuf>) -> anyhow:
 ///
 /// # Errors
 /// Fails with a sentence if the watcher cannot be reached or queried.
-pub(super) fn watched(database: &DatabaseSettings, interval: Duration) -> anyhow::Result<Option<Remote>> {
+pub(super) fn watched(
+    database: &DatabaseSettings,
+    muster: Option<&Muster>,
+    interval: Duration,
+) -> anyhow::Result<Option<Remote>> {
     let Some(watch) = &database.watch else { return Ok(None) };
     let of_watch = |fault: Fault| anyhow::Error::new(fault.about(format!("database.watch: {watch}")));
     let address = read_address(watch).map_err(of_watch)?;
     let token = std::env::var(WATCH_TOKEN).unwrap_or_default();
     let processes = processes_of(&database.name);
-    Remote::connect(&address, &token, processes, interval).map(Some).map_err(of_watch)
+    let remote = match (address, muster) {
+        (WatchAddress::Direct(address), _) => Remote::connect(&address, &token, processes, interval),
+        (WatchAddress::Named(name), Some(muster)) => {
+            muster.watched(&name).and_then(|stream| Remote::over(stream, &token, processes, interval))
+        }
+        (WatchAddress::Named(_), None) => Err(fault!("no NATS server is named"; "add --nats URL")),
+    };
+    remote.map(Some).map_err(of_watch)
 }
 
 /// Environment variable with the token for a watcher.

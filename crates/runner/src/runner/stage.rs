@@ -330,7 +330,7 @@ impl Stage {
         let (target, nodes) =
             members::open(entry, &settings_here, endpoint.as_ref(), (server.as_ref(), &reach), self.patience)?;
         let program = server.as_ref().and_then(|_| entry.recipe?.find_binary(settings).ok());
-        let mut facts = facts(entry, &*target, program, settings)?;
+        let mut facts = facts(entry, &*target, program, (settings, self.muster.as_deref()))?;
         facts.extend(members::fact(settings, nodes.as_ref()));
         // Nothing is known about the disk of a server elsewhere: proofs hold for this machine's disk only.
         let is_own = settings.url.is_none();

@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 
 use super::counters::{Counters, MachineCpu, ProcessCounters};
 
-pub use reading::{Remote, RemoteHost, read_address};
+pub use reading::{Remote, RemoteHost, WatchAddress, check_watcher_name, read_address};
 pub use serve::serve;
 
 /// Version of the protocol.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Default port.
 pub const PORT: u16 = 7481;
 /// Maximum bytes of a line.
-const LINE_BYTES_MOST: usize = 4 << 10;
+pub const LINE_BYTES_MOST: usize = 4 << 10;
 /// Maximum number of process names, and maximum bytes of each.
 const NAMES_MOST: usize = 16;
 const NAME_BYTES_MOST: usize = 64;
@@ -64,8 +64,8 @@ enum Answer {
 struct Line {
     /// Time by the watcher's clock, in nanoseconds.
     at_ns: u64,
-    /// CPU time of the machine in ticks: user, system, iowait, idle, stolen, total.
-    cpu: [u64; 6],
+    /// CPU time of the machine in ticks: user, system, iowait, idle, stolen.
+    cpu: [u64; 5],
     /// The machine: context switches, write requests, bytes written, received and sent, memory in use.
     machine: [u64; 6],
     /// The server's processes: CPU time in nanoseconds, bytes written, memory.
@@ -80,7 +80,7 @@ struct Line {
 
 impl Line {
     fn of(counters: &Counters, at_ns: u64, others_cpu_ns: Option<u64>, processes: u32) -> Self {
-        let MachineCpu { user, system, iowait, idle, stolen, total } = counters.machine;
+        let MachineCpu { user, system, iowait, idle, stolen } = counters.machine;
         let ProcessCounters { cpu_ns, written_bytes, memory_bytes } = counters.server;
         let machine = [
             counters.context_switches,
@@ -90,18 +90,18 @@ impl Line {
             counters.sent_bytes,
             counters.memory_used_bytes,
         ];
-        let (cpu, server) = ([user, system, iowait, idle, stolen, total], [cpu_ns, written_bytes, memory_bytes]);
+        let (cpu, server) = ([user, system, iowait, idle, stolen], [cpu_ns, written_bytes, memory_bytes]);
         let monitor_cpu_ns = counters.monitor_cpu_ns;
         Line { at_ns, cpu, machine, server, others_cpu_ns, processes, monitor_cpu_ns }
     }
 
     fn counters(&self, at: std::time::Instant) -> Counters {
-        let [user, system, iowait, idle, stolen, total] = self.cpu;
+        let [user, system, iowait, idle, stolen] = self.cpu;
         let [context_switches, write_requests, written_bytes, received_bytes, sent_bytes, memory_used_bytes] =
             self.machine;
         let [cpu_ns, server_written_bytes, memory_bytes] = self.server;
         Counters {
-            machine: MachineCpu { user, system, iowait, idle, stolen, total },
+            machine: MachineCpu { user, system, iowait, idle, stolen },
             context_switches,
             write_requests,
             written_bytes,
@@ -148,7 +148,7 @@ mod tests {
     fn counters_come_back_as_they_went() {
         let at = Instant::now();
         let counters = Counters {
-            machine: MachineCpu { user: 1, system: 2, iowait: 3, idle: 4, stolen: 5, total: 15 },
+            machine: MachineCpu { user: 1, system: 2, iowait: 3, idle: 4, stolen: 5 },
             context_switches: 6,
             write_requests: 7,
             written_bytes: 8,

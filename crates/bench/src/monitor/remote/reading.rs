@@ -2,7 +2,7 @@
 //!
 //! Main type: [`Remote`].
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use crate::fault::{Fault, fault};
 use crate::monitor::MOST_READINGS;
 use crate::monitor::counters::Counters;
 use crate::monitor::thin;
+use crate::quote::in_quotes;
 use crate::units::show_bytes;
 
 /// How long the watcher may take to answer, and the time between checks whether reading must end.
@@ -47,12 +48,45 @@ impl std::fmt::Display for RemoteHost {
     }
 }
 
-/// Parses an address, `watch://db.example:7481?sslmode=verify-full&sslrootcert=ca.pem`.
+/// Where a watcher is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WatchAddress {
+    /// At an address of its own.
+    Direct(Endpoint),
+    /// Under this name, over the NATS server of the run.
+    Named(String),
+}
+
+/// Largest number of characters of a watcher's name.
+const WATCHER_NAME_MOST: usize = 64;
+
+/// Checks the name of a watcher, which is a part of a NATS subject.
+///
+/// # Errors
+/// A fault that says what a name is.
+pub fn check_watcher_name(name: &str) -> Result<(), Fault> {
+    let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+    if !name.is_empty() && name.len() <= WATCHER_NAME_MOST && name.chars().all(is_part) {
+        return Ok(());
+    }
+    let form = format!("write 1 to {WATCHER_NAME_MOST} letters, digits, - and _");
+    Err(Fault::new(format!("{} is no name of a watcher", in_quotes(name)), form))
+}
+
+/// Parses an address, `watch://db.example:7481?sslmode=verify-full&sslrootcert=ca.pem` or `nats:NAME`.
 ///
 /// # Errors
 /// A fault that says what is wrong with the address.
-pub fn read_address(address: &str) -> Result<Endpoint, Fault> {
-    let form = "write watch://HOST:PORT, and behind it ?sslmode=verify-full&sslrootcert=FILE where it has TLS";
+pub fn read_address(address: &str) -> Result<WatchAddress, Fault> {
+    match address.strip_prefix("nats:") {
+        Some(name) => check_watcher_name(name).map(|()| WatchAddress::Named(name.to_owned())),
+        None => read_endpoint(address).map(WatchAddress::Direct),
+    }
+}
+
+fn read_endpoint(address: &str) -> Result<Endpoint, Fault> {
+    let form =
+        "write watch://HOST:PORT, and behind it ?sslmode=verify-full&sslrootcert=FILE where it has TLS; or nats:NAME";
     let rest = address
         .strip_prefix("watch://")
         .ok_or_else(|| Fault::new(format!("{address} is no address of a watcher"), form))?;
@@ -103,6 +137,17 @@ impl Read {
     }
 }
 
+/// Returns what turns an error into a sentence that says why the watcher is not reached, with the remedy.
+fn not_reached(remedy: &'static str) -> impl Fn(DatabaseError) -> Fault + Copy {
+    move |error| {
+        let why = match error {
+            DatabaseError::Lost(why) | DatabaseError::Unavailable(why) => why,
+            other => other.to_string(),
+        };
+        Fault::new(why, remedy)
+    }
+}
+
 /// A thread that reads the counters of another machine until it is stopped. Dropping it stops it.
 #[derive(Debug)]
 pub struct Remote {
@@ -126,21 +171,35 @@ impl Remote {
     /// # Errors
     /// A sentence with what to do, without the address.
     pub fn connect(address: &Endpoint, token: &str, processes: &[&str], interval: Duration) -> Result<Self, Fault> {
-        let not_reached = |error: DatabaseError| {
-            let why = match error {
-                DatabaseError::Lost(why) | DatabaseError::Unavailable(why) => why,
-                other => other.to_string(),
-            };
-            Fault::new(why, "start it there with: loadline watch --listen ADDRESS")
-        };
-        let socket = dial(address).map_err(not_reached)?;
+        let not_reached = not_reached("start it there with: loadline watch --listen ADDRESS");
+        let socket = dial(address).map_err(&not_reached)?;
         let mut channel = Channel::new(socket.as_raw_fd());
         channel.set_timeout(Some(ANSWER_WITHIN));
         if address.tls.is_tried()
             && let Some((host, _)) = &address.tcp
         {
-            channel.protect(&address.tls, host).map_err(not_reached)?;
+            channel.protect(&address.tls, host).map_err(&not_reached)?;
         }
+        Self::begin((socket, channel), token, (processes, interval), not_reached)
+    }
+
+    /// Begins to read over a stream that somebody else carries to the watcher; the first counters have arrived on return.
+    ///
+    /// # Errors
+    /// A sentence with what to do.
+    pub fn over(stream: OwnedFd, token: &str, processes: &[&str], interval: Duration) -> Result<Self, Fault> {
+        let mut channel = Channel::new(stream.as_raw_fd());
+        channel.set_timeout(Some(ANSWER_WITHIN));
+        let not_reached = not_reached("start it there with: loadline watch --nats URL");
+        Self::begin((stream, channel), token, (processes, interval), not_reached)
+    }
+
+    fn begin(
+        (socket, mut channel): (OwnedFd, Channel),
+        token: &str,
+        (processes, interval): (&[&str], Duration),
+        not_reached: impl Fn(DatabaseError) -> Fault + Copy,
+    ) -> Result<Self, Fault> {
         let hello: Hello = parsed(&mut channel).map_err(not_reached)?;
         if hello.loadline_watch != VERSION {
             let theirs = hello.loadline_watch;
@@ -273,15 +332,31 @@ mod tests {
 
     #[test]
     fn addresses_are_read_and_others_refused() {
-        let tcp = |address| read_address(address).map(|endpoint| endpoint.tcp.unwrap());
-        assert_eq!(tcp("watch://db.example"), Ok(("db.example".to_owned(), PORT)));
-        assert_eq!(tcp("watch://10.0.0.1:99/"), Ok(("10.0.0.1".to_owned(), 99)));
-        assert_eq!(tcp("watch://[::1]:99"), Ok(("::1".to_owned(), 99)));
-        assert_eq!(tcp("watch://[::1]"), Ok(("::1".to_owned(), PORT)));
-        let tls = read_address("watch://a?sslrootcert=ca.pem&sslmode=verify-full").unwrap().tls;
+        let direct = |address| match read_address(address).unwrap() {
+            WatchAddress::Direct(endpoint) => endpoint,
+            WatchAddress::Named(name) => panic!("{name}"),
+        };
+        let tcp = |address| direct(address).tcp.unwrap();
+        assert_eq!(tcp("watch://db.example"), ("db.example".to_owned(), PORT));
+        assert_eq!(tcp("watch://10.0.0.1:99/"), ("10.0.0.1".to_owned(), 99));
+        assert_eq!(tcp("watch://[::1]:99"), ("::1".to_owned(), 99));
+        assert_eq!(tcp("watch://[::1]"), ("::1".to_owned(), PORT));
+        let tls = direct("watch://a?sslrootcert=ca.pem&sslmode=verify-full").tls;
         assert_eq!(tls.mode, TlsMode::VerifyFull);
-        assert_eq!(read_address("watch://a").unwrap().tls.mode, TlsMode::Disable);
-        for wrong in ["http://a", "watch://", "watch://a:b", "watch://a?x=1", "watch://me@a"] {
+        assert_eq!(direct("watch://a").tls.mode, TlsMode::Disable);
+        assert_eq!(read_address("nats:db-1"), Ok(WatchAddress::Named("db-1".to_owned())));
+        let long = format!("nats:{}", "a".repeat(WATCHER_NAME_MOST + 1));
+        for wrong in [
+            "http://a",
+            "watch://",
+            "watch://a:b",
+            "watch://a?x=1",
+            "watch://me@a",
+            "nats:",
+            "nats:a.b",
+            "nats://a:4222",
+            &long,
+        ] {
             assert!(read_address(wrong).is_err(), "{wrong}");
         }
     }

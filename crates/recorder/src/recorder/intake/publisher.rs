@@ -5,11 +5,12 @@
 //!
 //! Invariant: a request is answered as stored only when the stream has it.
 
+use std::error::Error;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::{Context, Message};
 use async_nats::{Client, HeaderMap};
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,9 @@ impl Publisher {
             Err(error) if error.kind() == PublishErrorKind::StreamNotFound => {
                 Err(Refused::Full(format!("the stream is not there: {error}"), AGAIN))
             }
+            Err(error) if is_refused(&error) => {
+                Err(Refused::Full(format!("the stream takes nothing more: {error}"), AGAIN))
+            }
             Err(error) => Err(Refused::Unknown(format!("the stream did not answer: {error}"))),
         }
     }
@@ -122,6 +126,11 @@ impl Publisher {
         let hash = hash_hex(&[source]);
         u32::from_str_radix(&hash[..8], 16).unwrap_or(0) % self.parts
     }
+}
+
+/// Returns whether the server has said that it did not take a message: its store or its disk is full, for instance.
+fn is_refused(error: &PublishError) -> bool {
+    error.source().is_some_and(|source| source.is::<async_nats::jetstream::Error>())
 }
 
 /// Returns what is written of a request beside its lines.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ use crate::written::section::masked_url;
 const PART_BYTES: usize = 512 << 10;
 /// How long the server may take to take or to confirm something.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// How often it is looked whether a subscription is still wanted.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Most senders whose messages are unfinished at a time, and most bytes of a part's first line.
 const SENDERS_MOST: usize = 4_096;
 const HEAD_BYTES_MOST: usize = 512;
@@ -143,18 +146,25 @@ impl Bus {
         })?
     }
 
-    /// Receives the messages of some subjects from now on: the server knows of it when this returns. What is no message is left out.
+    /// Receives the messages of some subjects from now on, as long as the receiver lives: the server knows of it when this returns. What is no message
+    /// is left out.
     ///
     /// # Errors
     /// Fails if the server does not answer.
-    pub fn receive<T: DeserializeOwned + Send + 'static>(&self, subjects: &[String]) -> anyhow::Result<Receiver<T>> {
-        let (sender, receiver) = mpsc::channel();
+    pub fn receive<T: DeserializeOwned + Send + 'static>(&self, subjects: &[String]) -> anyhow::Result<Receiving<T>> {
+        let (sender, received) = mpsc::channel();
+        let receiving = Arc::new(());
         for subject in subjects {
             let mut subscriber = self.wait_for(async { Ok(self.client.subscribe(subject.clone()).await?) })?;
-            let sender = sender.clone();
+            let (sender, receiving) = (sender.clone(), Arc::downgrade(&receiving));
             self.runtime.spawn(async move {
                 let mut whole = Whole::default();
-                while let Some(part) = subscriber.next().await {
+                while receiving.strong_count() > 0 {
+                    let part = match tokio::time::timeout(LOOK_EVERY, subscriber.next()).await {
+                        Ok(Some(part)) => part,
+                        Ok(None) => break,
+                        Err(_) => continue,
+                    };
                     let message = whole.take(&part.payload).and_then(|text| serde_json::from_slice(&text).ok());
                     if message.is_some_and(|message| sender.send(message).is_err()) {
                         break;
@@ -163,7 +173,21 @@ impl Bus {
             });
         }
         self.wait_for(async { Ok(self.client.flush().await?) })?;
-        Ok(receiver)
+        Ok(Receiving { received, _receiving: receiving })
+    }
+}
+
+/// Messages as they come. The subscriptions end when it is dropped.
+pub struct Receiving<T> {
+    received: Receiver<T>,
+    _receiving: Arc<()>,
+}
+
+impl<T> std::ops::Deref for Receiving<T> {
+    type Target = Receiver<T>;
+
+    fn deref(&self) -> &Receiver<T> {
+        &self.received
     }
 }
 

@@ -13,6 +13,7 @@ pub mod pretended;
 mod readers;
 mod remote;
 mod serve;
+mod watching;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -36,6 +37,7 @@ pub use bus::{Bus, BusAddress, Credentials, check_address};
 pub use readers::{RemoteReaders, take_readers};
 pub use remote::{Lacking, Muster, version_of};
 pub use serve::serve;
+pub use watching::watch;
 pub use worker::work_as_load;
 
 use clocks::ClockReading;

@@ -131,6 +131,11 @@ impl Muster {
         Muster { bus, version: version(), lacking, said: Mutex::default() }
     }
 
+    /// The connection to the NATS server.
+    pub(super) fn bus(&self) -> &Arc<Bus> {
+        &self.bus
+    }
+
     /// Says something about a host, or about the agents, unless that was said in this run before.
     pub fn say_once(&self, about: &str, line: &str) {
         let is_new = self.said.lock().is_ok_and(|mut said| said.insert(about.to_owned()));

@@ -4,7 +4,7 @@
 //! ends if nothing more is heard of its run.
 
 use std::io::{BufRead, Read};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use anyhow::{Context, anyhow};
 
 use super::super::notes::note;
 use super::super::opening::PASSWORD;
-use super::bus::{Bus, BusAddress};
+use super::bus::{Bus, BusAddress, Receiving};
 use super::message::{FromAgent, MESSAGE_BYTES_MOST, ToAgent};
 use super::remote::{CALL, Said, ToAgents, What, subject_of, version};
 use crate::load::{monotonic, no_thread};
@@ -51,7 +51,7 @@ pub fn serve(address: &BusAddress) -> anyhow::Result<()> {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned();
     let own = format!("{:x}-{:x}", std::process::id(), monotonic::now_ns());
     let bus = Arc::new(Bus::connect(address, &own)?);
-    let received: Receiver<ToAgents> = bus.receive(&[CALL.to_owned(), subject_of(&own)])?;
+    let received: Receiving<ToAgents> = bus.receive(&[CALL.to_owned(), subject_of(&own)])?;
     let (host, version) = (if host.is_empty() { "an unnamed host".to_owned() } else { host }, version());
     note(&format!("agent on {host} waits for work at {}; Ctrl-C ends it", bus.shown()));
     let (ended, worker_ends) = mpsc::channel::<String>();

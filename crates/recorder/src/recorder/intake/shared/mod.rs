@@ -165,7 +165,8 @@ impl Member<'_> {
     async fn renew(&mut self) {
         let leases = &self.leases;
         let lasting = self.own.iter().filter(|(_, own)| !own.work.is_finished());
-        let renewed = lasting.map(|(part, own)| async move { (*part, leases.renew(*part, own.revision).await) });
+        let renewed = lasting
+            .map(|(part, own)| async move { (*part, leases.renew(*part, own.revision, own.hold.is_valid()).await) });
         for (part, renewed) in join_all(renewed).await {
             let Some(own) = self.own.get_mut(&part) else { continue };
             match renewed {

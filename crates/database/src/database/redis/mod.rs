@@ -10,6 +10,7 @@ mod durability;
 mod fuzzed;
 mod program;
 pub mod recipe;
+mod replica;
 mod reply;
 mod startup;
 mod tables;
@@ -36,7 +37,7 @@ pub static REDIS: Entry = Entry {
     engines: &[],
     opens: Opens::Store(open),
     recipe: Some(&recipe::REDIS),
-    clustered: None,
+    clustered: Some(&replica::COPYING),
     read_url: Some(read_url),
     capabilities: Capabilities::NONE.with(Capability::Batches).with(Capability::Updates).with(Capability::Deletes),
     processes: &["redis-server", "valkey-server"],
@@ -49,12 +50,20 @@ pub static REDIS: Entry = Entry {
 pub struct Redis {
     endpoint: Endpoint,
     limits: Option<Arc<SessionLimits>>,
+    /// Whether a write is acknowledged only once a replica has it.
+    awaits_replica: bool,
 }
 
 impl Redis {
     /// Creates the target for the server at an endpoint; the unix socket is preferred where both are given. The endpoint's database is a number.
     pub fn new(endpoint: Endpoint) -> Self {
-        Redis { endpoint, limits: None }
+        Redis { endpoint, limits: None, awaits_replica: false }
+    }
+
+    /// Makes writes wait for a replica, or not.
+    #[must_use]
+    pub fn awaiting_replica(self, awaits_replica: bool) -> Self {
+        Redis { awaits_replica, ..self }
     }
 }
 
@@ -65,7 +74,7 @@ impl Target for Redis {
 
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
         let socket = startup::connect(&self.endpoint, self.limits.as_ref())?;
-        let mut session = WireSession::new(RedisWire::new(socket));
+        let mut session = WireSession::new(RedisWire::new(socket).awaiting_replica(self.awaits_replica));
         self.limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
         Ok(Box::new(session))
     }
@@ -83,9 +92,10 @@ impl Target for Redis {
     }
 }
 
-fn open(_settings: &DatabaseSettings, endpoint: Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError> {
+fn open(settings: &DatabaseSettings, endpoint: Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError> {
     let endpoint = endpoint.ok_or_else(|| {
         DatabaseError::Unavailable("redis needs a server: a private one, or the one of database.url".to_owned())
     })?;
-    Ok(Box::new(Redis::new(endpoint.clone())))
+    let awaits_replica = settings.replication.as_deref() == Some("synchronous");
+    Ok(Box::new(Redis::new(endpoint.clone()).awaiting_replica(awaits_replica)))
 }

@@ -90,6 +90,11 @@ pub(super) fn prefix_of(table: &str) -> String {
 }
 
 impl Plan {
+    /// Returns whether the command changes something.
+    pub(super) fn writes(&self) -> bool {
+        !matches!(self, Plan::Select { .. })
+    }
+
     /// Returns the commands for a program's statements.
     ///
     /// # Errors

@@ -6,7 +6,8 @@
 use std::os::fd::{AsRawFd, RawFd};
 
 use super::program::{Keyed, Plan, Reading, UPDATE};
-use super::reply::{Part, Reply, ask, bulk, number, read_part, refused};
+use super::reply::{Part, Reply, ask, bulk, command, number, read_part, refused};
+use super::replica::{NOT_ACKNOWLEDGED, Question, WAIT_MS};
 use super::{tables, value};
 use crate::database::session::{Channel, Prepare};
 use crate::database::tls::{SharedSecure, Socket};
@@ -21,6 +22,8 @@ pub(super) struct RedisWire {
     plans: Vec<Plan>,
     /// The hash by which the server knows [`UPDATE`].
     update: Vec<u8>,
+    /// Whether a write is acknowledged only once a replica has it.
+    awaits_replica: bool,
     /// The commands of the running request.
     sent: Vec<Sent>,
     run: Run,
@@ -55,12 +58,16 @@ enum Stage {
     Answers,
     /// A field of a row.
     Fields,
+    /// The number of replicas that have what was written.
+    Replicas,
 }
 
 /// The progress of a request.
 #[derive(Debug, Default)]
 struct Run {
     stage: Stage,
+    /// Whether the number of replicas was asked for behind the commands.
+    awaits_replica: bool,
     /// The index of the command whose answer comes next.
     next: usize,
     answer: Answer,
@@ -80,12 +87,18 @@ impl RedisWire {
             socket,
             plans: Vec::new(),
             update: Vec::new(),
+            awaits_replica: false,
             sent: Vec::new(),
             run: Run::default(),
             kept: None,
             scratch: Vec::new(),
             key: Vec::new(),
         }
+    }
+
+    /// Makes writes wait for a replica, or not.
+    pub(super) fn awaiting_replica(self, awaits_replica: bool) -> Self {
+        RedisWire { awaits_replica, ..self }
     }
 
     /// Appends the command for one row of a step, whose values begin at `first`. Returns the numbers of its fields and of the row's values.
@@ -145,6 +158,34 @@ impl RedisWire {
 
     /// Takes in one part of the answer. Returns whether it was the last.
     fn take(&mut self, request: &Request, part: Part<'_>) -> Result<bool, DatabaseError> {
+        if self.run.stage == Stage::Replicas {
+            return self.replicas(&part);
+        }
+        let is_last = self.take_commands(request, part)?;
+        if is_last && self.run.awaits_replica {
+            self.run.stage = Stage::Replicas;
+            return Ok(false);
+        }
+        Ok(is_last)
+    }
+
+    /// Takes in the number of replicas that have what was written. Where none has it, the primary may lose it together with itself: nobody knows whether it is stored.
+    fn replicas(&mut self, part: &Part<'_>) -> Result<bool, DatabaseError> {
+        match part {
+            Part::Number(1..) => {}
+            Part::Number(0) => {
+                let seconds = WAIT_MS / 1_000;
+                let why = format!("closed by the client, because no replica had its write within {seconds} s");
+                self.fail(DatabaseError::Lost(format!("{why} ({NOT_ACKNOWLEDGED})")));
+            }
+            Part::Error(text) => self.fail(refused(text)),
+            part => return Err(out_of_step(part)),
+        }
+        Ok(true)
+    }
+
+    /// Takes in one part of the answers to the commands. Returns whether it was the last.
+    fn take_commands(&mut self, request: &Request, part: Part<'_>) -> Result<bool, DatabaseError> {
         match (self.run.stage, part) {
             (Stage::Nothing, Part::Status(b"PONG")) => return Ok(true),
             (Stage::Begun, Part::Status(b"OK")) => self.run.stage = Stage::Queued,
@@ -329,6 +370,12 @@ impl Wire for RedisWire {
         if commands > 1 {
             out.extend_from_slice(b"*1\r\n$4\r\nEXEC\r\n");
         }
+        if self.awaits_replica && request.steps.iter().any(|step| self.plans[usize::from(step.statement)].writes()) {
+            self.run.awaits_replica = true;
+            self.scratch.clear();
+            number(WAIT_MS.into(), &mut self.scratch);
+            command(&[b"WAIT", b"1", &self.scratch], out);
+        }
     }
 
     fn advance(&mut self, request: &Request, input: &[u8], _: &mut Vec<u8>) -> Progress {
@@ -386,10 +433,13 @@ impl Prepare for RedisWire {
         tables::count(channel, table).map(Some)
     }
 
-    fn fact(&mut self, channel: &mut Channel, question: &str) -> Option<String> {
-        match ask(channel, &[b"CONFIG", b"GET", question.as_bytes()]).ok()? {
-            Reply::List(pair) => pair.get(1)?.text(),
-            _ => None,
+    fn ask(&mut self, channel: &mut Channel, question: &str) -> Result<Option<String>, DatabaseError> {
+        if let Some(question) = Question::of(question) {
+            return question.ask(channel);
+        }
+        match ask(channel, &[b"CONFIG", b"GET", question.as_bytes()])? {
+            Reply::List(pair) => Ok(pair.get(1).and_then(Reply::text)),
+            _ => Ok(None),
         }
     }
 }

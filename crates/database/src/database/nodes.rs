@@ -121,10 +121,7 @@ impl Nodes {
     pub fn await_even(&self, patience: Duration, is_given_up: fn() -> bool) -> Result<(), DatabaseError> {
         let clustered = self.shared.clustered;
         let (position, first) = match clustered.promotes() {
-            Some(_) => (
-                self.open()?.ask(clustered.position())?,
-                self.shared.first_replica.load(Ordering::Acquire),
-            ),
+            Some(_) => (self.open()?.ask(clustered.position())?, self.shared.first_replica.load(Ordering::Acquire)),
             None => (self.newest_position()?, 0),
         };
         let is_position =

@@ -34,7 +34,9 @@ impl Clustered for Streaming {
     fn is_member(&self, is_primary: bool) -> &'static str {
         match is_primary {
             true => "SELECT NOT pg_is_in_recovery()",
-            false => "SELECT pg_is_in_recovery() AND EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')",
+            false => {
+                "SELECT pg_is_in_recovery() AND EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')"
+            }
         }
     }
 

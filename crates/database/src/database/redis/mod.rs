@@ -1,6 +1,6 @@
 //! Redis and compatible servers, through a codec of our own. Main type: [`Redis`]; the hot path is `wire`.
 //!
-//! A row is a hash under the key `table:key`, with a field for each column that is not null. Requests of several commands are a `MULTI` and an `EXEC`, in one
+//! A row is a hash under the key `table:key`, with a field for each column that is not null; a row that the server numbers is an entry of the stream `table:rows`. Requests of several commands are a `MULTI` and an `EXEC`, in one
 //! round trip: other clients see all of it or nothing, and so does a log that a power failure has cut. If one command is refused, the effects of the others stay.
 //!
 //! Invariant: nothing here allocates per operation once buffers have grown, unless the operation fails or its rows are kept.
@@ -13,6 +13,7 @@ pub mod recipe;
 mod replica;
 mod reply;
 mod startup;
+mod stream;
 mod tables;
 mod url;
 mod value;
@@ -39,7 +40,11 @@ pub static REDIS: Entry = Entry {
     recipe: Some(&recipe::REDIS),
     clustered: Some(&replica::COPYING),
     read_url: Some(read_url),
-    capabilities: Capabilities::NONE.with(Capability::Batches).with(Capability::Updates).with(Capability::Deletes),
+    capabilities: Capabilities::NONE
+        .with(Capability::Batches)
+        .with(Capability::Updates)
+        .with(Capability::Deletes)
+        .with(Capability::NumberedRows),
     processes: &["redis-server", "valkey-server"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

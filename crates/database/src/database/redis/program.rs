@@ -3,6 +3,7 @@
 //! A row is found only by its whole key: a statement that needs more is refused here, and already during planning.
 
 use super::reply::bulk;
+use super::stream::{self, Reading as NumberedReading};
 use super::value;
 use crate::database::DatabaseError;
 use crate::record::{Cell, Cells, ColumnKind};
@@ -27,6 +28,10 @@ pub(super) enum Plan {
     Delete { keyed: Keyed },
     /// HMGET of these fields.
     Select { keyed: Keyed, fields: Vec<Field>, reading: Reading },
+    /// XADD of a row that the server numbers to the stream with this key.
+    Append { key: Vec<u8>, fields: Vec<Field> },
+    /// XRANGE or XREVRANGE of such rows.
+    Follow { reading: NumberedReading },
 }
 
 /// The interpretation of the answer to a HMGET.
@@ -92,7 +97,7 @@ pub(super) fn prefix_of(table: &str) -> String {
 impl Plan {
     /// Returns whether the command changes something.
     pub(super) fn writes(&self) -> bool {
-        !matches!(self, Plan::Select { .. })
+        !matches!(self, Plan::Select { .. } | Plan::Follow { .. })
     }
 
     /// Returns the commands for a program's statements.
@@ -110,6 +115,12 @@ fn plan(statement: &Statement, program: &Program) -> Result<Plan, DatabaseError>
         found.ok_or_else(|| refused(&format!("the table {name} is none of the study's")))
     };
     match statement {
+        Statement::Insert { table, columns } if table_of(table)?.numbered => {
+            Ok(Plan::Append { key: stream::key_of(table).into_bytes(), fields: fields(columns) })
+        }
+        Statement::Select(select) if table_of(&select.from)?.numbered => {
+            Ok(Plan::Follow { reading: NumberedReading::of(select, table_of(&select.from)?)? })
+        }
         Statement::Insert { table, columns } => {
             let keyed = keyed(table_of(table)?, columns.iter().map(|column| column.name.as_str()))?;
             Ok(Plan::Insert { keyed, fields: fields(columns) })
@@ -174,7 +185,7 @@ fn keyed<'a>(table: &Table, named: impl Iterator<Item = &'a str>) -> Result<Keye
     }
 }
 
-fn refused(why: &str) -> DatabaseError {
+pub(super) fn refused(why: &str) -> DatabaseError {
     DatabaseError::refused("redis", why)
 }
 

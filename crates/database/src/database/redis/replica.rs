@@ -71,7 +71,8 @@ impl Clustered for Copying {
 
     fn forgets_at_its_end(&self, settings: &DatabaseSettings) -> Option<String> {
         let given = |name: &str| settings.config.get(name).map(String::as_str);
-        let is_forgotten = given("appendonly") == Some("no") && given("save").unwrap_or_default().is_empty();
+        let has_no_log = given("appendonly").is_some_and(|value| value.eq_ignore_ascii_case("no"));
+        let is_forgotten = has_no_log && given("save").unwrap_or_default().is_empty();
         is_forgotten.then(|| "appendonly is no".to_owned())
     }
 }
@@ -116,7 +117,8 @@ impl Question {
         Ok(Some(match (self, role) {
             (Question::Offset, Role::Primary { offset }) => offset.to_string(),
             (Question::IsPrimary | Question::Promote, Role::Primary { .. }) => YES.to_owned(),
-            (Question::IsReplica(least), Role::Replica { link, offset }) => match (link.as_str(), writes_log(channel)?) {
+            (Question::IsReplica(least), Role::Replica { link, offset }) => match (link.as_str(), writes_log(channel)?)
+            {
                 ("connected", false) if offset >= least => YES.to_owned(),
                 ("connected", false) => format!("that it has executed {offset} of {least} bytes"),
                 ("connected", true) => "that it still writes its log of what it was given".to_owned(),

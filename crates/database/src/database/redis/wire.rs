@@ -6,8 +6,9 @@
 use std::os::fd::{AsRawFd, RawFd};
 
 use super::program::{Keyed, Plan, Reading, UPDATE};
-use super::reply::{Part, Reply, ask, bulk, command, number, read_part, refused};
 use super::replica::{NOT_ACKNOWLEDGED, Question, WAIT_MS};
+use super::reply::{Part, Reply, ask, bulk, command, number, out_of_step, read_part, refused};
+use super::stream::{self, Entries};
 use super::{tables, value};
 use crate::database::session::{Channel, Prepare};
 use crate::database::tls::{SharedSecure, Socket};
@@ -58,6 +59,8 @@ enum Stage {
     Answers,
     /// A field of a row.
     Fields,
+    /// A part of the rows that the server has numbered.
+    Entries,
     /// The number of replicas that have what was written.
     Replicas,
 }
@@ -79,6 +82,8 @@ struct Run {
     field: u32,
     is_there: bool,
     kept_from: usize,
+    /// The progress of the rows that the server has numbered.
+    entries: Entries,
 }
 
 impl RedisWire {
@@ -147,6 +152,15 @@ impl RedisWire {
                 bulk(key, out);
                 (0, 0)
             }
+            Plan::Append { key, fields } => {
+                let values = fields.iter().enumerate();
+                let values = values.map(|(place, field)| (field.bulk.as_slice(), cells.get(first + place)));
+                (stream::append_entry(key, values, cells, scratch, out), fields.len())
+            }
+            Plan::Follow { reading } => {
+                reading.append(cells, first, scratch, out);
+                (0, 0)
+            }
             Plan::Select { keyed, fields, .. } => {
                 head(2 + fields.len(), b"HMGET", keyed, out);
                 bulk(key, out);
@@ -212,6 +226,7 @@ impl RedisWire {
             }
             (Stage::Answers, part) => return self.answer(request, part),
             (Stage::Fields, Part::Bytes(bytes)) => return self.field(request, bytes),
+            (Stage::Entries, part) => return self.entry(request, &part),
             (Stage::Nothing | Stage::Begun, Part::Error(text)) => {
                 self.fail(refused(text));
                 return Err(DatabaseError::Lost(
@@ -242,6 +257,12 @@ impl RedisWire {
             // An existing row already had its key field.
             (Plan::Insert { .. }, Part::Number(new)) => self.run.changed += u64::from(new == i64::from(fields)),
             (Plan::Update { .. } | Plan::Delete { .. }, Part::Number(rows @ 0..=1)) => self.run.changed += rows as u64,
+            (Plan::Append { .. }, Part::Bytes(Some(_))) => self.run.changed += 1,
+            (Plan::Follow { .. }, Part::List(Some(0))) => {}
+            (Plan::Follow { reading }, Part::List(Some(entries))) if reading.may_have(entries) => {
+                (self.run.stage, self.run.entries) = (Stage::Entries, Entries::of(entries));
+                return Ok(false);
+            }
             (Plan::Select { .. }, Part::List(Some(found))) if found == fields => {
                 self.run.stage = Stage::Fields;
                 (self.run.field, self.run.is_there) = (0, false);
@@ -270,13 +291,12 @@ impl RedisWire {
                 Some(bytes) if value::keep(*kind, bytes, rows).is_some() => {}
                 Some(bytes) => {
                     rows.null();
-                    wrong =
-                        Some(format!("{:?} is no {kind:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(60)])));
+                    wrong = Some(value::no_value(*kind, bytes));
                 }
             }
         }
         if let Some(wrong) = wrong {
-            self.fail(DatabaseError::refused("value", wrong));
+            self.fail(wrong);
         }
         if self.run.field < fields {
             return Ok(false);
@@ -285,6 +305,23 @@ impl RedisWire {
             self.run.rows += 1;
         } else if let Some(rows) = &mut self.kept {
             rows.truncate(self.run.kept_from);
+        }
+        self.run.stage = Stage::Answers;
+        Ok(self.answered(request))
+    }
+
+    /// Takes in a part of the rows that the server has numbered.
+    fn entry(&mut self, request: &Request, part: &Part<'_>) -> Result<bool, DatabaseError> {
+        let statement = usize::from(request.steps[self.sent[self.run.next].step as usize].statement);
+        let Some(Plan::Follow { reading }) = self.plans.get(statement) else { return Err(out_of_step(part)) };
+        let entries = &mut self.run.entries;
+        self.run.rows += u64::from(entries.take(reading, part, self.kept.as_mut())?);
+        let (wrong, are_complete) = (entries.take_wrong(), entries.are_complete());
+        if let Some(wrong) = wrong {
+            self.fail(wrong);
+        }
+        if !are_complete {
+            return Ok(false);
         }
         self.run.stage = Stage::Answers;
         Ok(self.answered(request))
@@ -320,17 +357,6 @@ impl RedisWire {
     fn outcome(&mut self) -> Result<Answer, DatabaseError> {
         self.run.failure.take().map_or(Ok(self.run.answer), Err)
     }
-}
-
-fn out_of_step(part: &Part<'_>) -> DatabaseError {
-    let what = match part {
-        Part::Status(_) => "a word",
-        Part::Error(_) => "an error",
-        Part::Number(_) => "a number",
-        Part::Bytes(_) => "a value",
-        Part::List(_) => "a list",
-    };
-    DatabaseError::Lost(format!("the server answers with {what} where something else must be"))
 }
 
 impl Wire for RedisWire {

@@ -105,13 +105,7 @@ fn own_settings(database: &DatabaseSettings) -> Vec<Clash> {
     for (keys, value) in of_replicas {
         if let (Some(value), false) = (value, has_replicas) {
             let what = format!("{} is \"{value}\" and there is no replica", keys[0]);
-            found.push((
-                keys,
-                Fault::new(
-                    what,
-                    "write nodes = 2 to [database] of a database that has replicas, such as postgres or redis",
-                ),
-            ));
+            found.push((keys, Fault::new(what, "write nodes = 2 to [database] of postgres or redis")));
         }
     }
     let of_writers: [(&'static [&'static str], &Option<String>, bool, &str); 2] = [
@@ -171,7 +165,7 @@ pub fn clash_with_nodes(settings: &Settings) -> Option<Fault> {
             continue;
         }
         if nodes != 2 || !promotes {
-            let remedy = "write nodes = 2 to [database] of a database that has replicas, such as postgres or redis";
+            let remedy = "write nodes = 2 to [database] of postgres or redis";
             return Some(fault!("the promote of [[events]] needs one primary and one replica"; "{remedy}"));
         }
         if event.node != 1 {

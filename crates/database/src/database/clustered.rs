@@ -25,6 +25,11 @@ pub trait Clustered: Send + Sync {
     /// and the other questions are put by [`TargetSession::ask`](super::TargetSession::ask).
     fn is_member(&self, is_primary: bool) -> &'static str;
 
+    /// Returns the question whose answer is 1 or t once the primary has this number of replicas; `None` where it is enough that these say so.
+    fn has_replicas(&self, _count: u32) -> Option<String> {
+        None
+    }
+
     /// Returns the question for the position that the node with the newest data has reached.
     fn position(&self) -> &'static str;
 

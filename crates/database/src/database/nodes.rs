@@ -105,9 +105,16 @@ impl Nodes {
         patience: Duration,
         is_given_up: fn() -> bool,
     ) -> Result<(), DatabaseError> {
-        let is_primary = self.shared.primary.load(Ordering::Acquire) + 1 == number as usize;
-        let question = self.shared.clustered.is_member(is_primary);
-        self.await_yes(number, question, patience, is_given_up).map_err(|last| {
+        let primary = self.shared.primary.load(Ordering::Acquire) as u32 + 1;
+        let clustered = self.shared.clustered;
+        let asked = self.await_yes(number, clustered.is_member(primary == number), patience, is_given_up);
+        let first = self.shared.first_replica.load(Ordering::Acquire);
+        let replicas = self.shared.members.len().saturating_sub(first) as u32;
+        let all = asked.and_then(|()| match clustered.has_replicas(replicas).filter(|_| primary != number) {
+            Some(question) => self.await_yes(primary, &question, patience, is_given_up),
+            None => Ok(()),
+        });
+        all.map_err(|last| {
             let seconds = patience.as_secs();
             DatabaseError::Unavailable(format!("node {number} was no member of the cluster within {seconds} s: {last}"))
         })

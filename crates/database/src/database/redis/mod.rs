@@ -8,6 +8,7 @@
 mod durability;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
+mod key;
 mod program;
 pub mod recipe;
 mod replica;

@@ -2,8 +2,9 @@
 //!
 //! A row is found only by its whole key: a statement that needs more is refused here, and already during planning.
 
+use super::key::{prefix_of, stream_of};
 use super::reply::bulk;
-use super::stream::{self, Reading as NumberedReading};
+use super::stream::Reading as NumberedReading;
 use super::value;
 use crate::database::DatabaseError;
 use crate::record::{Cell, Cells, ColumnKind};
@@ -89,11 +90,6 @@ fn escape(from: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the prefix of the keys of a table's rows.
-pub(super) fn prefix_of(table: &str) -> String {
-    format!("{table}:")
-}
-
 impl Plan {
     /// Returns whether the command changes something.
     pub(super) fn writes(&self) -> bool {
@@ -116,7 +112,7 @@ fn plan(statement: &Statement, program: &Program) -> Result<Plan, DatabaseError>
     };
     match statement {
         Statement::Insert { table, columns } if table_of(table)?.numbered => {
-            Ok(Plan::Append { key: stream::key_of(table).into_bytes(), fields: fields(columns) })
+            Ok(Plan::Append { key: stream_of(table).into_bytes(), fields: fields(columns) })
         }
         Statement::Select(select) if table_of(&select.from)?.numbered => {
             Ok(Plan::Follow { reading: NumberedReading::of(select, table_of(&select.from)?)? })
@@ -185,7 +181,7 @@ fn keyed<'a>(table: &Table, named: impl Iterator<Item = &'a str>) -> Result<Keye
     }
 }
 
-pub(super) fn refused(why: &str) -> DatabaseError {
+fn refused(why: &str) -> DatabaseError {
     DatabaseError::refused("redis", why)
 }
 

@@ -49,6 +49,11 @@ impl Clustered for Copying {
         if is_primary { IS_PRIMARY } else { IS_REPLICA }
     }
 
+    /// A replica may have all data before the primary has noticed that, and counts it.
+    fn has_replicas(&self, count: u32) -> Option<String> {
+        Some(format!("{IS_PRIMARY} {count}"))
+    }
+
     fn position(&self) -> &'static str {
         OFFSET
     }
@@ -80,8 +85,8 @@ impl Clustered for Copying {
 /// What a node is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Question {
-    /// Whether it is the primary.
-    IsPrimary,
+    /// Whether it is a primary with at least this number of replicas.
+    IsPrimary(usize),
     /// Whether it is a replica that is connected to its primary, has executed this many bytes of its commands, and is not writing its log anew.
     IsReplica(i64),
     /// How many bytes of commands the primary has given to replicas since it was started.
@@ -97,11 +102,15 @@ impl Question {
     /// Returns the question that a text is; `None` for the name of a setting.
     pub(super) fn of(text: &str) -> Option<Self> {
         match text {
-            IS_PRIMARY => Some(Question::IsPrimary),
+            IS_PRIMARY => Some(Question::IsPrimary(0)),
             IS_REPLICA => Some(Question::IsReplica(0)),
             OFFSET => Some(Question::Offset),
             PROMOTE => Some(Question::Promote),
-            _ => text.strip_prefix(IS_REPLICA)?.trim().parse().ok().map(Question::IsReplica),
+            _ => match (text.strip_prefix(IS_PRIMARY), text.strip_prefix(IS_REPLICA)) {
+                (Some(replicas), _) => replicas.trim().parse().ok().map(Question::IsPrimary),
+                (_, Some(offset)) => offset.trim().parse().ok().map(Question::IsReplica),
+                (None, None) => None,
+            },
         }
     }
 
@@ -115,8 +124,12 @@ impl Question {
         }
         let role = Role::of(&ask(channel, &[b"ROLE"])?)?;
         Ok(Some(match (self, role) {
-            (Question::Offset, Role::Primary { offset }) => offset.to_string(),
-            (Question::IsPrimary | Question::Promote, Role::Primary { .. }) => YES.to_owned(),
+            (Question::Offset, Role::Primary { offset, .. }) => offset.to_string(),
+            (Question::Promote, Role::Primary { .. }) => YES.to_owned(),
+            (Question::IsPrimary(least), Role::Primary { replicas, .. }) if replicas >= least => YES.to_owned(),
+            (Question::IsPrimary(least), Role::Primary { replicas, .. }) => {
+                format!("that it has {replicas} of {least} replicas")
+            }
             (Question::IsReplica(least), Role::Replica { link, offset }) => match (link.as_str(), writes_log(channel)?)
             {
                 ("connected", false) if offset >= least => YES.to_owned(),
@@ -132,8 +145,8 @@ impl Question {
 
 /// What a server says that it is.
 enum Role {
-    /// The primary, which has given replicas this many bytes of commands.
-    Primary { offset: i64 },
+    /// The primary, which has given replicas this many bytes of commands, and the number of replicas that it counts.
+    Primary { offset: i64, replicas: usize },
     /// A replica, with the state of its link to the primary, and the number of bytes of commands that it has executed.
     Replica { link: String, offset: i64 },
 }
@@ -146,7 +159,10 @@ impl Role {
         let text = |place: usize| parts.get(place).and_then(Reply::text).ok_or_else(unknown);
         let number = |place: usize| text(place)?.parse::<i64>().map_err(|_| unknown());
         match text(0)?.as_str() {
-            "master" => Ok(Role::Primary { offset: number(1)? }),
+            "master" => match parts.get(2) {
+                Some(Reply::List(replicas)) => Ok(Role::Primary { offset: number(1)?, replicas: replicas.len() }),
+                _ => Err(unknown()),
+            },
             "slave" => Ok(Role::Replica { link: text(3)?, offset: number(4)? }),
             _ => Err(unknown()),
         }
@@ -233,7 +249,8 @@ mod tests {
 
     #[test]
     fn questions_are_told_from_names_of_settings() {
-        assert_eq!(Question::of(COPYING.is_member(true)), Some(Question::IsPrimary));
+        assert_eq!(Question::of(COPYING.is_member(true)), Some(Question::IsPrimary(0)));
+        assert_eq!(COPYING.has_replicas(2).as_deref().and_then(Question::of), Some(Question::IsPrimary(2)));
         assert_eq!(Question::of(COPYING.is_member(false)), Some(Question::IsReplica(0)));
         assert_eq!(Question::of(&COPYING.has_reached("4711")), Some(Question::IsReplica(4711)));
         assert_eq!(Question::of(COPYING.position()), Some(Question::Offset));
@@ -245,12 +262,13 @@ mod tests {
     fn a_role_is_read_as_the_server_states_it() {
         let text = |text: &str| Reply::Bytes(Some(text.as_bytes().to_vec()));
         let role = |parts: Vec<Reply>| match Role::of(&Reply::List(parts)) {
-            Ok(Role::Primary { offset }) => format!("primary {offset}"),
+            Ok(Role::Primary { offset, replicas }) => format!("primary {offset} {replicas}"),
             Ok(Role::Replica { link, offset }) => format!("replica {link} {offset}"),
             Err(error) => error.to_string(),
         };
         let list = || Reply::List(Vec::new());
-        assert_eq!(role(vec![text("master"), Reply::Number(478), list()]), "primary 478");
+        assert_eq!(role(vec![text("master"), Reply::Number(478), list()]), "primary 478 0");
+        assert_eq!(role(vec![text("master"), Reply::Number(9), Reply::List(vec![list()])]), "primary 9 1");
         let replica = [text("slave"), text("127.0.0.1"), Reply::Number(1), text("connected"), Reply::Number(7)];
         assert_eq!(role(replica.to_vec()), "replica connected 7");
         assert!(role(vec![text("sentinel"), list()]).contains("no role"));

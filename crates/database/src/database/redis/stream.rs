@@ -2,17 +2,12 @@
 //!
 //! Main types: [`Reading`], the query for entries, and [`Entries`], which takes in the answer. Invariant: no more entries and no more values are taken in than were asked for.
 
-use super::program::{prefix_of, refused};
+use super::key::stream_of;
 use super::reply::{Part, bulk, number, out_of_step};
 use super::value;
 use crate::database::DatabaseError;
 use crate::record::{Cell, Cells, ColumnKind};
 use crate::statement::{Comparison, Limit, Select, Table, TableColumn};
-
-/// Returns the key of the stream with a table's rows.
-pub(super) fn key_of(table: &str) -> String {
-    format!("{}rows", prefix_of(table))
-}
 
 /// The query for the entries behind a number in their order, or for the latest ones.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,6 +29,7 @@ impl Reading {
     /// [`DatabaseError::Refused`] for a statement that is no such query.
     pub(super) fn of(select: &Select, table: &Table) -> Result<Self, DatabaseError> {
         let why = "of rows that it numbers it reads those behind a number, or the latest ones, in their order";
+        let refused = |why: &str| DatabaseError::refused("redis", why);
         let [key] = &table.primary_key[..] else { return Err(refused(why)) };
         let is_behind = match &select.conditions[..] {
             [] => false,
@@ -51,7 +47,7 @@ impl Reading {
         let mut column = |name: &str| left.by_ref().find(|column| column.name == name).cloned();
         let columns: Option<Vec<TableColumn>> = others.iter().map(|wanted| column(&wanted.column)).collect();
         let columns = columns.filter(|_| number.column == *key).ok_or_else(|| refused(why))?;
-        let key = key_of(&table.name).into_bytes();
+        let key = stream_of(&table.name).into_bytes();
         Ok(Reading { key, columns, is_of_latest: !is_behind, most })
     }
 

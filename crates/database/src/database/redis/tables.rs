@@ -4,9 +4,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::program::prefix_of;
+use super::key::{prefix_of, stream_of};
 use super::reply::{Reply, ask};
-use super::stream;
 use crate::database::DatabaseError;
 use crate::database::session::Channel;
 use crate::statement::Table;
@@ -68,7 +67,7 @@ pub(super) fn remove(channel: &mut Channel, table: &str) -> Result<(), DatabaseE
 
 /// Returns the number of rows of a table: entries of its stream where the server numbers them, else keys. A key that the server returns twice, as it may while its own table grows, counts once: a number of 8 bytes is kept for each key.
 pub(super) fn count(channel: &mut Channel, table: &str) -> Result<u64, DatabaseError> {
-    let stream = stream::key_of(table);
+    let stream = stream_of(table);
     if ask(channel, &[b"TYPE", stream.as_bytes()])?.text().as_deref() == Some("stream") {
         let Reply::Number(rows) = ask(channel, &[b"XLEN", stream.as_bytes()])? else { return Err(unknown()) };
         return u64::try_from(rows).map_err(|_| unknown());

@@ -94,6 +94,24 @@ fn ycsb_runs_where_it_needs_no_ranges() {
 }
 
 #[test]
+fn events_are_followed_by_the_numbers_that_it_gives_them() {
+    let scratch = Scratch::new();
+    for poll in ["key", "window"] {
+        let workload = format!("name = \"freshness\"\nbatch = 3\n[freshness]\npoll = \"{poll}\"\ntables = 1");
+        let load = "duration = \"2s\"\nclients = 2\narrivals = \"constant\"\nrate = 200\nwarmup = \"0s\"\n";
+        let text = study("name = \"redis\"", "wide", &workload).replace("rows = 500\n", "");
+        scratch.write("s.toml", &text.replace("operations = 300\nclients = 2\nwarmup = \"0s\"\n", load));
+        scratch.run_study("s.toml", poll).expect(0);
+        let trial = scratch.stored(poll).remove(0);
+        assert_eq!((trial.invalid_because.as_slice(), trial.failed()), (&[][..], 0), "{poll}: {:?}", trial.errors);
+        let seen = trial.freshness.unwrap();
+        let group = seen.groups.values().next().unwrap();
+        assert!(group.expected > 0, "{poll}");
+        assert_eq!((group.lost, group.duplicates), (0, 0), "{poll}");
+    }
+}
+
+#[test]
 fn what_it_cannot_do_is_refused_before_anything_is_started_with_who_can() {
     let scratch = Scratch::new();
     let sql = "name = \"sql\"\nstatements = [ { sql = \"SELECT 1\" } ]";

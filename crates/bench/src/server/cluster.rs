@@ -130,6 +130,13 @@ impl Cluster {
         self.nodes.iter_mut().skip(number.saturating_sub(1) as usize).take(1).for_each(|node| node.is_left = true);
     }
 
+    /// Notes that a node has become the primary, as which it is started again from now on.
+    pub fn take_over(&mut self, number: u32, clustered: &dyn Clustered) {
+        if let Some(node) = self.nodes.get_mut(number.saturating_sub(1) as usize) {
+            node.again = Some(clustered.node(number, &[], true));
+        }
+    }
+
     fn expected(&self) -> impl Iterator<Item = &Server> {
         self.nodes.iter().filter(|node| !node.is_left).map(|node| &node.server)
     }

@@ -348,8 +348,10 @@ fn check_setting(recipe: &dyn Recipe, name: &str, value: &str) -> Result<(), Ser
     for prefix in ["loose_", "skip_", "enable_", "disable_", "maximum_"] {
         plain = plain.strip_prefix(prefix).map(str::to_owned).unwrap_or(plain);
     }
-    let is_reserved =
-        |reserved: &&&str| reserved.starts_with(&plain) || **reserved == name.to_lowercase().replace('-', "_");
+    let is_reserved = |reserved: &&&str| {
+        let reserved = reserved.replace('-', "_");
+        reserved.starts_with(&plain) || reserved == name.to_lowercase().replace('-', "_")
+    };
     match recipe.reserved_settings().iter().find(is_reserved) {
         Some(_) => refuse("is set by loadline, which keeps the server private; remove it"),
         None => Ok(()),

@@ -56,6 +56,10 @@ pub fn check_cluster(settings: &Settings) -> Vec<Clash> {
             let remedy = "take a workload that only reads, or \"freshness\", whose writers and readers have connections of their own";
             found.push((key, Fault::new(what, remedy)));
         }
+        if settings.freshness.as_ref().is_some_and(|freshness| freshness.results) {
+            let what = "database.read_from is \"replica\" and freshness.results is true, so that readers write what they found, and replicas take no writes";
+            found.push((&["freshness.results", "database.read_from"], Fault::new(what, "leave one of them out")));
+        }
     }
     found
 }
@@ -101,10 +105,7 @@ fn own_settings(database: &DatabaseSettings) -> Vec<Clash> {
     for (keys, value) in of_replicas {
         if let (Some(value), false) = (value, has_replicas) {
             let what = format!("{} is \"{value}\" and there is no replica", keys[0]);
-            found.push((
-                keys,
-                Fault::new(what, "write nodes = 2 to [database] of a database that has replicas, such as postgres"),
-            ));
+            found.push((keys, Fault::new(what, "write nodes = 2 to [database] of postgres or redis")));
         }
     }
     let of_writers: [(&'static [&'static str], &Option<String>, bool, &str); 2] = [
@@ -164,7 +165,7 @@ pub fn clash_with_nodes(settings: &Settings) -> Option<Fault> {
             continue;
         }
         if nodes != 2 || !promotes {
-            let remedy = "write nodes = 2 to [database] of a database that has replicas, such as postgres";
+            let remedy = "write nodes = 2 to [database] of postgres or redis";
             return Some(fault!("the promote of [[events]] needs one primary and one replica"; "{remedy}"));
         }
         if event.node != 1 {
@@ -196,8 +197,9 @@ mod tests {
     fn what_has_no_nodes_is_refused() {
         assert_eq!(refused(&settings("postgres", Some(2))), "");
         assert!(refused(&settings("postgres", Some(9))).contains("has at most 4 here"));
-        let refusal = refused(&settings("redis", Some(2)));
-        assert!(refusal.contains("redis has no clusters here") && refusal.contains("\"postgres\""), "{refusal}");
+        assert_eq!(refused(&settings("redis", Some(4))), "");
+        let refusal = refused(&settings("mysql", Some(2)));
+        assert!(refusal.contains("mysql has no clusters here") && refusal.contains("\"postgres\""), "{refusal}");
         let mut alone = settings("postgres", None);
         alone.database.read_from = Some("replica".to_owned());
         assert!(refused(&alone).contains("database.read_from is \"replica\" and there is no replica"));
@@ -229,6 +231,8 @@ mod tests {
         fresh.database.read_from = Some("replica".to_owned());
         (fresh.workload.name, fresh.freshness) = ("freshness".to_owned(), Some(FreshnessSettings::default()));
         assert_eq!(refused(&fresh), "");
+        fresh.freshness = Some(FreshnessSettings { results: true, ..FreshnessSettings::default() });
+        assert!(refused(&fresh).contains("replicas take no writes"), "{}", refused(&fresh));
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub static DATABASE: Part = Part {
             "nodes",
             Kind::Whole(1, 9),
             Absent::Means("1"),
-            "The number of nodes, each a server with a directory of its own. Of PostgreSQL's nodes, the first is the primary, and the others are replicas that its log is streamed to. MariaDB's nodes are a Galera cluster, in which all take writes; three of them can lose one.",
+            "The number of nodes, each a server with a directory of its own. Of PostgreSQL's and Redis's nodes, the first is the primary, and the others are replicas that receive its log or its commands. MariaDB's nodes are a Galera cluster, in which all take writes; three of them can lose one.",
         )
         .only(PRIVATE)
         .factor(|settings| Some(super::cluster::nodes_of(&settings.database).into())),
@@ -121,7 +121,7 @@ pub static DATABASE: Part = Part {
             "replication",
             Kind::OneOf(&["asynchronous", "synchronous"]),
             Absent::Text("asynchronous"),
-            "When replicas have what was written: `synchronous`, on the disk of one of them before it is acknowledged; `asynchronous`, some time later.",
+            "When replicas have what was written: `synchronous`, one of them before it is acknowledged; `asynchronous`, some time later. PostgreSQL's replica then has it on its disk. With Redis, clients send `WAIT` behind each write; the replica has it as durably as `appendonly` and `appendfsync` say.",
         )
         .only("a private server with replicas")
         .factor(|settings| Some(settings.database.replication.as_deref().unwrap_or("asynchronous").into())),

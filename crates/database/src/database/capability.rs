@@ -21,7 +21,7 @@ pub enum Capability {
     Indexes,
     /// Finds rows by a part of their key or from a key on, in its order.
     Ranges,
-    /// Numbers the rows of a table by itself.
+    /// Numbers the rows of a table by itself, and reads those behind a number or the latest ones.
     NumberedRows,
     /// Reads and changes members of documents, and records that consist of several rows.
     Documents,
@@ -168,10 +168,25 @@ fn of_select(select: &Select, tables: &[Table], need: &mut impl FnMut(Capability
     }
     let is_equal = |condition: &Condition| condition.comparison == Comparison::Equal;
     let named = select.conditions.iter().map(|condition| (condition.column.column.as_str(), is_equal(condition)));
+    if tables.iter().any(|table| table.name == select.from && is_followed(select, table)) {
+        need(Capability::NumberedRows);
+        return;
+    }
     of_key(&select.from, named, tables, need);
     if select.window.is_some() {
         need(Capability::Ranges);
     }
+}
+
+/// Returns whether a query reads the rows that the database has numbered behind a number in their order, or the latest ones.
+fn is_followed(select: &Select, table: &Table) -> bool {
+    let is_key = |name: &str| table.numbered && table.primary_key.iter().all(|key| key == name);
+    let behind =
+        |condition: &Condition| condition.comparison == Comparison::Greater && is_key(&condition.column.column);
+    let has_order =
+        matches!(&select.order[..], [(by, falls)] if is_key(&by.column) && *falls == select.conditions.is_empty());
+    let is_plain = select.window.is_none() && select.limit.is_some() && select.conditions.len() <= 1;
+    has_order && is_plain && select.conditions.iter().all(behind)
 }
 
 /// Returns the capabilities that finding rows by columns needs; each is compared for equality or not. Nothing where they are the whole key.
@@ -198,7 +213,7 @@ fn of_key<'a>(
 mod tests {
     use super::*;
     use crate::record::ColumnKind;
-    use crate::statement::{ColumnRef, TableColumn};
+    use crate::statement::{ColumnRef, Limit, TableColumn};
 
     #[test]
     fn capabilities_are_added_and_taken_away_one_by_one() {
@@ -243,6 +258,21 @@ mod tests {
         assert_eq!(of_select(&[("c", equal)]), [Capability::Indexes]);
         let reading = Select { for_update: true, ..select(&[("a", equal), ("b", equal)]) };
         assert_eq!(needs(Statement::Select(reading)), [Capability::Transactions]);
+        let numbered = Table { primary_key: vec!["n".to_owned()], numbered: true, ..table.clone() };
+        let at = |name: &str| ColumnRef { table: "t".to_owned(), column: name.to_owned() };
+        let follow = |limit| {
+            let select = Select {
+                order: vec![(at("n"), true)],
+                limit,
+                columns: vec![at("n")],
+                from: "t".to_owned(),
+                ..Select::default()
+            };
+            let statements = vec![Statement::Select(select)];
+            needs_of(&Program { tables: vec![numbered.clone()], statements, ..Program::default() })
+        };
+        assert_eq!(follow(Some(Limit::Fixed(9))), [Capability::NumberedRows], "the latest rows");
+        assert_eq!(follow(None), [Capability::Ranges, Capability::NumberedRows], "all rows");
         let delete = |key: &[&str]| Statement::Delete {
             table: "t".to_owned(),
             key: key.iter().map(|name| column(name)).collect(),

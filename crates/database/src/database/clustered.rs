@@ -21,13 +21,19 @@ pub trait Clustered: Send + Sync {
     /// member before and is started on its data.
     fn node(&self, number: u32, members: &[Member], again: bool) -> Box<dyn Recipe>;
 
-    /// Returns the query whose answer is 1 or t once the node asked is a member with this number: a replica that is streaming, or a node that has the others' data.
-    fn is_member(&self, number: u32) -> &'static str;
+    /// Returns the question whose answer is 1 or t once the node asked is a member: the primary, a replica that receives what the primary writes, or a node that has the others' data. It
+    /// and the other questions are put by [`TargetSession::ask`](super::TargetSession::ask).
+    fn is_member(&self, is_primary: bool) -> &'static str;
 
-    /// Returns the query for the position that the node with the newest data has reached.
+    /// Returns the question whose answer is 1 or t once the primary has this number of replicas; `None` where it is enough that these say so.
+    fn has_replicas(&self, _count: u32) -> Option<String> {
+        None
+    }
+
+    /// Returns the question for the position that the node with the newest data has reached.
     fn position(&self) -> &'static str;
 
-    /// Returns the query whose answer is 1 or t once the node asked has everything up to a position.
+    /// Returns the question whose answer is 1 or t once the node asked has everything up to a position.
     fn has_reached(&self, position: &str) -> String;
 
     /// Returns in words what an error code means in a cluster; `None` where it means the same as on a server that is alone.
@@ -35,13 +41,18 @@ pub trait Clustered: Send + Sync {
         None
     }
 
-    /// Returns the query for how many transactions the node asked has refused or interrupted because another node had changed the same rows first; `None` where nodes do not
+    /// Returns the question how many transactions the node asked has refused or interrupted because another node had changed the same rows first; `None` where nodes do not
     /// count them.
     fn conflicts(&self) -> Option<&'static str> {
         None
     }
 
-    /// Returns the query that makes a replica the primary and waits until it takes writes; `None` where there are no replicas, because all nodes take writes.
+    /// Returns the setting because of which a node that ends comes back without its data, in words; `None` where it has them. A primary that comes back so empties its replicas.
+    fn forgets_at_its_end(&self, _settings: &DatabaseSettings) -> Option<String> {
+        None
+    }
+
+    /// Returns the question that makes a replica the primary; it is answered with 1 or t once the replica takes writes. `None` where there are no replicas, because all nodes take writes.
     fn promotes(&self) -> Option<&'static str>;
 }
 

@@ -40,10 +40,11 @@ pub(super) fn change_schema(
 pub(super) fn table_bytes(session: &mut dyn Session, tables: &[&str]) -> Option<u64> {
     let queries = session.dialect().table_bytes(tables);
     // Names of views differ between versions, and some users may not read them.
-    queries.iter().find_map(|query| fact(session, query)?.parse().ok())
+    queries.iter().find_map(|query| ask(session, query).ok()??.parse().ok())
 }
 
 /// Returns the last value of the first row of an answer: some answers repeat the name of the setting in front of it.
-pub(super) fn fact(session: &mut dyn Session, query: &str) -> Option<String> {
-    session.query(query).ok()?.into_iter().next()?.pop().flatten()
+pub(super) fn ask(session: &mut dyn Session, query: &str) -> Result<Option<String>, DatabaseError> {
+    let first = session.query(query)?.into_iter().next();
+    Ok(first.and_then(|mut row| row.pop()).flatten())
 }

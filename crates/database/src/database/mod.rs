@@ -187,9 +187,18 @@ pub trait TargetSession: Send {
         in_sql::change_schema(self.sql().ok_or_else(no_tables)?, change, algorithm)
     }
 
+    /// Returns the answer to a question about the server, one of [`Recipe::facts`](recipe::Recipe::facts) or of [`Clustered`]; `None` where it has none.
+    ///
+    /// # Errors
+    /// The database's error.
+    fn ask(&mut self, question: &str) -> Result<Option<String>, DatabaseError> {
+        let none = || DatabaseError::Unavailable("it answers no questions about itself".to_owned());
+        in_sql::ask(self.sql().ok_or_else(none)?, question)
+    }
+
     /// Returns the answer to a question of [`Recipe::facts`](recipe::Recipe::facts); `None` where this version does not know it.
     fn fact(&mut self, question: &str) -> Option<String> {
-        in_sql::fact(self.sql()?, question)
+        self.ask(question).ok().flatten()
     }
 
     /// Returns the connection as a session that takes SQL; `None` where it takes no SQL.

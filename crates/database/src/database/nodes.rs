@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{
-    Clustered, Database, DatabaseError, Dialect, LogPosition, Session, SessionLimits, Target, TargetSession, Weakness,
-};
+use super::{Clustered, Database, DatabaseError, SessionLimits, Target, TargetSession};
 
 /// Pause between two questions to a node.
 const ASK_EVERY: Duration = Duration::from_millis(20);
@@ -37,7 +35,7 @@ pub struct Nodes {
 
 struct Shared {
     clustered: &'static dyn Clustered,
-    members: Vec<Arc<dyn Database>>,
+    members: Vec<Arc<dyn Target>>,
     /// Place of the primary among the members.
     primary: AtomicUsize,
     /// Number of members at the beginning that are no replicas: the first primary, and after a promotion all in front of the new one.
@@ -46,7 +44,7 @@ struct Shared {
 
 impl Nodes {
     /// Creates the target from all nodes in the order of their numbers, the first of which is the primary. Returns `None` without nodes.
-    pub fn new(clustered: &'static dyn Clustered, members: Vec<Arc<dyn Database>>) -> Option<Self> {
+    pub fn new(clustered: &'static dyn Clustered, members: Vec<Arc<dyn Target>>) -> Option<Self> {
         let (primary, first_replica) = (AtomicUsize::new(0), AtomicUsize::new(1));
         let shared = Shared { clustered, members, primary, first_replica };
         let is_there = !shared.members.is_empty();
@@ -86,10 +84,10 @@ impl Nodes {
     /// [`DatabaseError::Unavailable`] if the cluster has no replicas or the node does not take over; else the node's error.
     pub fn promote(&self, number: u32) -> Result<(), DatabaseError> {
         let none = || DatabaseError::Unavailable("this cluster has no replica that could take over".to_owned());
-        let sql = self.shared.clustered.promotes().ok_or_else(none)?;
+        let question = self.shared.clustered.promotes().ok_or_else(none)?;
         let place = number.saturating_sub(1) as usize;
-        let mut session = self.shared.members.get(place).ok_or_else(none)?.connect()?;
-        if !is_yes(&session.query(sql)?) {
+        let mut session = self.shared.members.get(place).ok_or_else(none)?.open()?;
+        if !is_yes(session.ask(question)?.as_deref()) {
             return Err(DatabaseError::Unavailable(format!("node {number} did not take over within its own time")));
         }
         self.shared.primary.store(place, Ordering::Release);
@@ -107,8 +105,16 @@ impl Nodes {
         patience: Duration,
         is_given_up: fn() -> bool,
     ) -> Result<(), DatabaseError> {
-        let sql = self.shared.clustered.is_member(number);
-        self.await_yes(number, sql, patience, is_given_up).map_err(|last| {
+        let primary = self.shared.primary.load(Ordering::Acquire) as u32 + 1;
+        let clustered = self.shared.clustered;
+        let asked = self.await_yes(number, clustered.is_member(primary == number), patience, is_given_up);
+        let first = self.shared.first_replica.load(Ordering::Acquire);
+        let replicas = self.shared.members.len().saturating_sub(first) as u32;
+        let all = asked.and_then(|()| match clustered.has_replicas(replicas).filter(|_| primary != number) {
+            Some(question) => self.await_yes(primary, &question, patience, is_given_up),
+            None => Ok(()),
+        });
+        all.map_err(|last| {
             let seconds = patience.as_secs();
             DatabaseError::Unavailable(format!("node {number} was no member of the cluster within {seconds} s: {last}"))
         })
@@ -122,19 +128,16 @@ impl Nodes {
     pub fn await_even(&self, patience: Duration, is_given_up: fn() -> bool) -> Result<(), DatabaseError> {
         let clustered = self.shared.clustered;
         let (position, first) = match clustered.promotes() {
-            Some(_) => (
-                answer(&self.connect()?.query(clustered.position())?),
-                self.shared.first_replica.load(Ordering::Acquire),
-            ),
+            Some(_) => (self.open()?.ask(clustered.position())?, self.shared.first_replica.load(Ordering::Acquire)),
             None => (self.newest_position()?, 0),
         };
         let is_position =
             |text: &&String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'/');
         let unknown = || DatabaseError::Unavailable("the primary does not tell how far its data have come".to_owned());
-        let sql = clustered.has_reached(position.as_ref().filter(is_position).ok_or_else(unknown)?);
+        let question = clustered.has_reached(position.as_ref().filter(is_position).ok_or_else(unknown)?);
         for place in first..self.shared.members.len() {
             let number = place as u32 + 1;
-            self.await_yes(number, &sql, patience, is_given_up).map_err(|last| {
+            self.await_yes(number, &question, patience, is_given_up).map_err(|last| {
                 let seconds = patience.as_secs();
                 DatabaseError::Unavailable(format!(
                     "node {number} had not received what others had within {seconds} s: {last}"
@@ -148,7 +151,7 @@ impl Nodes {
     fn newest_position(&self) -> Result<Option<String>, DatabaseError> {
         let mut newest: Option<u64> = None;
         for member in &self.shared.members {
-            let told = answer(&member.connect()?.query(self.shared.clustered.position())?);
+            let told = member.open()?.ask(self.shared.clustered.position())?;
             newest = newest.max(told.and_then(|text| text.parse().ok()));
         }
         Ok(newest.map(|position| position.to_string()))
@@ -156,22 +159,25 @@ impl Nodes {
 
     /// Returns each node's count of conflicts with other nodes since it was started; `None` for a node that does not tell.
     pub fn conflicts(&self) -> Vec<Option<u64>> {
-        let count = |node: &Arc<dyn Database>| {
-            let rows = node.connect().ok()?.query(self.shared.clustered.conflicts()?).ok()?;
-            answer(&rows)?.parse().ok()
-        };
+        let count = |node: &Arc<dyn Target>| node.open().ok()?.fact(self.shared.clustered.conflicts()?)?.parse().ok();
         self.shared.members.iter().map(count).collect()
     }
 
     /// Asks a node until it answers 1 or t. Returns the last other answer if it does not within `patience`.
-    fn await_yes(&self, number: u32, sql: &str, patience: Duration, is_given_up: fn() -> bool) -> Result<(), String> {
+    fn await_yes(
+        &self,
+        number: u32,
+        question: &str,
+        patience: Duration,
+        is_given_up: fn() -> bool,
+    ) -> Result<(), String> {
         let end = Instant::now() + patience;
         let node = self.shared.members.get(number.saturating_sub(1) as usize).ok_or("there is no such node")?;
-        let mut session: Option<Box<dyn Session>> = None;
+        let mut session: Option<Box<dyn TargetSession>> = None;
         loop {
-            let last = match ask(&**node, &mut session, sql) {
-                Ok(rows) if is_yes(&rows) => return Ok(()),
-                Ok(rows) => format!("it answers {}", answer(&rows).unwrap_or_else(|| "nothing".to_owned())),
+            let last = match ask(&**node, &mut session, question) {
+                Ok(answer) if is_yes(answer.as_deref()) => return Ok(()),
+                Ok(answer) => format!("it answers {}", answer.as_deref().unwrap_or("nothing")),
                 Err(error) => {
                     session = None;
                     error.to_string()
@@ -196,28 +202,24 @@ impl Nodes {
         }
     }
 
-    fn member(&self, client: u32) -> &dyn Database {
+    fn member(&self, client: u32) -> &dyn Target {
         &*self.shared.members[self.place_of(client)]
     }
 }
 
 fn ask(
-    node: &dyn Database,
-    session: &mut Option<Box<dyn Session>>,
-    sql: &str,
-) -> Result<Vec<Vec<Option<String>>>, DatabaseError> {
+    node: &dyn Target,
+    session: &mut Option<Box<dyn TargetSession>>,
+    question: &str,
+) -> Result<Option<String>, DatabaseError> {
     match session {
-        Some(session) => session.query(sql),
-        None => session.insert(node.connect()?).query(sql),
+        Some(session) => session.ask(question),
+        None => session.insert(node.open()?).ask(question),
     }
 }
 
-fn answer(rows: &[Vec<Option<String>>]) -> Option<String> {
-    rows.first()?.first()?.clone()
-}
-
-fn is_yes(rows: &[Vec<Option<String>>]) -> bool {
-    answer(rows).is_some_and(|text| ["1", "t"].contains(&text.as_str()))
+fn is_yes(answer: Option<&str>) -> bool {
+    answer.is_some_and(|text| ["1", "t"].contains(&text))
 }
 
 impl Target for Nodes {
@@ -249,37 +251,12 @@ impl Target for Nodes {
         self.member(0).stands_still()
     }
 
+    /// Returns the primary as it is now.
     fn sql(&self) -> Option<&dyn Database> {
-        Some(self)
-    }
-}
-
-impl Database for Nodes {
-    fn dialect(&self) -> &dyn Dialect {
-        self.member(0).dialect()
+        self.member(0).sql()
     }
 
-    fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
-        self.member(0).connect()
-    }
-
-    fn connect_writer(&self, limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
-        self.member(0).connect_writer(limits)
-    }
-
-    fn weaknesses(
-        &self,
-        session: &mut dyn Session,
-        is_asked: &dyn Fn(&str) -> bool,
-    ) -> Result<Vec<Weakness>, DatabaseError> {
-        self.member(0).weaknesses(session, is_asked)
-    }
-
-    fn harden(&self, session: &mut dyn Session) -> Result<Option<String>, DatabaseError> {
-        self.member(0).harden(session)
-    }
-
-    fn log_position(&self, session: &mut dyn Session) -> Result<Option<LogPosition>, DatabaseError> {
-        self.member(0).log_position(session)
+    fn removal(&self, table: &str) -> Option<String> {
+        self.member(0).removal(table)
     }
 }

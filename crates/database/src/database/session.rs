@@ -70,9 +70,12 @@ pub trait Prepare: Wire {
         Err(super::no_tables())
     }
 
-    /// See [`TargetSession::fact`]; for targets that speak no SQL.
-    fn fact(&mut self, _channel: &mut Channel, _question: &str) -> Option<String> {
-        None
+    /// See [`TargetSession::ask`]; for targets that speak no SQL.
+    ///
+    /// # Errors
+    /// The target's error; [`DatabaseError::Lost`] when the connection breaks.
+    fn ask(&mut self, _channel: &mut Channel, _question: &str) -> Result<Option<String>, DatabaseError> {
+        Ok(None)
     }
 }
 
@@ -333,11 +336,12 @@ impl<W: Prepare + 'static> TargetSession for WireSession<W> {
         }
     }
 
-    fn fact(&mut self, question: &str) -> Option<String> {
-        match W::as_sql(self) {
-            Some(session) => in_sql::fact(session, question),
-            None => self.wire.fact(&mut self.channel, question),
+    fn ask(&mut self, question: &str) -> Result<Option<String>, DatabaseError> {
+        if let Some(session) = W::as_sql(self) {
+            return in_sql::ask(session, question);
         }
+        self.begin()?;
+        self.wire.ask(&mut self.channel, question)
     }
 
     fn sql(&mut self) -> Option<&mut dyn Session> {

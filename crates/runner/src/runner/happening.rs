@@ -127,7 +127,10 @@ impl Happening {
                 self.node(event)?.kill();
                 lasts();
                 let nodes = self.nodes.as_ref().ok_or("the server has one node")?;
-                return nodes.promote(event.node + 1).map(|()| None).map_err(|error| error.to_string());
+                let number = event.node + 1;
+                nodes.promote(number).map_err(|error| error.to_string())?;
+                self.server.take_over(number, nodes.clustered());
+                return Ok(None);
             }
             EventKind::CutPower => {
                 let seed = derive(self.seed, event.at_s.to_bits());

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use anyhow::Context;
 
-use super::entry::{open_sql_within_limits, open_within_limits, reached_by};
+use super::entry::{open_within_limits, reached_by};
 use crate::database::recipe::Reach;
-use crate::database::{Database, Endpoint, Entry, Nodes, Target};
+use crate::database::{Endpoint, Entry, Nodes, Target};
 use crate::server::{Cluster, interrupted};
 use crate::study::Patience;
 use crate::trial::DatabaseSettings;
@@ -31,10 +31,13 @@ pub(super) fn open(
     let (Some(clustered), Some(server)) = (entry.clustered, server.filter(|server| server.count() > 1)) else {
         return Ok((open_within_limits(entry, settings, endpoint, patience)?, None));
     };
-    let endpoints = server.endpoints();
-    let open =
-        |own: &Endpoint| open_sql_within_limits(entry, settings, Some(&reached_by(own, settings, reach)), patience);
-    let members = endpoints.iter().map(open).collect::<anyhow::Result<Vec<Arc<dyn Database>>>>()?;
+    let open = |(number, own): (usize, &Endpoint)| {
+        // Writes to a replica that has taken over have no other replica to wait for.
+        let replication = settings.replication.clone().filter(|_| number == 0);
+        let of_node = DatabaseSettings { replication, ..settings.clone() };
+        open_within_limits(entry, &of_node, Some(&reached_by(own, settings, reach)), patience)
+    };
+    let members = server.endpoints().iter().enumerate().map(open).collect::<anyhow::Result<Vec<Arc<dyn Target>>>>()?;
     let nodes = Nodes::new(clustered, members).context("the server has no nodes")?;
     for number in 1..=server.count() {
         nodes.await_member(number, MEMBER_WITHIN, interrupted)?;

@@ -39,7 +39,7 @@ impl Clustered for Galera {
         Box::new(NodeRecipe(GaleraNode { number, members: members.to_vec(), again }))
     }
 
-    fn is_member(&self, _number: u32) -> &'static str {
+    fn is_member(&self, _is_primary: bool) -> &'static str {
         "SELECT VARIABLE_VALUE = 'Synced' FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'WSREP_LOCAL_STATE_COMMENT'"
     }
 

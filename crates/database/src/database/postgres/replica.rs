@@ -31,10 +31,12 @@ impl Clustered for Streaming {
         Box::new(NodeRecipe(StreamingNode { number, primary: primary.filter(|_| number > 1) }))
     }
 
-    fn is_member(&self, number: u32) -> &'static str {
-        match number {
-            1 => "SELECT NOT pg_is_in_recovery()",
-            _ => "SELECT pg_is_in_recovery() AND EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')",
+    fn is_member(&self, is_primary: bool) -> &'static str {
+        match is_primary {
+            true => "SELECT NOT pg_is_in_recovery()",
+            false => {
+                "SELECT pg_is_in_recovery() AND EXISTS (SELECT FROM pg_stat_wal_receiver WHERE status = 'streaming')"
+            }
         }
     }
 
@@ -103,7 +105,7 @@ impl Node for StreamingNode {
         reach: &Reach,
     ) -> CommandLine {
         // A replica that takes over has no replica that its commits could wait for.
-        let replication = settings.replication.clone().filter(|_| self.primary.is_none());
+        let replication = settings.replication.clone().filter(|_| self.number == 1);
         POSTGRES.start(binary, directory, port, &DatabaseSettings { replication, ..settings.clone() }, reach)
     }
 }

@@ -1,6 +1,6 @@
 //! Redis and compatible servers, through a codec of our own. Main type: [`Redis`]; the hot path is `wire`.
 //!
-//! A row is a hash under the key `table:key`, with a field for each column that is not null. Requests of several commands are a `MULTI` and an `EXEC`, in one
+//! A row is a hash under the key `table:key`, with a field for each column that is not null; a row that the server numbers is an entry of the stream `table:rows`. Requests of several commands are a `MULTI` and an `EXEC`, in one
 //! round trip: other clients see all of it or nothing, and so does a log that a power failure has cut. If one command is refused, the effects of the others stay.
 //!
 //! Invariant: nothing here allocates per operation once buffers have grown, unless the operation fails or its rows are kept.
@@ -8,10 +8,13 @@
 mod durability;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
+mod key;
 mod program;
 pub mod recipe;
+mod replica;
 mod reply;
 mod startup;
+mod stream;
 mod tables;
 mod url;
 mod value;
@@ -36,9 +39,13 @@ pub static REDIS: Entry = Entry {
     engines: &[],
     opens: Opens::Store(open),
     recipe: Some(&recipe::REDIS),
-    clustered: None,
+    clustered: Some(&replica::COPYING),
     read_url: Some(read_url),
-    capabilities: Capabilities::NONE.with(Capability::Batches).with(Capability::Updates).with(Capability::Deletes),
+    capabilities: Capabilities::NONE
+        .with(Capability::Batches)
+        .with(Capability::Updates)
+        .with(Capability::Deletes)
+        .with(Capability::NumberedRows),
     processes: &["redis-server", "valkey-server"],
     level: Some(durability::level),
     levels: &durability::LEVELS,
@@ -49,12 +56,20 @@ pub static REDIS: Entry = Entry {
 pub struct Redis {
     endpoint: Endpoint,
     limits: Option<Arc<SessionLimits>>,
+    /// Whether a write is acknowledged only once a replica has it.
+    awaits_replica: bool,
 }
 
 impl Redis {
     /// Creates the target for the server at an endpoint; the unix socket is preferred where both are given. The endpoint's database is a number.
     pub fn new(endpoint: Endpoint) -> Self {
-        Redis { endpoint, limits: None }
+        Redis { endpoint, limits: None, awaits_replica: false }
+    }
+
+    /// Makes writes wait for a replica, or not.
+    #[must_use]
+    pub fn awaiting_replica(self, awaits_replica: bool) -> Self {
+        Redis { awaits_replica, ..self }
     }
 }
 
@@ -65,7 +80,7 @@ impl Target for Redis {
 
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
         let socket = startup::connect(&self.endpoint, self.limits.as_ref())?;
-        let mut session = WireSession::new(RedisWire::new(socket));
+        let mut session = WireSession::new(RedisWire::new(socket).awaiting_replica(self.awaits_replica));
         self.limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
         Ok(Box::new(session))
     }
@@ -83,9 +98,10 @@ impl Target for Redis {
     }
 }
 
-fn open(_settings: &DatabaseSettings, endpoint: Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError> {
+fn open(settings: &DatabaseSettings, endpoint: Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError> {
     let endpoint = endpoint.ok_or_else(|| {
         DatabaseError::Unavailable("redis needs a server: a private one, or the one of database.url".to_owned())
     })?;
-    Ok(Box::new(Redis::new(endpoint.clone())))
+    let awaits_replica = settings.replication.as_deref() == Some("synchronous");
+    Ok(Box::new(Redis::new(endpoint.clone()).awaiting_replica(awaits_replica)))
 }

@@ -2,7 +2,9 @@
 //!
 //! A row is found only by its whole key: a statement that needs more is refused here, and already during planning.
 
+use super::key::{prefix_of, stream_of};
 use super::reply::bulk;
+use super::stream::Reading as NumberedReading;
 use super::value;
 use crate::database::DatabaseError;
 use crate::record::{Cell, Cells, ColumnKind};
@@ -27,6 +29,10 @@ pub(super) enum Plan {
     Delete { keyed: Keyed },
     /// HMGET of these fields.
     Select { keyed: Keyed, fields: Vec<Field>, reading: Reading },
+    /// XADD of a row that the server numbers to the stream with this key.
+    Append { key: Vec<u8>, fields: Vec<Field> },
+    /// XRANGE or XREVRANGE of such rows.
+    Follow { reading: NumberedReading },
 }
 
 /// The interpretation of the answer to a HMGET.
@@ -84,12 +90,12 @@ fn escape(from: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Returns the prefix of the keys of a table's rows.
-pub(super) fn prefix_of(table: &str) -> String {
-    format!("{table}:")
-}
-
 impl Plan {
+    /// Returns whether the command changes something.
+    pub(super) fn writes(&self) -> bool {
+        !matches!(self, Plan::Select { .. } | Plan::Follow { .. })
+    }
+
     /// Returns the commands for a program's statements.
     ///
     /// # Errors
@@ -105,6 +111,12 @@ fn plan(statement: &Statement, program: &Program) -> Result<Plan, DatabaseError>
         found.ok_or_else(|| refused(&format!("the table {name} is none of the study's")))
     };
     match statement {
+        Statement::Insert { table, columns } if table_of(table)?.numbered => {
+            Ok(Plan::Append { key: stream_of(table).into_bytes(), fields: fields(columns) })
+        }
+        Statement::Select(select) if table_of(&select.from)?.numbered => {
+            Ok(Plan::Follow { reading: NumberedReading::of(select, table_of(&select.from)?)? })
+        }
         Statement::Insert { table, columns } => {
             let keyed = keyed(table_of(table)?, columns.iter().map(|column| column.name.as_str()))?;
             Ok(Plan::Insert { keyed, fields: fields(columns) })

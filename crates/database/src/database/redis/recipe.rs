@@ -21,7 +21,8 @@ pub static REDIS: RedisRecipe = RedisRecipe;
 
 /// The server's programs, in order of preference.
 const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
-const CONFIG_FILE: &str = "redis.conf";
+/// The file with the passwords.
+pub(super) const CONFIG_FILE: &str = "redis.conf";
 const SOCKET_FILE: &str = "redis.sock";
 const REMEDY: &str =
     "install the Debian package redis-server (apt-get install redis-server), or set database.url to a running server";
@@ -65,11 +66,18 @@ impl Recipe for RedisRecipe {
             "dir",
             "include",
             "logfile",
+            "masterauth",
+            "masteruser",
             "pidfile",
             "port",
             "protected-mode",
+            "replica-announce-ip",
+            "replica-announce-port",
             "replicaof",
             "requirepass",
+            "slave-announce-ip",
+            "slave-announce-port",
+            "slaveof",
             "supervised",
             "syslog-enabled",
             "tls-port",
@@ -137,7 +145,10 @@ impl Recipe for RedisRecipe {
                 Readiness::Refused(refused.trim_start_matches('-').trim().to_owned())
             }
             (Some(_), Some(second)) if second.starts_with("+PONG") => Readiness::Ready,
-            (Some(_), Some(second)) if second.starts_with("-LOADING") => Readiness::Starting,
+            // A replica may also be set to answer only while its primary does.
+            (Some(_), Some(second)) if second.starts_with("-LOADING") || second.starts_with("-MASTERDOWN") => {
+                Readiness::Starting
+            }
             (Some(_), Some(second)) => Readiness::Refused(second.trim_start_matches('-').trim().to_owned()),
             _ => Readiness::Incomplete,
         }

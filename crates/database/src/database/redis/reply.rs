@@ -85,6 +85,18 @@ fn unknown(line: &[u8]) -> DatabaseError {
     DatabaseError::Lost(format!("the server does not speak Redis's protocol here: {shown:?}"))
 }
 
+/// Returns the error for a part where another one must be.
+pub(super) fn out_of_step(part: &Part<'_>) -> DatabaseError {
+    let what = match part {
+        Part::Status(_) => "a word",
+        Part::Error(_) => "an error",
+        Part::Number(_) => "a number",
+        Part::Bytes(_) => "a value",
+        Part::List(_) => "a list",
+    };
+    DatabaseError::Lost(format!("the server answers with {what} where something else must be"))
+}
+
 /// Converts an error: its first word is its code, as in `WRONGTYPE Operation against a key`.
 pub(super) fn refused(error: &[u8]) -> DatabaseError {
     let text = String::from_utf8_lossy(error);

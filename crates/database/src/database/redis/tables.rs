@@ -4,7 +4,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::program::prefix_of;
+use super::key::{prefix_of, stream_of};
 use super::reply::{Reply, ask};
 use crate::database::DatabaseError;
 use crate::database::session::Channel;
@@ -65,8 +65,13 @@ pub(super) fn remove(channel: &mut Channel, table: &str) -> Result<(), DatabaseE
     ask(channel, &[b"DEL", table.as_bytes()]).map(drop)
 }
 
-/// Returns the number of rows of a table. A key that the server returns twice, as it may while its own table grows, counts once: a number of 8 bytes is kept for each key.
+/// Returns the number of rows of a table: entries of its stream where the server numbers them, else keys. A key that the server returns twice, as it may while its own table grows, counts once: a number of 8 bytes is kept for each key.
 pub(super) fn count(channel: &mut Channel, table: &str) -> Result<u64, DatabaseError> {
+    let stream = stream_of(table);
+    if ask(channel, &[b"TYPE", stream.as_bytes()])?.text().as_deref() == Some("stream") {
+        let Reply::Number(rows) = ask(channel, &[b"XLEN", stream.as_bytes()])? else { return Err(unknown()) };
+        return u64::try_from(rows).map_err(|_| unknown());
+    }
     let mut seen = Vec::new();
     each_page(channel, table, |_, keys| {
         seen.extend(keys.iter().map(|key| number_of(key)));
@@ -120,7 +125,9 @@ fn each_page(
 }
 
 fn unknown() -> DatabaseError {
-    DatabaseError::Lost("the server answers to SCAN with something else than a cursor and keys".to_owned())
+    DatabaseError::Lost(
+        "the server answers to the search for rows with something else than keys or their number".to_owned(),
+    )
 }
 
 /// Returns a pattern that matches only this text.

@@ -6,6 +6,7 @@
 use std::io::Write;
 
 use super::reply::{bulk, number};
+use crate::database::DatabaseError;
 use crate::record::{Cell, Cells, ColumnKind};
 
 /// The maximum bytes of a number in digits.
@@ -57,6 +58,12 @@ pub(super) fn keep(kind: ColumnKind, bytes: &[u8], rows: &mut Cells) -> Option<(
         ColumnKind::Blob(_) => rows.blob(bytes),
     }
     Some(())
+}
+
+/// Returns the error for bytes that are no value of this kind.
+pub(super) fn no_value(kind: ColumnKind, bytes: &[u8]) -> DatabaseError {
+    let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
+    DatabaseError::refused("value", format!("{shown:?} is no {kind:?}"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@
 use std::os::fd::{AsRawFd, RawFd};
 
 use super::program::{Keyed, Plan, Reading, UPDATE};
-use super::reply::{Part, Reply, ask, bulk, number, read_part, refused};
+use super::replica::{NOT_ACKNOWLEDGED, Question, WAIT_MS};
+use super::reply::{Part, Reply, ask, bulk, command, number, out_of_step, read_part, refused};
+use super::stream::{self, Entries};
 use super::{tables, value};
 use crate::database::session::{Channel, Prepare};
 use crate::database::tls::{SharedSecure, Socket};
@@ -21,6 +23,8 @@ pub(super) struct RedisWire {
     plans: Vec<Plan>,
     /// The hash by which the server knows [`UPDATE`].
     update: Vec<u8>,
+    /// Whether a write is acknowledged only once a replica has it.
+    awaits_replica: bool,
     /// The commands of the running request.
     sent: Vec<Sent>,
     run: Run,
@@ -55,12 +59,18 @@ enum Stage {
     Answers,
     /// A field of a row.
     Fields,
+    /// A part of the rows that the server has numbered.
+    Entries,
+    /// The number of replicas that have what was written.
+    Replicas,
 }
 
 /// The progress of a request.
 #[derive(Debug, Default)]
 struct Run {
     stage: Stage,
+    /// Whether the number of replicas was asked for behind the commands.
+    awaits_replica: bool,
     /// The index of the command whose answer comes next.
     next: usize,
     answer: Answer,
@@ -72,6 +82,8 @@ struct Run {
     field: u32,
     is_there: bool,
     kept_from: usize,
+    /// The progress of the rows that the server has numbered.
+    entries: Entries,
 }
 
 impl RedisWire {
@@ -80,12 +92,18 @@ impl RedisWire {
             socket,
             plans: Vec::new(),
             update: Vec::new(),
+            awaits_replica: false,
             sent: Vec::new(),
             run: Run::default(),
             kept: None,
             scratch: Vec::new(),
             key: Vec::new(),
         }
+    }
+
+    /// Makes writes wait for a replica, or not.
+    pub(super) fn awaiting_replica(self, awaits_replica: bool) -> Self {
+        RedisWire { awaits_replica, ..self }
     }
 
     /// Appends the command for one row of a step, whose values begin at `first`. Returns the numbers of its fields and of the row's values.
@@ -134,6 +152,15 @@ impl RedisWire {
                 bulk(key, out);
                 (0, 0)
             }
+            Plan::Append { key, fields } => {
+                let values = fields.iter().enumerate();
+                let values = values.map(|(place, field)| (field.bulk.as_slice(), cells.get(first + place)));
+                (stream::append_entry(key, values, cells, scratch, out), fields.len())
+            }
+            Plan::Follow { reading } => {
+                reading.append(cells, first, scratch, out);
+                (0, 0)
+            }
             Plan::Select { keyed, fields, .. } => {
                 head(2 + fields.len(), b"HMGET", keyed, out);
                 bulk(key, out);
@@ -145,6 +172,34 @@ impl RedisWire {
 
     /// Takes in one part of the answer. Returns whether it was the last.
     fn take(&mut self, request: &Request, part: Part<'_>) -> Result<bool, DatabaseError> {
+        if self.run.stage == Stage::Replicas {
+            return self.replicas(&part);
+        }
+        let is_last = self.take_commands(request, part)?;
+        if is_last && self.run.awaits_replica {
+            self.run.stage = Stage::Replicas;
+            return Ok(false);
+        }
+        Ok(is_last)
+    }
+
+    /// Takes in the number of replicas that have what was written. Where none has it, the primary may lose it together with itself: nobody knows whether it is stored.
+    fn replicas(&mut self, part: &Part<'_>) -> Result<bool, DatabaseError> {
+        match part {
+            Part::Number(1..) => {}
+            Part::Number(0) => {
+                let seconds = WAIT_MS / 1_000;
+                let why = format!("closed by the client, because no replica had its write within {seconds} s");
+                self.fail(DatabaseError::Lost(format!("{why} ({NOT_ACKNOWLEDGED})")));
+            }
+            Part::Error(text) => self.fail(refused(text)),
+            part => return Err(out_of_step(part)),
+        }
+        Ok(true)
+    }
+
+    /// Takes in one part of the answers to the commands. Returns whether it was the last.
+    fn take_commands(&mut self, request: &Request, part: Part<'_>) -> Result<bool, DatabaseError> {
         match (self.run.stage, part) {
             (Stage::Nothing, Part::Status(b"PONG")) => return Ok(true),
             (Stage::Begun, Part::Status(b"OK")) => self.run.stage = Stage::Queued,
@@ -171,6 +226,7 @@ impl RedisWire {
             }
             (Stage::Answers, part) => return self.answer(request, part),
             (Stage::Fields, Part::Bytes(bytes)) => return self.field(request, bytes),
+            (Stage::Entries, part) => return self.entry(request, &part),
             (Stage::Nothing | Stage::Begun, Part::Error(text)) => {
                 self.fail(refused(text));
                 return Err(DatabaseError::Lost(
@@ -201,6 +257,12 @@ impl RedisWire {
             // An existing row already had its key field.
             (Plan::Insert { .. }, Part::Number(new)) => self.run.changed += u64::from(new == i64::from(fields)),
             (Plan::Update { .. } | Plan::Delete { .. }, Part::Number(rows @ 0..=1)) => self.run.changed += rows as u64,
+            (Plan::Append { .. }, Part::Bytes(Some(_))) => self.run.changed += 1,
+            (Plan::Follow { .. }, Part::List(Some(0))) => {}
+            (Plan::Follow { reading }, Part::List(Some(entries))) if reading.may_have(entries) => {
+                (self.run.stage, self.run.entries) = (Stage::Entries, Entries::of(entries));
+                return Ok(false);
+            }
             (Plan::Select { .. }, Part::List(Some(found))) if found == fields => {
                 self.run.stage = Stage::Fields;
                 (self.run.field, self.run.is_there) = (0, false);
@@ -229,13 +291,12 @@ impl RedisWire {
                 Some(bytes) if value::keep(*kind, bytes, rows).is_some() => {}
                 Some(bytes) => {
                     rows.null();
-                    wrong =
-                        Some(format!("{:?} is no {kind:?}", String::from_utf8_lossy(&bytes[..bytes.len().min(60)])));
+                    wrong = Some(value::no_value(*kind, bytes));
                 }
             }
         }
         if let Some(wrong) = wrong {
-            self.fail(DatabaseError::refused("value", wrong));
+            self.fail(wrong);
         }
         if self.run.field < fields {
             return Ok(false);
@@ -244,6 +305,23 @@ impl RedisWire {
             self.run.rows += 1;
         } else if let Some(rows) = &mut self.kept {
             rows.truncate(self.run.kept_from);
+        }
+        self.run.stage = Stage::Answers;
+        Ok(self.answered(request))
+    }
+
+    /// Takes in a part of the rows that the server has numbered.
+    fn entry(&mut self, request: &Request, part: &Part<'_>) -> Result<bool, DatabaseError> {
+        let statement = usize::from(request.steps[self.sent[self.run.next].step as usize].statement);
+        let Some(Plan::Follow { reading }) = self.plans.get(statement) else { return Err(out_of_step(part)) };
+        let entries = &mut self.run.entries;
+        self.run.rows += u64::from(entries.take(reading, part, self.kept.as_mut())?);
+        let (wrong, are_complete) = (entries.take_wrong(), entries.are_complete());
+        if let Some(wrong) = wrong {
+            self.fail(wrong);
+        }
+        if !are_complete {
+            return Ok(false);
         }
         self.run.stage = Stage::Answers;
         Ok(self.answered(request))
@@ -279,17 +357,6 @@ impl RedisWire {
     fn outcome(&mut self) -> Result<Answer, DatabaseError> {
         self.run.failure.take().map_or(Ok(self.run.answer), Err)
     }
-}
-
-fn out_of_step(part: &Part<'_>) -> DatabaseError {
-    let what = match part {
-        Part::Status(_) => "a word",
-        Part::Error(_) => "an error",
-        Part::Number(_) => "a number",
-        Part::Bytes(_) => "a value",
-        Part::List(_) => "a list",
-    };
-    DatabaseError::Lost(format!("the server answers with {what} where something else must be"))
 }
 
 impl Wire for RedisWire {
@@ -328,6 +395,12 @@ impl Wire for RedisWire {
         }
         if commands > 1 {
             out.extend_from_slice(b"*1\r\n$4\r\nEXEC\r\n");
+        }
+        if self.awaits_replica && request.steps.iter().any(|step| self.plans[usize::from(step.statement)].writes()) {
+            self.run.awaits_replica = true;
+            self.scratch.clear();
+            number(WAIT_MS.into(), &mut self.scratch);
+            command(&[b"WAIT", b"1", &self.scratch], out);
         }
     }
 
@@ -386,10 +459,13 @@ impl Prepare for RedisWire {
         tables::count(channel, table).map(Some)
     }
 
-    fn fact(&mut self, channel: &mut Channel, question: &str) -> Option<String> {
-        match ask(channel, &[b"CONFIG", b"GET", question.as_bytes()]).ok()? {
-            Reply::List(pair) => pair.get(1)?.text(),
-            _ => None,
+    fn ask(&mut self, channel: &mut Channel, question: &str) -> Result<Option<String>, DatabaseError> {
+        if let Some(question) = Question::of(question) {
+            return question.ask(channel);
+        }
+        match ask(channel, &[b"CONFIG", b"GET", question.as_bytes()])? {
+            Reply::List(pair) => Ok(pair.get(1).and_then(Reply::text)),
+            _ => Ok(None),
         }
     }
 }

@@ -10,6 +10,8 @@ use crate::measurement::{EventMeasurement, Measurement};
 use crate::report::case_trials::{CaseTrials, time_finding};
 use crate::report::factors::show_levels;
 use crate::report::instruments::instrument::{Instrument, TextTable};
+use crate::study::cluster::{clustered_of, nodes_of};
+use crate::trial::{EventKind, EventSettings, Settings};
 use crate::units::{show_count, show_number, show_seconds};
 
 /// Headings of [`rows`].
@@ -124,6 +126,7 @@ fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
             counted: finding.counted,
             not_back: finding.not_back,
         };
+        parts.extend(came_back_empty(&group.case.settings).filter(|_| finding.lost > 0));
         let told = match (finding.not_back, finding.events.is_empty()) {
             (0, _) => show_kept(&finding),
             (times, true) => show_not_back(times, group.trials.len()),
@@ -136,6 +139,19 @@ fn verdicts(groups: &[CaseTrials<'_>]) -> Vec<Verdict> {
     // The worst is reported first.
     verdicts.sort_by_key(|verdict| !verdict.tells_of_loss());
     verdicts
+}
+
+/// Returns in words that the primary came back without its data, so that its replicas have none either; `None` where it had its data or was not ended.
+fn came_back_empty(settings: &Settings) -> Option<String> {
+    let clustered = clustered_of(&settings.database).filter(|_| nodes_of(&settings.database) > 1)?;
+    let why = clustered.forgets_at_its_end(&settings.database)?;
+    let mut until_promoted = settings.events.iter().take_while(|event| event.what != EventKind::Promote);
+    let is_ended = |event: &EventSettings| event.node == 1 && [EventKind::Kill, EventKind::Stop].contains(&event.what);
+    until_promoted.any(is_ended).then(|| {
+        format!(
+            "node 1, the primary, came back without data ({why}), and its replicas dropped theirs to have the same; a promoted replica would have kept them"
+        )
+    })
 }
 
 /// Formats `the server did not come back in 2 of 5 trials`.
@@ -229,7 +245,7 @@ mod tests {
     use super::*;
     use crate::measurement::{AsideMeasurement, EventsMeasurement};
     use crate::reason::Reason;
-    use crate::trial::{Case, Levels, Settings, Trial};
+    use crate::trial::{Case, Levels, Trial};
 
     fn trial(away_s: f64, gap_s: f64, found: Option<u64>) -> Measurement {
         let trial = Trial::new(Case::new(Levels::new(), Settings::default()), 0, 1);
@@ -284,6 +300,24 @@ mod tests {
         (event.what, event.node) = ("promote".to_owned(), Some(1));
         let text = said(&[of_node]);
         assert!(text.contains("; the primary killed at 3 s, its replica took writes after 1 s"), "{text}");
+    }
+
+    #[test]
+    fn a_primary_that_came_back_empty_is_told_where_something_is_gone() {
+        let mut ended = trial(1.0, 1.5, Some(990));
+        let settings = &mut ended.trial.case.settings;
+        (settings.database.name, settings.database.nodes) = ("redis".to_owned(), Some(2));
+        settings.events = vec![EventSettings::new(1.0, EventKind::Kill)];
+        assert!(!said(&[ended.clone()]).contains("came back without data"), "it has a log");
+        let settings = &mut ended.trial.case.settings;
+        settings.database.config.insert("appendonly".to_owned(), "no".to_owned());
+        let text = said(&[ended.clone()]);
+        assert!(text.ends_with("(appendonly is no), and its replicas dropped theirs to have the same; a promoted replica would have kept them"), "{text}");
+        ended.trial.case.settings.events.insert(0, EventSettings::new(0.5, EventKind::Promote));
+        assert!(!said(&[ended.clone()]).contains("came back without data"), "node 1 was not the primary");
+        ended.trial.case.settings.events.remove(0);
+        ended.events.as_mut().unwrap().found = Some(1_004);
+        assert!(!said(&[ended]).contains("came back without data"), "nothing is gone");
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub use record::{CustomColumn, UsertableSettings};
 pub use replay::{ReplayLoad, ReplaySettings, Replayed};
 pub use statements::{Asked, Fill, SqlPart, SqlStatement, TimeBlocks, Times};
 pub use surroundings::{
-    BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderPath,
+    BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderBuffer, RecorderPath,
     RecorderSettings, TUNNELS,
 };
 pub use tables::{ColumnFill, TableSettings};

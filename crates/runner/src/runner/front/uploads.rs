@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 
-use super::Front;
+use super::{Front, Running};
 use super::configuration::database_section;
 use super::port::port_of;
 use crate::block::age::Identity;
@@ -82,7 +82,7 @@ pub(super) fn start(settings: &Settings, recorder: &RecorderSettings, current: &
         content: party.content,
         connects_for_each: false,
     })?;
-    Ok(Front::new(Box::new(uploads.clone()), server, None, &reach).with_uploads(uploads))
+    Ok(Front::new(Box::new(uploads.clone()), vec![Running::new(server, &reach)], None).with_uploads(uploads))
 }
 
 impl Party {

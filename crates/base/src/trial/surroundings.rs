@@ -92,6 +92,9 @@ impl Default for BlocksSettings {
     }
 }
 
+/// Largest number of recorders of a trial.
+pub const RECORDERS_MAX: u16 = 8;
+
 /// `[recorder]`: the path of records from the load to the database.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RecorderSettings {

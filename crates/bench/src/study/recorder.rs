@@ -3,14 +3,12 @@
 //! Main: [`RECORDER`] and [`read_recorder`]. Invariant: without the section nothing is between the load and the
 //! database, and acknowledged records are not kept.
 
-use crate::trial::{RecorderBuffer, RecorderPath, RecorderSettings, Settings};
+use crate::trial::{RECORDERS_MAX, RecorderBuffer, RecorderPath, RecorderSettings, Settings};
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::Table;
 use crate::written::{Absent, Kind, Part, Setting};
 
-/// Maximum number of recorders of a trial.
-const COUNT_MAX: i64 = 16;
 /// Maximum number of parts of a stream, as in the recorder's own file.
 const PARTS_MAX: i64 = 256;
 
@@ -28,7 +26,7 @@ pub static RECORDER: Part = Part {
         .factor(|settings| Some(recorder(settings)?.path.name().into())),
         Setting::new(
             "count",
-            Kind::Whole(1, COUNT_MAX),
+            Kind::Whole(1, RECORDERS_MAX as i64),
             Absent::Whole(1),
             "Number of recorders, each a process with a spool of its own. Client 1 sends to recorder 1, client 2 to recorder 2, and so on in turn. All recorders write into the same tables.",
         )

@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::build;
 use crate::record::{Cells, Generator};
-use crate::trial::{DatabaseSettings, LayoutSettings, Length, RecordSettings, RecorderSettings, Settings, TableSettings, text_hash};
+use crate::trial::{
+    DatabaseSettings, LayoutSettings, Length, RecordSettings, RecorderSettings, Settings, TableSettings, text_hash,
+};
 
 /// Bytes of a number, and of a text besides its own bytes.
 const CELL_BYTES: usize = 8;

@@ -3,7 +3,7 @@
 use crate::database::recipe::Reach;
 use crate::link::{Network, Wanted};
 use crate::measurement::LinkMeasurement;
-use crate::trial::{LinkHosts, Settings};
+use crate::trial::{LinkHosts, RECORDERS_MAX, Settings};
 use crate::units::{show_bit_rate, show_seconds};
 
 /// A link, and its capacity as measured before any load.
@@ -51,16 +51,16 @@ impl StagedLink {
     }
 }
 
-/// Returns the wanted network of a case: the server's host, the clients' hosts, of which each connection may get its own, and behind the first of them a host for
-/// each recorder that has its own. `None` if everything is on this machine's own network.
+/// Returns the wanted network of a case: the server's host, the clients' hosts, of which each connection may get its own, and behind the first of them those of
+/// recorders with hosts of their own. `None` if everything is on this machine's own network.
 pub fn wanted(settings: &Settings) -> Option<Wanted> {
     let link = settings.linked()?;
-    let recorders = settings.recorded().filter(|recorder| recorder.has_own_hosts);
     let clients = match link.hosts {
         LinkHosts::Count(count) => count,
         LinkHosts::Each => u16::try_from(settings.load.clients).unwrap_or(u16::MAX),
     };
-    let recorders = recorders.map_or(0, |recorder| u16::try_from(recorder.recorders()).unwrap_or(u16::MAX));
+    // Cases with another number of recorders have the same network, and so the same server.
+    let recorders = if settings.has_recorders_on_hosts() { RECORDERS_MAX } else { 0 };
     let server_rate_bits_per_s = link.server_rate_bits_per_s;
     Some(Wanted { clients: clients.saturating_add(recorders), server_rate_bits_per_s, link: link.into_owned() })
 }

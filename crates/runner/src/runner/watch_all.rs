@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
+
 use super::front::Front;
 use super::watch::{EVERY, Looks, Watch};
 use super::watch_stream::StreamWatch;
@@ -42,7 +44,7 @@ impl WatchAll {
     pub fn finish(mut self, acknowledged: u64, patience: Duration) -> anyhow::Result<Together> {
         let until = Instant::now() + patience;
         loop {
-            let looks = self.recorders.iter().map(Watch::now).collect::<anyhow::Result<Vec<_>>>()?;
+            let looks = numbered(self.recorders.iter(), Watch::now)?;
             let stored: u64 = looks.iter().map(|look| look.committed + look.quarantined).sum();
             let spooled: u64 = looks.iter().map(|look| look.spooled).sum();
             let waiting = spooled + self.stream.as_mut().map_or(Ok(0), StreamWatch::now)?;
@@ -54,9 +56,22 @@ impl WatchAll {
         // One more look of the threads covers the end.
         std::thread::sleep(2 * EVERY);
         let streamed = self.stream.as_mut().map_or(Ok(0), StreamWatch::now)?;
-        let recorders = self.recorders.into_iter().map(Watch::end).collect::<anyhow::Result<_>>()?;
+        let recorders = numbered(self.recorders.into_iter(), Watch::end)?;
         Ok(Together { recorders, stream: self.stream.map(StreamWatch::end).unwrap_or_default(), streamed })
     }
+}
+
+/// Asks each recorder; an error names the recorder if there are several.
+fn numbered<W, A>(
+    watches: impl ExactSizeIterator<Item = W>,
+    ask: impl Fn(W) -> anyhow::Result<A>,
+) -> anyhow::Result<Vec<A>> {
+    let count = watches.len();
+    let each = (1..).zip(watches).map(|(number, watch): (usize, W)| {
+        let answer = ask(watch);
+        if count == 1 { answer } else { answer.with_context(|| format!("recorder {number} of {count}")) }
+    });
+    each.collect()
 }
 
 impl Together {

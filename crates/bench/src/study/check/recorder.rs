@@ -170,6 +170,11 @@ impl Rules<'_> {
             let what = fault!("recorder.hosts is \"own\" and database.socket is \"unix\""; "{remedy}");
             wrong.push((&["recorder.hosts", "database.socket"], what));
         }
+        if own_hosts && self.settings.link.as_ref().is_some_and(|link| link.tunnel.is_some()) {
+            let remedy = "tunnels lead to the host of the database only; leave link.tunnel out";
+            let what = fault!("recorder.hosts is \"own\" and link.tunnel is given"; "{remedy}");
+            wrong.push((&["recorder.hosts", "link.tunnel"], what));
+        }
         wrong.into_iter().for_each(|(keys, what)| self.refuse(keys, what));
     }
 

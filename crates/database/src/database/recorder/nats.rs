@@ -95,7 +95,11 @@ impl NatsWire {
 }
 
 /// Sends the hello and waits until the server has accepted it. Returns the server's version.
-pub(super) fn greet(socket: &Socket, greeting: Option<&serde_json::Value>, inbox: &str) -> Result<String, DatabaseError> {
+pub(super) fn greet(
+    socket: &Socket,
+    greeting: Option<&serde_json::Value>,
+    inbox: &str,
+) -> Result<String, DatabaseError> {
     let unavailable = |error: DatabaseError| DatabaseError::Unavailable(format!("the NATS server: {error}"));
     let version_of =
         |greeting: &serde_json::Value| shortened(greeting["version"].as_str().unwrap_or_default(), TOLD_MOST);

@@ -29,9 +29,8 @@ pub fn each(valid: &[&Measurement]) -> Vec<RecorderFinding> {
     let count = trials.iter().map(|recorders| recorders.len()).max().unwrap_or(0);
     let of = |place: usize| {
         let seen: Vec<&RecorderMeasurement> = trials.iter().filter_map(|recorders| recorders.get(place)).collect();
-        let mean = |figure: fn(&RecorderMeasurement) -> f64| {
-            estimate(&seen.iter().map(|one| figure(one)).collect::<Vec<_>>())
-        };
+        let mean =
+            |figure: fn(&RecorderMeasurement) -> f64| estimate(&seen.iter().map(|one| figure(one)).collect::<Vec<_>>());
         RecorderFinding {
             stored_per_s: mean(|one| one.stored_per_s),
             recorder_cpu: mean(|one| one.recorder_cpu).mean.unwrap_or(0.0),
@@ -120,7 +119,10 @@ mod tests {
     fn the_recorder_that_stores_least_is_named_and_parts_that_moved_are_counted() {
         assert_eq!(told(&[trial(&[100.0, 110.0, 90.0], 0)]), Vec::<String>::new());
         let notes = told(&[trial(&[100.0, 110.0, 40.0], 0), trial(&[100.0, 110.0, 60.0], 3)]);
-        assert!(notes[0].contains("recorder 3 stored 0.50 times as many records per second as the others"), "{notes:?}");
+        assert!(
+            notes[0].contains("recorder 3 stored 0.50 times as many records per second as the others"),
+            "{notes:?}"
+        );
         assert!(notes[1].starts_with("in 1 of 2 trials, parts of the stream went to another recorder"), "{notes:?}");
         assert!(notes[1].contains("at most 3 in a trial"), "{notes:?}");
     }

@@ -27,8 +27,7 @@ use crate::trial::{DatabaseSettings, RecorderPath, RecorderSettings, Settings};
 /// # Errors
 /// Fails with a sentence that states the remedy.
 pub fn check(settings: &Settings) -> anyhow::Result<()> {
-    let needs_broker =
-        |recorder: &&RecorderSettings| recorder.path == RecorderPath::Nats || recorder.is_shared();
+    let needs_broker = |recorder: &&RecorderSettings| recorder.path == RecorderPath::Nats || recorder.is_shared();
     if settings.recorded().filter(needs_broker).is_some() {
         crate::server::check(&NatsRecipe { syncs: false }, &DatabaseSettings::default())?;
     }

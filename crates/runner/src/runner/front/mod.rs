@@ -131,8 +131,15 @@ impl Front {
         if !is_shared {
             broker = None;
         }
-        let stopped: Vec<bool> = recorders.into_iter().map(|recorder| recorder.server.stop()).collect();
+        // All at once: a recorder that is stopped alone leaves its parts of a stream to the others.
+        let is_in_order = std::thread::scope(|scope| {
+            let stop =
+                |recorder: Running| std::thread::Builder::new().spawn_scoped(scope, move || recorder.server.stop());
+            let stopping: Vec<_> = recorders.into_iter().map(stop).collect();
+            // Without a thread the server was dropped, which stops it too.
+            stopping.into_iter().all(|thread| thread.map_or(true, |thread| thread.join().unwrap_or(false)))
+        });
         drop(broker);
-        stopped.into_iter().all(|is_in_order| is_in_order)
+        is_in_order
     }
 }

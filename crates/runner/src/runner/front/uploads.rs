@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 
-use super::{Front, Running};
 use super::configuration::database_section;
 use super::port::port_of;
+use super::{Front, Running};
 use crate::block::age::Identity;
 use crate::block::image::{Scene, draw};
 use crate::block::ssh::SigningKey;

@@ -58,7 +58,6 @@ impl Rules<'_> {
             self.refuse(keys, message);
         }
         self.protected_recorder();
-        self.shared_recorders();
         let Some(recorder) = self.settings.recorded() else { return };
         let is_upload = recorder.path.is_upload();
         let path = recorder.path.name();
@@ -117,7 +116,7 @@ impl Rules<'_> {
     }
 
     /// Checks recorders in numbers, the stream that they share, and their hosts.
-    fn shared_recorders(&mut self) {
+    pub(super) fn shared_recorders(&mut self) {
         let Some(recorder) = &self.settings.recorder else { return };
         let database = &self.settings.database;
         let (count, is_shared, own_hosts) = (recorder.recorders(), recorder.is_shared(), recorder.has_own_hosts);

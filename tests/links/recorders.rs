@@ -85,3 +85,25 @@ fn recorders_on_hosts_of_their_own_are_gone_when_a_run_is_interrupted() {
     assert!(!own.iter().any(is_there), "{own:?} are still there");
     std::fs::remove_dir_all(&place).unwrap();
 }
+
+/// A recorder that others reach keeps the connections of at most 1,000 clients that have shown no token.
+#[test]
+fn sources_that_send_later_than_a_thousand_others_have_connected_are_not_put_out() {
+    if !super::is_root() {
+        return;
+    }
+    let study =
+        STUDY.replace("clients = 24", "clients = 1100").replace("count = 2", "").replace("delay = \"20ms\"", "");
+    let place = place("numbers-many", &study.replace("source_rate = 5", "source_rate = 1"));
+    let output = loadline(&place, &["run", "study.toml", "--out", "run", "--json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = std::fs::read_to_string(place.join("run/trials.jsonl")).unwrap_or_else(|_| panic!("{said}"));
+    let trial: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(trial["recorded"]["acknowledged"], Value::from(1_100), "{said}");
+    assert_eq!(
+        (&trial["recorded"]["found"], &trial["errors"]),
+        (&Value::from(1_100), &serde_json::json!({})),
+        "{said}"
+    );
+    std::fs::remove_dir_all(&place).unwrap();
+}

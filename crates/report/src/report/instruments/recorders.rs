@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(told(&[trial(&[100.0, 110.0, 90.0], 0)]), Vec::<String>::new());
         let notes = told(&[trial(&[100.0, 110.0, 40.0], 0), trial(&[100.0, 110.0, 60.0], 3)]);
         assert!(
-            notes[0].contains("recorder 3 stored 0.50 times as many records per second as the others"),
+            notes[0].contains("recorder 3 stored 0.45 times as many records per second as the others"),
             "{notes:?}"
         );
         assert!(notes[1].starts_with("in 1 of 2 trials, parts of the stream went to another recorder"), "{notes:?}");

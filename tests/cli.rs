@@ -41,6 +41,8 @@ mod quiet;
 mod raw_times;
 #[path = "cli/recorded.rs"]
 mod recorded;
+#[path = "cli/recorders.rs"]
+mod recorders;
 #[path = "cli/repeating.rs"]
 mod repeating;
 #[path = "cli/requests.rs"]

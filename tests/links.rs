@@ -12,6 +12,8 @@ mod copied;
 mod cut;
 #[path = "links/program.rs"]
 mod program;
+#[path = "links/recorders.rs"]
+mod recorders;
 #[path = "links/studies.rs"]
 mod studies;
 #[path = "links/uploads.rs"]

@@ -188,7 +188,8 @@ pub fn check(study: &Study) -> anyhow::Result<()> {
         crate::runner::freshness::check(settings)?;
         crate::runner::connections::check(settings)?;
         let entry = entry_of(&settings.database)?;
-        settings.link.as_ref().map(link::check).transpose()?;
+        crate::runner::check_front(settings)?;
+        settings.linked().map(|link| link::check(&link)).transpose()?;
         match (entry.recipe, &settings.database.url) {
             (Some(recipe), None) => server::check(recipe, &settings.database)?,
             (None, _) if entry.read_url.is_none() && settings.database.path.is_none() => {

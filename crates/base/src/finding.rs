@@ -10,6 +10,7 @@ mod invalidity;
 mod load_line;
 mod note;
 mod outcome;
+mod recorded;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub use invalidity::Invalidity;
 pub use load_line::LoadLine;
 pub use note::{Cached, FewRows, Note, Unsettled};
 pub use outcome::{Outcome, RefutedSeen, Seen, UNUSABLE};
+pub use recorded::{RecordedFinding, RecorderFinding};
 pub use verdict::{Compared, Found, Leader, Pays, Told, Verdict};
 
 /// All findings of a run.
@@ -178,31 +180,6 @@ impl CaseFinding {
         let is_response = has(|operation| &operation.response_time_s) || !has(|operation| &operation.residence_time_s);
         if is_response { TimeKind::ResponseTime } else { TimeKind::ResidenceTime }
     }
-}
-
-/// Findings about records on their way through a recorder. Counts cover all trials, figures the valid ones.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
-pub struct RecordedFinding {
-    /// Records acknowledged.
-    pub acknowledged: u64,
-    /// Records acknowledged and not found in the database.
-    pub missing: u64,
-    /// Records found twice, or found although never sent.
-    pub surplus: u64,
-    /// Records found behind a later one of the same source.
-    pub out_of_order: u64,
-    /// Records in quarantine.
-    pub quarantined: u64,
-    /// Records stored per second within the measured phase.
-    pub stored_per_s: Estimate,
-    /// From the end of the last source until the last record was stored, in seconds.
-    pub buffer_s: Estimate,
-    /// The largest number of records that were in the spool at once.
-    pub spooled_max: u64,
-    /// CPUs that the recorder kept busy, including the NATS server where there is one; mean over trials.
-    pub recorder_cpu: f64,
-    /// Largest resident memory of the recorder, in bytes.
-    pub memory_max_bytes: u64,
 }
 
 /// Findings about uploaded blocks. Bytes per second are those of the measured phase.

@@ -45,7 +45,7 @@ pub use interval::IntervalMeasurement;
 pub use link::LinkMeasurement;
 pub use loops::LoopMeasurement;
 pub use operation::OperationMeasurement;
-pub use recorded::RecordedMeasurement;
+pub use recorded::{RecordedMeasurement, RecorderMeasurement, outlying_recorder};
 pub use resources::{ResourceSample, Resources};
 pub use standstill::{Standstill, standstill};
 pub use starved::{Starvation, Waited, starvation};

@@ -32,8 +32,8 @@ pub use record::{CustomColumn, UsertableSettings};
 pub use replay::{ReplayLoad, ReplaySettings, Replayed};
 pub use statements::{Asked, Fill, SqlPart, SqlStatement, TimeBlocks, Times};
 pub use surroundings::{
-    BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RecorderPath,
-    RecorderSettings, TUNNELS,
+    BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RECORDERS_MAX, RecorderBuffer,
+    RecorderPath, RecorderSettings, TUNNELS,
 };
 pub use tables::{ColumnFill, TableSettings};
 

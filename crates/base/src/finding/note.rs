@@ -47,6 +47,35 @@ pub enum Note {
         /// Upper bound on the share of such cuts that do harm, at 95 % confidence.
         harm_share_upper95: f64,
     },
+    /// One of several recorders stored more or less than the others.
+    #[error(
+        "{}: recorder {recorder} stored {ratio:.2} times as many records per second as the others{}; look at how the sources are dealt out, and with a stream at \
+         the parts that it had",
+        show_levels(levels), if *further > 0 { format!(", and a recorder differed in {further} more cases") } else { String::new() }
+    )]
+    RecorderDiffers {
+        /// Levels of the case.
+        levels: Levels,
+        /// The recorder's number, from 1.
+        recorder: usize,
+        /// What it stored per second, as a multiple of the median of the others.
+        ratio: f64,
+        /// Number of further cases in which a recorder differed from the others.
+        further: usize,
+    },
+    /// Parts of a shared stream went to other recorders while the load lasted.
+    #[error(
+        "in {trials} of {all} trials, parts of the stream went to another recorder while the load lasted (at most {most} in a trial): a recorder gave no sign of life \
+         for the time of a lease, or joined; figures of single recorders are those of what they had at the time"
+    )]
+    PartsMoved {
+        /// Number of trials in which that happened.
+        trials: usize,
+        /// Number of valid trials with recorders that share a stream.
+        all: usize,
+        /// Most parts that moved in a trial.
+        most: u64,
+    },
     /// One of several agents saw other response times than the others.
     #[error(
         "{}: agent {agent}{} saw a median response time of {ratio:.2} times that of the others{}; look at its machine and its way to the database",

@@ -9,9 +9,9 @@ use crate::histogram::Histogram;
 pub const APART_LEAST_S: f64 = 1e-3;
 /// CPUs that others may keep busy on an agent's host before the load begins without being named.
 pub const OTHERS_BEFORE_MOST: f64 = 0.5;
-/// Number of agents from which on one of them can differ from the others.
+/// Number of agents or recorders from which on one of them can differ from the others.
 const COMPARED_LEAST: usize = 3;
-/// An agent differs from the others if its median response time is this multiple of theirs, or this part of it.
+/// One differs from the others if its figure is this multiple of theirs, or this part of it.
 const DIFFERS_FROM: f64 = 1.5;
 
 /// One agent's share of a trial.
@@ -65,19 +65,23 @@ pub fn starts_apart_s(agents: &[AgentMeasurement]) -> f64 {
 /// Returns the place of the agent whose median response time differs most from that of the others, and the ratio of the two; `None` if none differs by
 /// half or more.
 pub fn outlying<'h>(times: impl Iterator<Item = &'h Histogram>) -> Option<(usize, f64)> {
-    let median_ns = |times: &Histogram| times.quantile_ns(0.5) as f64;
-    let medians: Vec<(usize, f64)> =
-        times.map(median_ns).enumerate().filter(|(_, median_ns)| *median_ns > 0.0).collect();
-    if medians.len() < COMPARED_LEAST {
+    differing(times.map(|times| times.quantile_ns(0.5) as f64))
+}
+
+/// Returns the place of the figure that differs most from the median of the others, and the ratio of the two; `None` if none differs by half or more, or if
+/// fewer than three figures are above 0. A figure of 0 says nothing.
+pub(super) fn differing(figures: impl Iterator<Item = f64>) -> Option<(usize, f64)> {
+    let figures: Vec<(usize, f64)> = figures.enumerate().filter(|(_, figure)| *figure > 0.0).collect();
+    if figures.len() < COMPARED_LEAST {
         return None;
     }
     let of_others = |place: usize| {
-        let others = medians.iter().filter(|(other, _)| *other != place);
-        let mut others: Vec<f64> = others.map(|(_, median_ns)| *median_ns).collect();
+        let others = figures.iter().filter(|(other, _)| *other != place);
+        let mut others: Vec<f64> = others.map(|(_, figure)| *figure).collect();
         others.sort_by(f64::total_cmp);
         others[others.len() / 2]
     };
-    let ratios = medians.iter().map(|(place, median_ns)| (*place, median_ns / of_others(*place)));
+    let ratios = figures.iter().map(|(place, figure)| (*place, figure / of_others(*place)));
     let distance = |ratio: f64| ratio.ln().abs();
     ratios
         .max_by(|(_, a), (_, b)| distance(*a).total_cmp(&distance(*b)))

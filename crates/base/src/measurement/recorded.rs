@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::agent::differing;
 use crate::reason::Reason;
 
 /// The conservation of records over a whole trial, and the rate at which they were stored. Counts are of records.
@@ -13,7 +14,7 @@ pub struct RecordedMeasurement {
     pub unknown: u64,
     /// Records committed in the database, as the recorder counts; without a recorder, the acknowledged records.
     pub committed: u64,
-    /// Records in the spool when the trial ended.
+    /// Records in the spools of all recorders, and in the stream that they share, when the trial ended.
     pub spooled: u64,
     /// Records in quarantine.
     pub quarantined: u64,
@@ -29,9 +30,9 @@ pub struct RecordedMeasurement {
     pub stored_per_s: f64,
     /// Time from the end of the last source until the last record was stored, in seconds.
     pub buffer_s: f64,
-    /// The largest number of records that were in the spool at once.
+    /// The largest number of records that were at once in the spools of all recorders and in the stream that they share.
     pub spooled_max: u64,
-    /// Largest resident memory of the recorder, in bytes.
+    /// Largest resident memory of the recorder, in bytes; the sum if there are several.
     #[serde(default)]
     pub memory_max_bytes: u64,
     /// Whether acknowledged blocks are expected to wait at the end of the trial, because they are not to be processed.
@@ -56,6 +57,38 @@ pub struct RecordedMeasurement {
     /// Protection of the clients' connections, as in `TLS 1.3, AES 256 GCM; the server has proven who it is`; `None` without protection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protection: Option<String>,
+    /// Each of several recorders, in the order of their numbers; empty for one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recorders: Vec<RecorderMeasurement>,
+    /// How often a recorder took a part of the shared stream while the load lasted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub parts_moved: u64,
+}
+
+/// One of several recorders of a trial.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct RecorderMeasurement {
+    /// Records that it stored, in the whole trial. Those of a shared stream may have come to another recorder.
+    pub committed: u64,
+    /// Records that it stored per second within the measured phase.
+    pub stored_per_s: f64,
+    /// CPUs that its process kept busy within the measured phase.
+    pub recorder_cpu: f64,
+    /// Largest resident memory of its process, in bytes.
+    pub memory_max_bytes: u64,
+    /// Parts of the shared stream that it had at the end; 0 without a stream.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub parts: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Returns the place of the recorder whose rate of storing differs most from that of the others, and the ratio of the two; `None` if none differs by half or
+/// more.
+pub fn outlying_recorder(stored_per_s: impl Iterator<Item = f64>) -> Option<(usize, f64)> {
+    differing(stored_per_s)
 }
 
 impl RecordedMeasurement {

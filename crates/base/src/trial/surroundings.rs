@@ -1,6 +1,8 @@
 //! Settings of the surroundings of load and database: a link between them, a recorder in between, writers to the disk and another load
 //! beside them.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Arrivals, Settings, is_default};
@@ -90,12 +92,27 @@ impl Default for BlocksSettings {
     }
 }
 
+/// Largest number of recorders of a trial.
+pub const RECORDERS_MAX: u16 = 8;
+
 /// `[recorder]`: the path of records from the load to the database.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct RecorderSettings {
     /// The kind of path.
     pub path: RecorderPath,
-    /// Writers of the private recorder, each with its own connection to the database.
+    /// Number of private recorders, over which the clients are dealt out; `None` for one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub count: Option<u32>,
+    /// What acknowledged records wait in until they are stored.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub through: RecorderBuffer,
+    /// Parts of the shared stream, each with a writer of its own; `None` for the recorder's default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub parts: Option<u32>,
+    /// Whether each recorder, the clients and the database have a host of their own.
+    #[serde(skip_serializing_if = "is_default", default)]
+    pub has_own_hosts: bool,
+    /// Writers of each private recorder, each with its own connection to the database; 1 where a stream has parts.
     pub writers: u32,
     /// Largest number of rows in a transaction of a writer; `None` for the recorder's default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -104,6 +121,39 @@ pub struct RecorderSettings {
     /// `None` for no protection.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tls: Option<String>,
+}
+
+/// What acknowledged records wait in until they are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RecorderBuffer {
+    /// The spool of the recorder that took them in.
+    #[default]
+    Spool,
+    /// A stream of a private NATS server, which all recorders of the trial share in parts.
+    Stream,
+}
+
+impl RecorderBuffer {
+    /// Returns the name in studies.
+    pub fn name(self) -> &'static str {
+        match self {
+            RecorderBuffer::Spool => "spool",
+            RecorderBuffer::Stream => "stream",
+        }
+    }
+}
+
+impl RecorderSettings {
+    /// Returns the number of recorders, at least 1.
+    pub fn recorders(&self) -> u32 {
+        self.count.unwrap_or(1)
+    }
+
+    /// Returns whether the recorders share a stream.
+    pub fn is_shared(&self) -> bool {
+        self.through == RecorderBuffer::Stream
+    }
 }
 
 /// The path between the load and the database.
@@ -171,6 +221,17 @@ impl Settings {
     /// Returns the recorder's settings, where a recorder is in front of the database.
     pub fn recorded(&self) -> Option<&RecorderSettings> {
         self.recorder.as_ref().filter(|recorder| recorder.path != RecorderPath::Direct)
+    }
+
+    /// Returns whether recorders, clients and database have a host each.
+    pub fn has_recorders_on_hosts(&self) -> bool {
+        self.recorded().is_some_and(|recorder| recorder.has_own_hosts)
+    }
+
+    /// Returns the link between the hosts of a trial; `None` if everything is on this machine's own.
+    pub fn linked(&self) -> Option<Cow<'_, LinkSettings>> {
+        let unlimited = || self.has_recorders_on_hosts().then(|| Cow::Owned(LinkSettings::default()));
+        self.link.as_ref().map(Cow::Borrowed).or_else(unlimited)
     }
 
     /// Returns the settings of uploaded blocks, where blocks are uploaded.

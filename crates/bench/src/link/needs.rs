@@ -27,7 +27,7 @@ pub fn check(link: &LinkSettings) -> Result<(), LinkError> {
     }
     if let Err(error) = Namespace::create() {
         let what = format!("this user may not make network namespaces ({error})");
-        return missing("[link]", what, "run loadline as root, or leave the section [link] out");
+        return missing("[link]", what, "run loadline as root, or leave the section [link] and recorder.hosts out");
     }
     for (program, setting) in [("ip", "[link]"), ("tc", "link.rate")] {
         if find(program).is_none() {

@@ -62,6 +62,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "latest-window": "searches among the last records while others write, with and without an index; a minute",
     "index-cost": "what each index costs those who write; a minute",
     "recorder-capacity": "how many sources a recorder takes in with one to three writers; a quarter of an hour on MariaDB",
+    "recorder-numbers": "how many sources one to four recorders on a stream take in; half an hour, as root",
     "recorder-paths": "the database directly, and through a recorder over HTTP and NATS; six to ten minutes on MariaDB",
     "settings": "which settings of MariaDB pay when measurement data is written and read; five minutes",
     "query-count": "queries per second after a new connection, with and without encrypted files; two minutes on MariaDB",

@@ -63,6 +63,7 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     rules.link();
     rules.sources();
     rules.recorder();
+    rules.shared_recorders();
     if rules.errors.is_empty()
         && let Err(sentence) = (names.try_build)(settings)
     {

@@ -127,6 +127,9 @@ pub fn check_link(settings: &Settings, names: &Names, is_path_known: bool) -> Op
         let message = fault!("[link] goes with a private server and database.url is \"{url}\""; "{remedy}");
         return Some((&["link.rate", "database.url"], message));
     }
+    if settings.has_recorders_on_hosts() {
+        return None;
+    }
     if settings.recorded().is_some() {
         return match database.socket.as_deref() {
             Some("tcp") => {

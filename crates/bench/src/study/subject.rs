@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::build;
 use crate::record::{Cells, Generator};
-use crate::trial::{DatabaseSettings, LayoutSettings, Length, RecordSettings, Settings, TableSettings, text_hash};
+use crate::trial::{
+    DatabaseSettings, LayoutSettings, Length, RecordSettings, RecorderSettings, Settings, TableSettings, text_hash,
+};
 
 /// Bytes of a number, and of a text besides its own bytes.
 const CELL_BYTES: usize = 8;
@@ -140,8 +142,8 @@ impl Subject {
             layout: settings.layout.name.clone(),
             workload: settings.workload.name.clone(),
             clients: settings.load.clients,
-            front: settings.recorded().map(|recorder| recorder.path.name().to_owned()),
-            has_link: settings.link.is_some(),
+            front: settings.recorded().map(front_of),
+            has_link: settings.linked().is_some(),
         }
     }
 
@@ -154,6 +156,16 @@ impl Subject {
         // Each run has its own database file.
         settings.database.path = None;
         Some(Subject::Operations { case: hash_of(&settings) })
+    }
+}
+
+/// Returns the name of what is in front of a database.
+fn front_of(recorder: &RecorderSettings) -> String {
+    let path = recorder.path.name();
+    match (recorder.recorders(), recorder.is_shared()) {
+        (1, false) => path.to_owned(),
+        (count, false) => format!("{path}, {count} recorders"),
+        (count, true) => format!("{path}, {count} recorders on a stream"),
     }
 }
 
@@ -174,7 +186,7 @@ fn hash_of(settings: &impl Serialize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{RecorderPath, RecorderSettings};
+    use crate::trial::RecorderPath;
 
     #[test]
     fn what_stands_in_front_of_a_database_takes_time_of_its_own() {

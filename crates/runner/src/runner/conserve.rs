@@ -14,10 +14,11 @@ use anyhow::Context;
 use super::conserve_blocks::uploaded;
 use super::front::Front;
 use super::stage::Current;
-use super::watch::Watch;
+use super::watch::Looks;
+use super::watch_all::{Together, WatchAll};
 use crate::layout::RECORD_ID;
 use crate::load::{Acknowledged, Observed};
-use crate::measurement::RecordedMeasurement;
+use crate::measurement::{RecordedMeasurement, RecorderMeasurement};
 use crate::record::number_of_time;
 use crate::recorder::writer::writer_of;
 use crate::trial::Settings;
@@ -36,7 +37,7 @@ pub fn recorded(
     work: &Work,
     observed: &Observed,
     begun: Instant,
-    front: Option<(&Front, Watch)>,
+    front: Option<(&Front, WatchAll)>,
     current: &Current,
 ) -> anyhow::Result<RecordedMeasurement> {
     let acknowledged = observed.acknowledged.iter().map(Acknowledged::count).sum();
@@ -56,19 +57,22 @@ pub fn recorded(
     if let Some((front, watch)) = front {
         let waits = settings.uploaded().is_some_and(|blocks| !blocks.process);
         let patience = if waits { 0.0 } else { settings.load.drain_s };
-        let looks = watch.finish(acknowledged, Duration::from_secs_f64(patience))?;
+        let seen = watch.finish(acknowledged, Duration::from_secs_f64(patience))?;
         recorded.is_kept_waiting = waits;
-        recorded.answer_max_s = Some(looks.answers.longest.as_secs_f64());
-        recorded.unanswered = looks.answers.unanswered;
+        recorded.answer_max_s = Some(seen.longest_answer().as_secs_f64());
+        recorded.unanswered = seen.unanswered();
         recorded.protection = front.opened.as_ref().and_then(|session| session.protection());
-        let measured = Duration::from_secs_f64(observed.measured_s);
-        recorded.committed = looks.last.committed;
-        recorded.spooled = looks.last.spooled;
-        recorded.quarantined = looks.last.quarantined;
-        recorded.stored_per_s = looks.committed_between(begun, begun + measured) / observed.measured_s.max(1e-9);
-        recorded.buffer_s = looks.stored_at().map_or(0.0, |at| at.saturating_duration_since(ended).as_secs_f64());
-        recorded.spooled_max = looks.spooled_max();
-        recorded.memory_max_bytes = front.pid().and_then(largest_memory_bytes).unwrap_or(0);
+        recorded.committed = seen.committed();
+        recorded.spooled = seen.spooled(acknowledged + unknown);
+        recorded.quarantined = seen.quarantined();
+        recorded.buffer_s = seen.stored_at().map_or(0.0, |at| at.saturating_duration_since(ended).as_secs_f64());
+        recorded.spooled_max = seen.spooled_max();
+        recorded.parts_moved = seen.parts_moved();
+        let measured = Duration::from_secs_f64(observed.measured_s.max(1e-9));
+        recorded.stored_per_s = seen.committed_between(begun, begun + measured) / measured.as_secs_f64();
+        let each = each_recorder(front, &seen, begun, measured);
+        recorded.memory_max_bytes = each.iter().map(|one| one.memory_max_bytes).sum();
+        recorded.recorders = if each.len() > 1 { each } else { Vec::new() };
     } else {
         let done = after(last(|source| source.last_done_ns));
         recorded.committed = acknowledged;
@@ -91,6 +95,19 @@ pub fn recorded(
     })?;
     check.fill(&mut recorded);
     Ok(recorded)
+}
+
+/// Returns the figures of each recorder, in the order of their numbers.
+fn each_recorder(front: &Front, seen: &Together, begun: Instant, measured: Duration) -> Vec<RecorderMeasurement> {
+    let (ended, measured_s) = (begun + measured, measured.as_secs_f64());
+    let figures = |(looks, pid): (&Looks, Option<u32>)| RecorderMeasurement {
+        committed: looks.last.committed,
+        stored_per_s: looks.committed_between(begun, ended) / measured_s,
+        recorder_cpu: looks.cpu_s_between(begun, ended) / measured_s,
+        memory_max_bytes: pid.and_then(largest_memory_bytes).unwrap_or(0),
+        parts: looks.last.parts_held,
+    };
+    seen.recorders.iter().zip(front.pids()).map(figures).collect()
 }
 
 /// Returns the peak resident memory of a process, in bytes.

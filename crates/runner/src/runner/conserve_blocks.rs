@@ -34,7 +34,7 @@ pub fn uploaded(
 ) -> anyhow::Result<()> {
     let station = front.uploads.as_ref().context("nothing was uploaded")?;
     let mut found = stored(current)?;
-    let inbox = front.directory().join("data/inbox");
+    let inbox = front.directory().context("there is no recorder")?.join("data/inbox");
     for part in ["received", ""] {
         let place = |camera: &str| match part {
             "" => inbox.join("quarantine").join(camera),

@@ -23,7 +23,7 @@ use super::options::{check_options, check_recorded, restrict};
 use super::pinned::{self};
 use super::stage::Current;
 use super::unanswered::{Counted, are_looked_for, unanswered};
-use super::watch::Watch;
+use super::watch_all::WatchAll;
 use crate::database::{DatabaseError, Target};
 use crate::fault::Fault;
 use crate::load::{
@@ -182,7 +182,7 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     attendant.watch_agents(by_agents.as_ref().map(Agents::pids).unwrap_or_default());
     // The disk is tested before the load begins, so that the test takes nothing from the load.
     let disk_bytes_per_s = settings.uploaded().and_then(|_| monitor::disk_speed(current.directory()));
-    let watch = front.as_ref().map(|front| Watch::start(front.http()));
+    let watch = front.as_ref().map(|front| WatchAll::start(front, settings.workload.batch)).transpose()?;
     attendant.recording = start_recording(trial, current)?;
     attendant.instruments = begin_all(&Beginning { settings, work: &work, target, current })?;
     let wire = |client| connect_wire(target, client, &work, settings);

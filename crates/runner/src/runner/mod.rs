@@ -43,4 +43,8 @@ mod telling;
 pub mod took;
 mod unanswered;
 mod watch;
+mod watch_all;
+mod watch_stream;
 pub mod workers;
+
+pub use front::check as check_front;

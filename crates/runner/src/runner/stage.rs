@@ -171,9 +171,10 @@ impl Stage {
         let loses_power = need_own_disk(&settings.events);
         let is_kept = self.cache.is_some() && !loses_power && nodes_of(&settings.database) == 1;
         let identity = if is_kept { identity_of(settings)? } else { None };
-        let link = settings.link.as_ref().map(|link| wanted(link, settings.load.clients));
-        // A database behind a recorder is not reached over the link.
-        let around = Around { link: link.as_ref(), is_behind: settings.recorded().is_some(), loses_power };
+        let link = wanted(settings);
+        // A database behind a recorder is not reached over the link, unless the recorder has another host.
+        let is_behind = settings.recorded().is_some() && !settings.has_recorders_on_hosts();
+        let around = Around { link: link.as_ref(), is_behind, loses_power };
         let current = self.enter_with(&settings.database, around, identity)?;
         super::connections::check_server(settings, &current.facts)?;
         Ok(current)

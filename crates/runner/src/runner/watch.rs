@@ -1,4 +1,4 @@
-//! Watches a recorder from outside while a trial runs: reads its counters from `/metrics` again and again.
+//! Watches one recorder from outside while a trial runs: reads its counters from `/metrics` again and again.
 //!
 //! Main type: [`Watch`]. Invariant: memory does not grow with the length of a trial; the cost of a look for the recorder is part of the measurement.
 
@@ -13,12 +13,11 @@ use anyhow::{Context, anyhow};
 
 use crate::database::Endpoint;
 use crate::database::session::dial;
-use crate::server::interrupted;
 
 /// Interval between two looks.
-const EVERY: Duration = Duration::from_millis(50);
+pub(super) const EVERY: Duration = Duration::from_millis(50);
 /// Largest number of looks kept; beyond it, every second one is dropped.
-const LOOKS_MAX: usize = 8_192;
+pub(super) const LOOKS_MAX: usize = 8_192;
 /// Largest size of a page of metrics, in bytes.
 const PAGE_BYTES_MAX: u64 = 16 << 20;
 /// Longest time the recorder may take to answer.
@@ -37,6 +36,14 @@ pub struct Look {
     pub spooled: u64,
     /// Number of records in quarantine.
     pub quarantined: u64,
+    /// CPU time that the recorder has used, in seconds.
+    pub cpu_s: f64,
+    /// Parts of the stream that recorders share; 0 without one.
+    pub parts: u64,
+    /// Of these, parts that this recorder has.
+    pub parts_held: u64,
+    /// Number of times that this recorder has taken a part.
+    pub parts_taken: u64,
     /// Time the recorder took to answer.
     pub took: Duration,
 }
@@ -68,22 +75,19 @@ impl Watch {
         Watch { http: http.clone(), stop, thread }
     }
 
-    /// Waits until the recorder has stored `acknowledged` records, but at most for `patience`, and returns all looks.
+    /// Reads the counters now.
     ///
     /// # Errors
     /// Fails if the recorder does not answer any more.
-    pub fn finish(mut self, acknowledged: u64, patience: Duration) -> anyhow::Result<Looks> {
-        let until = Instant::now() + patience;
-        loop {
-            let look = look(&self.http).context("the recorder does not answer any more")?;
-            let is_stored = look.spooled == 0 && look.committed + look.quarantined >= acknowledged;
-            if is_stored || Instant::now() >= until || interrupted() {
-                break;
-            }
-            std::thread::sleep(EVERY / 5);
-        }
-        // One more look of the thread covers the end.
-        std::thread::sleep(2 * EVERY);
+    pub fn now(&self) -> anyhow::Result<Look> {
+        look(&self.http).context("the recorder does not answer any more")
+    }
+
+    /// Ends the thread and returns all looks.
+    ///
+    /// # Errors
+    /// Fails if the recorder does not answer any more.
+    pub fn end(mut self) -> anyhow::Result<Looks> {
         self.stop.store(true, Ordering::Relaxed);
         let (looks, answers) = self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
         let last = look(&self.http)?;
@@ -109,9 +113,26 @@ pub struct Looks {
 }
 
 impl Looks {
+    #[cfg(test)]
+    pub(super) fn of(looks: Vec<Look>, answers: Answers) -> Self {
+        Looks { last: looks[looks.len() - 1], looks, answers }
+    }
+
     /// Returns the number of records committed between two times, with linear interpolation between looks.
     pub fn committed_between(&self, from: Instant, to: Instant) -> f64 {
-        committed_at(&self.looks, to) - committed_at(&self.looks, from)
+        let committed = |look: &Look| look.committed as f64;
+        figure_at(&self.looks, to, committed) - figure_at(&self.looks, from, committed)
+    }
+
+    /// Returns the CPU time that the recorder used between two times, in seconds, with linear interpolation between looks.
+    pub fn cpu_s_between(&self, from: Instant, to: Instant) -> f64 {
+        let cpu_s = |look: &Look| look.cpu_s;
+        figure_at(&self.looks, to, cpu_s) - figure_at(&self.looks, from, cpu_s)
+    }
+
+    /// Returns the number of parts of the stream that the recorder took while it was watched.
+    pub fn parts_taken(&self) -> u64 {
+        self.looks.first().map_or(0, |first| self.last.parts_taken.saturating_sub(first.parts_taken))
     }
 
     /// Returns when the last record was first seen to be committed, with the precision of the interval between looks.
@@ -120,21 +141,21 @@ impl Looks {
         self.looks.iter().find(done).map(|look| look.at)
     }
 
-    /// Returns the largest number of records in the spool at once.
-    pub fn spooled_max(&self) -> u64 {
-        self.looks.iter().map(|look| look.spooled).max().unwrap_or(0)
+    /// Returns the number of records in the spool at each look, with its time.
+    pub fn spooled(&self) -> impl Iterator<Item = (Instant, u64)> {
+        self.looks.iter().map(|look| (look.at, look.spooled))
     }
 }
 
-fn committed_at(looks: &[Look], at: Instant) -> f64 {
+/// Returns a figure at a time, with linear interpolation between looks.
+fn figure_at(looks: &[Look], at: Instant, figure: impl Fn(&Look) -> f64) -> f64 {
     let after = looks.partition_point(|look| look.at < at);
-    match (after.checked_sub(1).map(|before| looks[before]), looks.get(after)) {
+    match (after.checked_sub(1).map(|before| &looks[before]), looks.get(after)) {
         (Some(before), Some(after)) => {
             let share = (at - before.at).as_secs_f64() / (after.at - before.at).as_secs_f64().max(1e-9);
-            before.committed as f64 + (after.committed - before.committed) as f64 * share
+            figure(before) + (figure(after) - figure(before)) * share
         }
-        (None, Some(first)) => first.committed as f64,
-        (Some(last), None) => last.committed as f64,
+        (None, Some(one)) | (Some(one), None) => figure(one),
         (None, None) => 0.0,
     }
 }
@@ -166,7 +187,10 @@ fn looks(http: &Endpoint, stop: &AtomicBool) -> (Vec<Look>, Answers) {
 }
 
 /// Reads the counters once.
-fn look(http: &Endpoint) -> anyhow::Result<Look> {
+///
+/// # Errors
+/// Fails if the recorder does not answer in time, or without its counters.
+pub(super) fn look(http: &Endpoint) -> anyhow::Result<Look> {
     let begun = Instant::now();
     let mut stream: TcpStream = dial(http)?.into();
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
@@ -178,32 +202,41 @@ fn look(http: &Endpoint) -> anyhow::Result<Look> {
     look.ok_or_else(|| anyhow!("the recorder's metrics lack its counters"))
 }
 
-fn read_page(page: &str, at: Instant) -> Option<Look> {
-    let value = |name: &str| {
-        let mut values =
-            page.lines().filter_map(|line| line.strip_prefix("loadline_")?.strip_prefix(name)?.strip_prefix(' '));
-        values.next()?.parse::<f64>().ok().map(|value| value as u64)
+/// Reads the counters from the page; `None` if it lacks some.
+pub(super) fn read_page(page: &str, at: Instant) -> Option<Look> {
+    let figure = |name: &str| -> Option<f64> {
+        page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?.parse().ok()
     };
-    let took = Duration::ZERO;
+    let value = |name: &str| figure(&format!("loadline_{name}")).map(|value| value as u64);
+    let or_none = |name: &str| value(name).unwrap_or(0);
+    let look = Look {
+        at,
+        acknowledged: 0,
+        committed: 0,
+        spooled: 0,
+        quarantined: 0,
+        cpu_s: figure("process_cpu_seconds_total").unwrap_or(0.0),
+        parts: or_none("stream_parts"),
+        parts_held: or_none("stream_parts_held"),
+        parts_taken: or_none("stream_parts_taken_total"),
+        took: Duration::ZERO,
+    };
     if let Some(uploaded) = value("uploads_acknowledged_total") {
         // Without processing nothing is committed, and everything waits in the inbox.
-        let or_none = |name: &str| value(name).unwrap_or(0);
         return Some(Look {
-            at,
             acknowledged: uploaded + or_none("uploads_repeated_total"),
             committed: or_none("blocks_committed") + or_none("blocks_replayed"),
             spooled: value("inbox_waiting_blocks")?,
             quarantined: value("inbox_quarantined_blocks")?,
-            took,
+            ..look
         });
     }
     Some(Look {
-        at,
         acknowledged: value("acknowledged_rows_total")?,
         committed: value("committed_rows_total")?,
         spooled: value("spooled_rows")?,
         quarantined: value("quarantined_rows")?,
-        took,
+        ..look
     })
 }
 
@@ -225,11 +258,12 @@ mod tests {
         assert_eq!((blocks.acknowledged, blocks.committed, blocks.spooled, blocks.quarantined), (10, 6, 3, 1));
         let at = |tenths: u64| start + Duration::from_millis(100 * tenths);
         let looks: Vec<Look> = [(0, 0), (10, 100), (20, 100)]
-            .map(|(tenths, committed)| Look { at: at(tenths), committed, ..read })
+            .map(|(tenths, committed)| Look { at: at(tenths), committed, cpu_s: tenths as f64 / 50.0, ..read })
             .to_vec();
         let looks = Looks { last: looks[2], looks, answers: Answers::default() };
         assert!((looks.committed_between(at(2), at(15)) - 80.0).abs() < 1e-6);
         assert_eq!(looks.stored_at(), Some(at(10)));
-        assert_eq!(looks.spooled_max(), 4);
+        assert!((looks.cpu_s_between(at(5), at(20)) - 0.3).abs() < 1e-6);
+        assert!(looks.spooled().all(|(_, spooled)| spooled == 4));
     }
 }

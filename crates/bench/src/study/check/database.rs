@@ -52,7 +52,7 @@ impl Rules<'_> {
                 );
             }
         }
-        let is_over_tcp = database.socket.as_deref() == Some("tcp") || self.settings.link.is_some();
+        let is_over_tcp = database.socket.as_deref() == Some("tcp") || self.settings.linked().is_some();
         if given(&database.tls) && facts.has_private_server && !is_over_tcp {
             self.refuse(
                 &["database.tls", "database.socket"],

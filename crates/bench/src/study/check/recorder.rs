@@ -115,6 +115,68 @@ impl Rules<'_> {
         }
     }
 
+    /// Checks recorders in numbers, the stream that they share, and their hosts.
+    pub(super) fn shared_recorders(&mut self) {
+        let Some(recorder) = &self.settings.recorder else { return };
+        let database = &self.settings.database;
+        let (count, is_shared, own_hosts) = (recorder.recorders(), recorder.is_shared(), recorder.has_own_hosts);
+        let asked = [
+            ("recorder.count", count > 1, format!("recorder.count is {count}")),
+            ("recorder.through", is_shared, "recorder.through is \"stream\"".to_owned()),
+            ("recorder.hosts", own_hosts, "recorder.hosts is \"own\"".to_owned()),
+        ];
+        for (key, _, what) in asked.iter().filter(|(_, is_asked, _)| *is_asked) {
+            if recorder.path != RecorderPath::Http {
+                let path = recorder.path.name();
+                let message = fault!("{what} and recorder.path is \"{path}\""; "take path = \"http\", or leave it out");
+                self.refuse(&[key, "recorder.path"], message);
+            } else if database.name == "sqlite" {
+                let remedy = "take a server, as in name = \"postgres\", or leave it out";
+                let message = fault!("{what} and database.name is \"sqlite\", which one process writes"; "{remedy}");
+                self.refuse(&[key, "database.name"], message);
+            }
+        }
+        let mut wrong: Vec<(&[&str], Fault)> = Vec::new();
+        if is_shared && recorder.writers > 1 {
+            let what = fault!(
+                "recorder.writers is {} and recorder.through is \"stream\"", recorder.writers;
+                "each part of the stream has one writer; leave it out, and take recorder.parts"
+            );
+            wrong.push((&["recorder.writers", "recorder.through"], what));
+        }
+        match recorder.parts {
+            Some(_) if !is_shared => {
+                let what = fault!(
+                    "recorder.parts is given and recorder.through is \"spool\""; "write through = \"stream\", or leave it out"
+                );
+                wrong.push((&["recorder.parts", "recorder.through"], what));
+            }
+            Some(parts) if parts < count => {
+                let what = fault!(
+                    "recorder.parts is {parts} and recorder.count is {count}"; "each recorder needs a part: write parts = {count} or more"
+                );
+                wrong.push((&["recorder.parts", "recorder.count"], what));
+            }
+            _ => {}
+        }
+        if own_hosts && database.url.is_some() {
+            let remedy = "a server elsewhere is on no host of this machine; leave one of them out";
+            let what = fault!("recorder.hosts is \"own\" and database.url is given"; "{remedy}");
+            wrong.push((&["recorder.hosts", "database.url"], what));
+        }
+        if own_hosts && database.socket.as_deref() == Some("unix") {
+            let remedy = "recorders on hosts of their own reach the database over TCP; leave it out";
+            let what = fault!("recorder.hosts is \"own\" and database.socket is \"unix\""; "{remedy}");
+            wrong.push((&["recorder.hosts", "database.socket"], what));
+        }
+        if own_hosts && self.settings.link.as_ref().is_some_and(|link| link.tunnel.is_some()) {
+            let remedy = "tunnels lead to the host of the database only; leave link.tunnel out";
+            let what = fault!("recorder.hosts is \"own\" and link.tunnel is given"; "{remedy}");
+            wrong.push((&["recorder.hosts", "link.tunnel"], what));
+        }
+        wrong.into_iter().for_each(|(keys, what)| self.refuse(keys, what));
+    }
+
     /// Checks that `recorder.tls` has an effect: records must go to a recorder or to a NATS server.
     fn protected_recorder(&mut self) {
         let Some(recorder) = self.settings.recorder.as_ref().filter(|recorder| recorder.tls.is_some()) else { return };

@@ -24,7 +24,7 @@ pub static FRONTS: Target = Target {
     },
     seeds: || {
         texts(&[
-            "\u{0}HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 503 Busy\r\nretry-after: 1\r\ncontent-length: 4\r\n\r\nfullHTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
+            "\u{0}HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 503 Busy\r\nretry-after: 1\r\ncontent-length: 4\r\n\r\nfullHTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n",
             "\u{3}INFO {\"version\":\"2.9.10\"}\r\nPING\r\nPONG\r\nINFO {}\r\n",
             "\u{1}INFO {}\r\nMSG _INBOX.f.1 1 22\r\n{\"stream\":\"s\",\"seq\":3}\r\nPING\r\nMSG _INBOX.f.2 1 46\r\n{\"error\":{\"code\":400,\"description\":\"it is full\"}}\r\n",
             "\u{1}HMSG _INBOX.f.1 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n-ERR 'no'\r\n",

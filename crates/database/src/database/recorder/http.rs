@@ -19,6 +19,9 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 /// The maximum characters of the other side's message that errors quote.
 const TOLD_MOST: usize = 300;
 
+/// The status of an answer that leaves open whether the records are stored.
+const UNKNOWN: u16 = 500;
+
 /// A connection to a recorder.
 #[derive(Debug)]
 pub(super) struct HttpWire {
@@ -42,6 +45,31 @@ impl HttpWire {
     pub(super) fn over(socket: Socket, lines: Arc<Lines>, token: &str) -> Self {
         let authorization = if token.is_empty() { String::new() } else { format!("Authorization: Token {token}\r\n") };
         HttpWire { socket, lines, authorization, body: Vec::new(), records: 0 }
+    }
+}
+
+impl HttpWire {
+    /// Shows the token before anything is measured, as clients of InfluxDB do that create their database: a recorder keeps few connections whose clients have not
+    /// shown one, and a source may not send for a while.
+    fn introduce(&self, channel: &mut Channel) -> Result<(), DatabaseError> {
+        let token = &self.authorization;
+        let asked = format!(
+            "GET /query?q=CREATE%20DATABASE%20loadline HTTP/1.1\r\nHost: recorder\r\n{token}Connection: keep-alive\r\n\r\n"
+        );
+        channel.send(asked.as_bytes())?;
+        loop {
+            if let Some(answer) = read_answer(channel.input()).map_err(DatabaseError::Lost)? {
+                let message = shortened(&String::from_utf8_lossy(&channel.input()[answer.body.clone()]), TOLD_MOST);
+                channel.consume(answer.body.end);
+                let is_let_in = answer.status == 200;
+                return if is_let_in {
+                    Ok(())
+                } else {
+                    Err(DatabaseError::refused(answer.status.to_string(), message))
+                };
+            }
+            channel.receive()?;
+        }
     }
 }
 
@@ -84,7 +112,11 @@ impl Wire for HttpWire {
                     204 => Ok(Answer { changed: self.records, ..Answer::default() }),
                     status => {
                         let message = shortened(&String::from_utf8_lossy(&input[answer.body.clone()]), TOLD_MOST);
-                        Err(DatabaseError::refused(status.to_string(), message))
+                        match status {
+                            // The records may be stored or not, as after a connection that was lost.
+                            UNKNOWN => Err(DatabaseError::Lost(format!("{message} ({status})"))),
+                            _ => Err(DatabaseError::refused(status.to_string(), message)),
+                        }
                     }
                 };
                 Progress { consumed: answer.body.end, outcome: Some(outcome) }
@@ -99,8 +131,9 @@ impl Wire for HttpWire {
 }
 
 impl Prepare for HttpWire {
-    fn prepare(&mut self, _: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
-        check(program)
+    fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
+        check(program)?;
+        if self.authorization.is_empty() { Ok(()) } else { self.introduce(channel) }
     }
 
     fn version(&mut self, _: &mut Channel) -> Result<String, DatabaseError> {
@@ -145,6 +178,23 @@ pub(in crate::database) fn read_answer(input: &[u8]) -> Result<Option<HttpAnswer
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::RecordType;
+
+    #[test]
+    fn an_answer_that_leaves_the_outcome_open_is_no_refusal() {
+        let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (name, identity, values) = (String::new(), Vec::new(), Vec::new());
+        let record_type = RecordType { name, identity, identity_key: 0, identity_end: None, key: None, values };
+        let lines = Arc::new(Lines::new("m", &record_type, 1));
+        let mut wire = HttpWire::over(Socket::from(std::os::fd::OwnedFd::from(socket)), lines, "");
+        for (status, is_lost) in [(500, true), (503, false), (403, false)] {
+            let text = format!("HTTP/1.1 {status} No\r\nContent-Length: 4\r\n\r\nwhy.");
+            let progress = wire.advance(&Request::default(), text.as_bytes(), &mut Vec::new());
+            let error = progress.outcome.unwrap().unwrap_err();
+            assert_eq!((progress.consumed, error.is_lost()), (text.len(), is_lost), "{error}");
+            assert!(error.to_string().contains("why.") && error.to_string().contains(&status.to_string()), "{error}");
+        }
+    }
 
     #[test]
     fn answers_are_read_whole_and_what_follows_stays() {

@@ -8,6 +8,7 @@
 //!
 //! Invariant: a request succeeds only when the other side has acknowledged the records.
 
+mod dealt;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
 mod http;
@@ -16,6 +17,7 @@ mod lines;
 mod lying;
 mod nats;
 pub mod recipe;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -26,11 +28,12 @@ use super::{DatabaseError, Endpoint, Target, TargetSession};
 use crate::record::RecordType;
 use crate::statement::{Program, Statement};
 
+pub use dealt::Recorders;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::FRONTS as FUZZED;
 pub(in crate::database) use http::read_answer;
 pub use lines::Lines;
-pub use nats::create_stream;
+pub use stream::{StreamSession, create_stream};
 
 /// The way that records take to the recorder.
 #[derive(Debug, Clone, PartialEq, Eq)]

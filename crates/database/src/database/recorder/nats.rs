@@ -18,19 +18,24 @@ use crate::record::Cells;
 use crate::statement::{Program, Request, shortened};
 
 /// The maximum time for the server to answer when a connection is made.
-const GREETING_WITHIN: Duration = Duration::from_secs(20);
+pub(super) const GREETING_WITHIN: Duration = Duration::from_secs(20);
 
 /// The maximum bytes of a line; the addresses of a large cluster fit into a greeting.
 const LINE_BYTES_MAX: usize = 256 << 10;
 /// The maximum bytes of a message: JetStream acknowledges in a line of JSON.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
 /// The maximum number of other lines that a server may send before the awaited answer.
-const ASIDES_MOST: usize = 100;
+pub(super) const ASIDES_MOST: usize = 100;
 /// The maximum characters of a server's message that errors quote.
-const TOLD_MOST: usize = 300;
+pub(super) const TOLD_MOST: usize = 300;
 
 /// The number of the next inbox of this process.
 static INBOXES: AtomicU64 = AtomicU64::new(0);
+
+/// Returns the prefix of the subjects that answers come to, which no other connection of this process has.
+pub(super) fn new_inbox() -> String {
+    format!("_INBOX.loadline{}x{}", std::process::id(), INBOXES.fetch_add(1, Ordering::Relaxed))
+}
 
 /// A connection to a NATS server.
 #[derive(Debug)]
@@ -50,7 +55,7 @@ pub(super) struct NatsWire {
 
 /// One item of the server's output.
 #[derive(Debug, PartialEq)]
-enum Said<'a> {
+pub(super) enum Said<'a> {
     Ping,
     Nothing,
     /// A subject and the message that came to it.
@@ -61,7 +66,7 @@ enum Said<'a> {
 impl NatsWire {
     /// Opens a connection and subscribes to the answers.
     pub(super) fn connect(endpoint: &Endpoint, subject: &str, lines: Arc<Lines>) -> Result<Self, DatabaseError> {
-        let inbox = format!("_INBOX.loadline{}x{}", std::process::id(), INBOXES.fetch_add(1, Ordering::Relaxed));
+        let inbox = new_inbox();
         let (socket, greeting) = connect(endpoint)?;
         NatsWire::over(socket, greeting.as_ref(), subject, (inbox, lines))
     }
@@ -90,7 +95,11 @@ impl NatsWire {
 }
 
 /// Sends the hello and waits until the server has accepted it. Returns the server's version.
-fn greet(socket: &Socket, greeting: Option<&serde_json::Value>, inbox: &str) -> Result<String, DatabaseError> {
+pub(super) fn greet(
+    socket: &Socket,
+    greeting: Option<&serde_json::Value>,
+    inbox: &str,
+) -> Result<String, DatabaseError> {
     let unavailable = |error: DatabaseError| DatabaseError::Unavailable(format!("the NATS server: {error}"));
     let version_of =
         |greeting: &serde_json::Value| shortened(greeting["version"].as_str().unwrap_or_default(), TOLD_MOST);
@@ -135,7 +144,7 @@ fn greet(socket: &Socket, greeting: Option<&serde_json::Value>, inbox: &str) -> 
 }
 
 /// Reads the first item of the input. Returns it with its length in bytes; `None` while it is incomplete.
-fn read_said(input: &[u8]) -> Result<Option<(Said<'_>, usize)>, String> {
+pub(super) fn read_said(input: &[u8]) -> Result<Option<(Said<'_>, usize)>, String> {
     let looked_at = &input[..input.len().min(LINE_BYTES_MAX)];
     let Some(end) = looked_at.windows(2).position(|window| window == b"\r\n") else {
         let is_too_long = input.len() > LINE_BYTES_MAX;
@@ -236,7 +245,7 @@ impl Wire for NatsWire {
 }
 
 /// Returns whether a subject is the one to which the answer to a message comes.
-fn is_answer(subject: &str, inbox: &str, message: u64) -> bool {
+pub(super) fn is_answer(subject: &str, inbox: &str, message: u64) -> bool {
     let number = subject.strip_prefix(inbox).and_then(|rest| rest.strip_prefix('.'));
     number.is_some_and(|number| number.parse() == Ok(message))
 }
@@ -260,50 +269,6 @@ impl Prepare for NatsWire {
     fn version(&mut self, _: &mut Channel) -> Result<String, DatabaseError> {
         Ok(self.version.clone())
     }
-}
-
-/// Creates a file-backed stream that takes all messages below a subject. Returns the server's version.
-///
-/// # Errors
-/// [`DatabaseError::Unavailable`] with the server's message.
-pub fn create_stream(endpoint: &Endpoint, stream: &str, subject: &str) -> Result<String, DatabaseError> {
-    let inbox = format!("_INBOX.loadline{}x{}", std::process::id(), INBOXES.fetch_add(1, Ordering::Relaxed));
-    let (socket, greeting) = connect(endpoint)?;
-    let version = greet(&socket, greeting.as_ref(), &inbox)?;
-    let settings = serde_json::json!({
-        "name": stream, "subjects": [format!("{subject}.>")], "storage": "file", "retention": "limits", "num_replicas": 1,
-    });
-    let settings = settings.to_string();
-    let mut channel = Channel::over(socket.as_raw_fd(), socket.secure());
-    channel.set_timeout(Some(GREETING_WITHIN));
-    channel.send(
-        format!("PUB $JS.API.STREAM.CREATE.{stream} {inbox}.1 {}\r\n{settings}\r\n", settings.len()).as_bytes(),
-    )?;
-    let no_stream = |what: &str| {
-        DatabaseError::Unavailable(format!("the NATS server makes no stream: {}", shortened(what, TOLD_MOST)))
-    };
-    let mut asides = 0;
-    while asides < ASIDES_MOST {
-        let said = read_said(channel.input()).map_err(DatabaseError::Unavailable)?;
-        let Some((said, length)) = said else {
-            channel.receive()?;
-            continue;
-        };
-        match said {
-            Said::Message(_, payload) => {
-                let answer: serde_json::Value = serde_json::from_slice(payload).unwrap_or_default();
-                return match answer["error"]["description"].as_str() {
-                    Some(what) => Err(no_stream(what)),
-                    None => Ok(version),
-                };
-            }
-            Said::Error(what) => return Err(no_stream(what)),
-            Said::Ping | Said::Nothing => {}
-        }
-        channel.consume(length);
-        asides += 1;
-    }
-    Err(no_stream("it does not answer"))
 }
 
 #[cfg(test)]

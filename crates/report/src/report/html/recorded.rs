@@ -13,7 +13,7 @@ use super::unit::Unit;
 use crate::finding::{CaseFinding, Estimate, Findings};
 use crate::report::factors::short_setting;
 use crate::report::instruments::recorded::{HEADINGS, rows};
-use crate::report::instruments::uploads;
+use crate::report::instruments::{recorders, uploads};
 use crate::units::Carried;
 
 /// The size of each of the two plots.
@@ -80,7 +80,22 @@ fn section(frame: &Frame<'_>, findings: &Findings) -> Markup {
                 (figure(frame, &buffer, None))
             }
             (table(&HEADINGS, rows(findings)))
+            (each_recorder(recorders::rows(findings)))
         }
+    }
+}
+
+/// Draws the table of single recorders; nothing if no case has several.
+fn each_recorder(rows: Vec<Vec<String>>) -> Markup {
+    if rows.is_empty() {
+        return html! {};
+    }
+    html! {
+        p.about {
+            "What each of several recorders stored per second within the measured phase. Recorders that share a stream store the records of the parts that they \
+             had, whichever recorder took these records in."
+        }
+        (table(&recorders::HEADINGS, rows))
     }
 }
 

@@ -10,6 +10,7 @@ pub mod instrument;
 mod links;
 pub mod plans;
 pub mod recorded;
+pub mod recorders;
 mod table_sizes;
 pub mod uploads;
 
@@ -23,6 +24,7 @@ pub const INSTRUMENTS: &[Instrument] = &[
     uploads::INSTRUMENT,
     evolution::INSTRUMENT,
     recorded::INSTRUMENT,
+    recorders::INSTRUMENT,
     freshness::INSTRUMENT,
     table_sizes::INSTRUMENT,
     plans::INSTRUMENT,

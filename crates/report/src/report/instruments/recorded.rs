@@ -8,6 +8,7 @@ use crate::measurement::{Measurement, RecordedMeasurement};
 use crate::report::case_trials::{CaseTrials, estimate};
 use crate::report::factors::{show_levels, show_levels_short};
 use crate::report::instruments::instrument::{Instrument, TextTable};
+use crate::report::instruments::recorders;
 use crate::trial::{Arrivals, Levels};
 use crate::units::{show_bytes, show_number, show_seconds};
 
@@ -58,6 +59,7 @@ fn recorded(valid: &[&Measurement], all: &[&Measurement]) -> Option<RecordedFind
         spooled_max: most(|one| one.spooled_max),
         recorder_cpu: estimate(&cpus).mean.unwrap_or(0.0),
         memory_max_bytes: most(|one| one.memory_max_bytes),
+        recorders: recorders::each(valid),
     })
 }
 

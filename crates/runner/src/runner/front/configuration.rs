@@ -29,18 +29,21 @@ pub(super) fn configuration(
     if let Some(batch) = recorder.batch {
         let _ = writeln!(text, "batch = {batch}");
     }
-    text += &broker.map(nats_section).unwrap_or_default();
+    text += &broker.map(|broker| nats_section(broker, recorder)).unwrap_or_default();
     Ok((text, password))
 }
 
-/// Returns the section on the NATS server that messages are taken from. With a file of authorities the recorder uses TLS.
-fn nats_section(broker: &Endpoint) -> String {
+/// Returns the section on the NATS server that messages are taken from, or whose stream recorders share. With a file of authorities the recorder uses TLS.
+fn nats_section(broker: &Endpoint, recorder: &RecorderSettings) -> String {
     let Some((host, port)) = &broker.tcp else { return String::new() };
     let url = quoted(&format!("nats://{host}:{port}"));
     let authority = broker.tls.authorities.as_ref();
     let authority = authority.map(|file| format!("authority = {}\n", quoted(&file.display().to_string())));
+    let shared = if recorder.is_shared() { "shared = true\npublish = true\n" } else { "" };
+    let parts = recorder.parts.map(|parts| format!("partitions = {parts}\n"));
     format!(
-        "[intake.nats]\nurl = {url}\nstream = \"{STREAM}\"\nconsumer = \"loadline\"\n{}",
+        "[intake.nats]\nurl = {url}\nstream = \"{STREAM}\"\nconsumer = \"loadline\"\n{shared}{}{}",
+        parts.unwrap_or_default(),
         authority.unwrap_or_default()
     )
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 
-use super::Front;
 use super::configuration::database_section;
 use super::port::port_of;
+use super::{Front, Running};
 use crate::block::age::Identity;
 use crate::block::image::{Scene, draw};
 use crate::block::ssh::SigningKey;
@@ -82,7 +82,7 @@ pub(super) fn start(settings: &Settings, recorder: &RecorderSettings, current: &
         content: party.content,
         connects_for_each: false,
     })?;
-    Ok(Front::new(Box::new(uploads.clone()), server, None, &reach).with_uploads(uploads))
+    Ok(Front::new(Box::new(uploads.clone()), vec![Running::new(server, &reach)], None).with_uploads(uploads))
 }
 
 impl Party {

@@ -28,10 +28,12 @@ fn a_minority_of_a_cluster_takes_nothing_loses_nothing_and_comes_back() {
     let _alone = THREE_SERVERS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let scratch = Scratch::new();
     let load = "clients = 6\nthink = \"10ms\"\nduration = \"16s\"\n";
-    let timeouts = "config = { wsrep_provider_options = \"evs.suspect_timeout=PT2S;evs.inactive_timeout=PT6S\" }\n";
+    let timeouts = "evs.keepalive_period=PT0.5S;evs.suspect_timeout=PT2S;evs.inactive_timeout=PT6S";
+    let timeouts = format!("config = {{ wsrep_provider_options = \"{timeouts}\" }}\n");
     let database = format!("{GALERA}reconnect_to = \"other\"\n{timeouts}");
     scratch.write("s.toml", &study(&database, WRITES, load, &cut(2, "1s", "9s")));
     let told = scratch.run_study("s.toml", "run").expect(0).stdout;
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("nothing is gone of "), "{told}");
     assert!(
         told.contains("node 2, cut off from the other nodes at ") && told.contains("all had the same data again"),
@@ -43,12 +45,15 @@ fn a_minority_of_a_cluster_takes_nothing_loses_nothing_and_comes_back() {
     assert_eq!((events.lost(), events.surplus()), (Some(0), 0), "{events:?}");
     assert!(event.away_s >= 9.0 && event.gap_s.unwrap() > 0.3, "{event:?}");
     // The node let its clients go when it knew that it had no majority; they went on over the others while it was cut off.
-    // It accepts connections all the time: clients that did not ask whether it is a member would fail ten times a second.
-    assert!((1..40).contains(&trial.failed()), "{:?}", trial.errors);
-    let meanwhile = (event.start_s + event.gap_s.unwrap())..(event.start_s + 9.0);
-    let completed: u64 =
-        trial.series.iter().filter(|part| meanwhile.contains(&part.end_s)).map(|part| part.completed).sum();
-    assert!(completed > 0 || event.gap_s.unwrap() > 8.0, "{event:?} {:?}", trial.series);
+    assert!(trial.failed() > 0, "{:?}", trial.errors);
+    let meanwhile = (event.start_s + event.gap_s.unwrap() + 0.2)..(event.start_s + 9.0);
+    let parts = || trial.series.iter().filter(|part| meanwhile.contains(&part.end_s));
+    let (completed, failed): (u64, u64) =
+        (parts().map(|part| part.completed).sum(), parts().map(|part| part.failed).sum());
+    let is_slow = event.gap_s.unwrap() > 5.0;
+    assert!(completed > 0 || is_slow, "{event:?} {:?}", trial.series);
+    // The node accepts connections all the time. Two clients that did not ask whether it is a member would fail ten times a second each.
+    assert!(failed < 40 || is_slow, "{failed} failed: {event:?} {:?}", trial.series);
     let run = std::fs::read_to_string(scratch.path("run").join("run.toml")).unwrap();
     assert!(run.contains("3, which all take writes, each on a host of its own"), "{run}");
 }

@@ -199,6 +199,20 @@ mod tests {
     }
 
     #[test]
+    fn readers_of_freshness_keep_their_connections_when_a_node_is_cut_off_and_not_when_it_is_killed() {
+        let clash = |what| {
+            let mut settings = Settings { freshness: Some(Default::default()), ..Settings::default() };
+            settings.events = vec![EventSettings { lasts_s: 0.5, ..EventSettings::new(0.1, what) }];
+            settings.load.length = Length::Seconds(5.0);
+            clash_of_events(&settings, true).map(|fault| fault.to_string())
+        };
+        assert_eq!(clash(EventKind::CutNode), None);
+        let told = clash(EventKind::Kill).unwrap();
+        assert!(told.contains("[freshness], whose readers would lose their connections"), "{told}");
+        assert!(told.contains("write do = \"cut-node\""), "{told}");
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_the_remedy() {
         for (text, part) in [
             ("events = 3", "[[events]]"),

@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "copied/mod.rs"]
+mod copied;
+#[path = "clusters/cut.rs"]
+mod cut;
 #[path = "events/happened.rs"]
 mod happened;
 #[path = "cli/program.rs"]
@@ -131,6 +135,8 @@ fn what_nodes_cannot_do_is_refused_with_the_remedy() {
     refused("name = \"postgres\"", WRITES, promote, &["one primary and one replica"]);
     let third = "[[events]]\nat = \"1s\"\ndo = \"kill\"\nnode = 3\n";
     refused(REPLICA, WRITES, third, &["happens to node 3 and the server has 2"]);
+    let cut = "[[events]]\nat = \"1s\"\ndo = \"cut-node\"\nlasts = \"1s\"\n";
+    refused("name = \"postgres\"", WRITES, cut, &["the server has one node", "nodes = 3"]);
     scratch.write("s.toml", &study(REPLICA, WRITES, CLOSED, ""));
     scratch.run(&["durability", "s.toml"]).refused(&["the server has 2 nodes"]);
 }

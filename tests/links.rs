@@ -10,6 +10,8 @@ mod capture;
 mod copied;
 #[path = "links/cut.rs"]
 mod cut;
+#[path = "links/hosts.rs"]
+mod hosts;
 #[path = "links/program.rs"]
 mod program;
 #[path = "links/recorders.rs"]

@@ -28,7 +28,7 @@ use crate::runner::took::Noted;
 use crate::server::{self, CpuList, interrupted};
 use crate::store::{Run, RunDirectory, StoreError};
 use crate::study::plan;
-use crate::study::{Passwords, Study};
+use crate::study::{Passwords, Study, need_own_hosts};
 use crate::trial::Trial;
 
 /// Number of consecutive trials with a database that stands still after which no more are begun.
@@ -190,6 +190,9 @@ pub fn check(study: &Study) -> anyhow::Result<()> {
         let entry = entry_of(&settings.database)?;
         crate::runner::check_front(settings)?;
         settings.linked().map(|link| link::check(&link)).transpose()?;
+        if need_own_hosts(&settings.events) {
+            link::check_hosts()?;
+        }
         match (entry.recipe, &settings.database.url) {
             (Some(recipe), None) => server::check(recipe, &settings.database)?,
             (None, _) if entry.read_url.is_none() && settings.database.path.is_none() => {

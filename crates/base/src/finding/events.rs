@@ -33,7 +33,7 @@ pub struct EventsFinding {
 /// One event of `[[events]]`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct EventFinding {
-    /// `kill`, `stop`, `pause`, `cut-power`, `slow-disk`, `full-disk`, `cut-link` or `promote`.
+    /// `kill`, `stop`, `pause`, `cut-power`, `slow-disk`, `full-disk`, `cut-link`, `cut-node` or `promote`.
     pub what: String,
     /// Number of the node that it happened to, from 1; null where the server has one node.
     pub node: Option<u32>,
@@ -43,7 +43,7 @@ pub struct EventFinding {
     pub n: u64,
     /// Blocks and names that the disk had not synced when its power was cut, mean; null for other events.
     pub unsynced: Option<f64>,
-    /// Mean time until the server or the node accepted clients again or continued, until the replica took writes, or for which its disk was slow or full or its link was cut, in seconds.
+    /// Mean time until the server or the node accepted clients again or continued, until the replica took writes, until all nodes had the same data again after one was cut off, or for which its disk was slow or full or its link was cut, in seconds.
     pub away_s: f64,
     /// Longest such time, in seconds.
     pub away_max_s: f64,

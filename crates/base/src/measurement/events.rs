@@ -28,7 +28,7 @@ pub struct EventsMeasurement {
 /// One event.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct EventMeasurement {
-    /// `kill`, `stop`, `pause`, `cut-power`, `slow-disk`, `full-disk`, `cut-link` or `promote`.
+    /// `kill`, `stop`, `pause`, `cut-power`, `slow-disk`, `full-disk`, `cut-link`, `cut-node` or `promote`.
     pub what: String,
     /// Number of the node that it happened to, from 1; `None` where the server has one node.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -38,7 +38,7 @@ pub struct EventMeasurement {
     pub unsynced: Option<u64>,
     /// Time of the event, in seconds after the start of the measured phase.
     pub start_s: f64,
-    /// Time until the server or the node accepted clients again or continued, until the replica took writes, or for which its disk was slow or full or its link was cut, in seconds.
+    /// Time until the server or the node accepted clients again or continued, until the replica took writes, until all nodes had the same data again after one was cut off, or for which its disk was slow or full or its link was cut, in seconds.
     pub away_s: f64,
     /// The gap in service: the longest time without a completed operation that met the event, in seconds. `None` where the load ended within it.
     #[serde(skip_serializing_if = "Option::is_none", default)]

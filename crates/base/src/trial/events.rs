@@ -89,16 +89,18 @@ pub enum EventKind {
     FullDisk,
     /// The link between the load and the server carries nothing for a while.
     CutLink,
+    /// A node of a cluster is cut off from the other nodes for a while.
+    CutNode,
     /// The primary of a cluster is killed, and a replica takes its place.
     Promote,
 }
 
 impl EventKind {
     /// Names of all kinds in studies.
-    pub const NAMES: [&'static str; 8] =
-        ["kill", "stop", "pause", "cut-power", "slow-disk", "full-disk", "cut-link", "promote"];
+    pub const NAMES: [&'static str; 9] =
+        ["kill", "stop", "pause", "cut-power", "slow-disk", "full-disk", "cut-link", "cut-node", "promote"];
 
-    const ALL: [EventKind; 8] = [
+    const ALL: [EventKind; 9] = [
         EventKind::Kill,
         EventKind::Stop,
         EventKind::Pause,
@@ -106,6 +108,7 @@ impl EventKind {
         EventKind::SlowDisk,
         EventKind::FullDisk,
         EventKind::CutLink,
+        EventKind::CutNode,
         EventKind::Promote,
     ];
 
@@ -119,6 +122,7 @@ impl EventKind {
             EventKind::SlowDisk => "slow-disk",
             EventKind::FullDisk => "full-disk",
             EventKind::CutLink => "cut-link",
+            EventKind::CutNode => "cut-node",
             EventKind::Promote => "promote",
         }
     }
@@ -130,7 +134,13 @@ impl EventKind {
 
     /// Returns whether loadline does not end the server, so that the event is over after its own time.
     pub fn leaves_the_server(self) -> bool {
-        matches!(self, EventKind::Pause | EventKind::SlowDisk | EventKind::FullDisk | EventKind::CutLink)
+        use EventKind::{CutLink, CutNode, FullDisk, Pause, SlowDisk};
+        matches!(self, Pause | SlowDisk | FullDisk | CutLink | CutNode)
+    }
+
+    /// Returns whether each node of the server must be on a host of its own.
+    pub fn needs_own_hosts(self) -> bool {
+        self == EventKind::CutNode
     }
 
     /// Returns whether the server's data must be on a disk of loadline's own.

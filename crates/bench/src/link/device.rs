@@ -9,6 +9,16 @@ use super::plan::{HostPlan, SWITCH};
 use super::{LinkError, WIRE};
 use crate::database::Namespace;
 
+/// Makes a switch in a namespace of its own.
+pub fn open_switch() -> Result<Namespace, LinkError> {
+    let switch = Namespace::create().map_err(LinkError::system("make a network namespace"))?;
+    quieten(&switch)?;
+    // A switch with multicast snooping would join groups, which would be unwanted traffic.
+    run(&switch, "ip", &["link", "add", SWITCH, "type", "bridge", "mcast_snooping", "0"])?;
+    run(&switch, "ip", &["link", "set", SWITCH, "up"])?;
+    Ok(switch)
+}
+
 /// Connects a host's namespace to the switch's. Returns the thread that carries its frames if they have a delay.
 pub fn connect(host: &Namespace, switch: &Namespace, plan: &HostPlan) -> Result<Option<DelayLine>, LinkError> {
     quieten(host)?;
@@ -41,7 +51,7 @@ pub fn connect(host: &Namespace, switch: &Namespace, plan: &HostPlan) -> Result<
 }
 
 /// Keeps hosts from sending IPv6 messages of their own, which would be unwanted traffic.
-pub fn quieten(namespace: &Namespace) -> Result<(), LinkError> {
+fn quieten(namespace: &Namespace) -> Result<(), LinkError> {
     let _inside = namespace.enter().map_err(LinkError::system("enter a network namespace"))?;
     for place in ["all", "default"] {
         // A kernel without IPv6 has no such file, and sends nothing.

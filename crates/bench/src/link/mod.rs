@@ -1,5 +1,6 @@
 //! Links: hosts on one machine, each a network namespace, joined by a switch over links of a set rate and delay, with a
-//! real IPsec tunnel if asked for. A server or the recorder runs on one host, and its clients on the others.
+//! real IPsec tunnel if asked for. A server or the recorder runs on one host, and its clients on the others. The nodes of a cluster have hosts of their own if one of them is to be
+//! cut off.
 //!
 //! Main type: [`Network`]. Invariant: nothing of it has a name outside of loadline and nothing is changed in the machine's own network, so that
 //! networks cannot collide and none is left behind: namespaces are held open only by loadline and by the processes in them, delay lines are threads
@@ -7,6 +8,7 @@
 
 mod delay;
 mod device;
+mod hosts;
 mod needs;
 mod plan;
 mod probe;
@@ -25,6 +27,7 @@ use delay::DelayLine;
 use plan::{HostPlan, NetworkPlan};
 use tunnel::Tunnels;
 
+pub use hosts::{check_hosts, open_hosts};
 pub use needs::check;
 pub use plan::CLIENTS_MAX;
 pub use tunnel::SUITES;
@@ -70,7 +73,7 @@ pub struct Host {
     pub wire_address: Ipv4Addr,
 }
 
-/// The end of the server's link at the switch.
+/// The end of a host's link at the switch.
 #[derive(Debug, Clone)]
 pub struct Plug {
     switch: Namespace,
@@ -78,7 +81,7 @@ pub struct Plug {
 }
 
 impl Plug {
-    /// Takes the link from the switch: no frame passes between the server and the other hosts any more. Both ends keep their interfaces, and
+    /// Takes the link from the switch: no frame passes between its host and the other hosts any more. Both ends keep their interfaces, and
     /// learn of it only because nothing arrives, as with a failure somewhere on the way.
     ///
     /// # Errors
@@ -157,11 +160,7 @@ impl Network {
         check(&wanted.link)?;
         let plan = NetworkPlan::new(wanted);
         let make = || Namespace::create().map_err(LinkError::system("make a network namespace"));
-        let switch = make()?;
-        device::quieten(&switch)?;
-        // A switch with multicast snooping would join groups, which would be unwanted traffic.
-        device::run(&switch, "ip", &["link", "add", plan::SWITCH, "type", "bridge", "mcast_snooping", "0"])?;
-        device::run(&switch, "ip", &["link", "set", plan::SWITCH, "up"])?;
+        let switch = device::open_switch()?;
         let mut delays = Vec::new();
         let mut join = |plan: &HostPlan| -> Result<Host, LinkError> {
             let namespace = make()?;

@@ -25,16 +25,9 @@ pub fn check(link: &LinkSettings) -> Result<(), LinkError> {
         let remedy = format!("available: {}", names.join(", "));
         return missing("link.tunnel", format!("unknown tunnel \"{tunnel}\""), &remedy);
     }
-    if let Err(error) = Namespace::create() {
-        let what = format!("this user may not make network namespaces ({error})");
-        return missing("[link]", what, "run loadline as root, or leave the section [link] and recorder.hosts out");
-    }
-    for (program, setting) in [("ip", "[link]"), ("tc", "link.rate")] {
-        if find(program).is_none() {
-            let what = format!("there is no program {program} on the PATH or in /usr/sbin");
-            return missing(setting, what, "install the Debian package iproute2 (apt-get install iproute2)");
-        }
-    }
+    check_namespaces("[link]", "leave the section [link] and recorder.hosts out")?;
+    check_program("ip", "[link]")?;
+    check_program("tc", "link.rate")?;
     if (link.delay_s > 0.0 || link.tunnel.is_some()) && !Path::new(TUN).exists() {
         let setting = if link.tunnel.is_some() { "link.tunnel" } else { "link.delay" };
         let remedy = "load the kernel's module tun (modprobe tun), or give the container this device";
@@ -61,6 +54,26 @@ pub fn check(link: &LinkSettings) -> Result<(), LinkError> {
             "run loadline where the root directory is a mount point (outside of a chroot, or behind mount --bind on its directory), with the right to mount",
         ),
     }
+}
+
+/// Checks that this user may make namespaces. `else_remedy` is what helps whoever may not.
+pub(super) fn check_namespaces(setting: &'static str, else_remedy: &str) -> Result<(), LinkError> {
+    let refused = |error| LinkError::Missing {
+        setting,
+        what: format!("this user may not make network namespaces ({error})"),
+        remedy: format!("run loadline as root, or {else_remedy}"),
+    };
+    Namespace::create().map(|_| ()).map_err(refused)
+}
+
+/// Checks that a program of the package iproute2 is installed.
+pub(super) fn check_program(program: &str, setting: &'static str) -> Result<(), LinkError> {
+    if find(program).is_some() {
+        return Ok(());
+    }
+    let what = format!("there is no program {program} on the PATH or in /usr/sbin");
+    let remedy = "install the Debian package iproute2 (apt-get install iproute2)".to_owned();
+    Err(LinkError::Missing { setting, what, remedy })
 }
 
 /// Checks that a program can be started with a private view of the file system; the error is what unshare says.

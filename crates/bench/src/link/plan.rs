@@ -77,6 +77,12 @@ impl NetworkPlan {
 }
 
 impl HostPlan {
+    /// Returns the plan of a node's host, whose link has no limits. Numbers begin at 1.
+    pub fn of_node(number: u32) -> Self {
+        let wire_address = Ipv4Addr::new(192, 0, 2, number.min(254) as u8);
+        HostPlan { port: format!("port{number}"), wire_address, tunnel_address: None, shape: None, delay_s: 0.0 }
+    }
+
     /// Returns the address at which other hosts reach this one.
     pub fn address(&self) -> Ipv4Addr {
         self.tunnel_address.unwrap_or(self.wire_address)

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::start::{Source, free_port, start};
 use super::{KeptData, PidSource, PowerDisk, Server, ServerError};
 use crate::database::recipe::{Reach, Recipe};
-use crate::database::{Clustered, Endpoint, Member, count_of};
+use crate::database::{Clustered, Endpoint, Member, NodeHost, count_of};
 use crate::trial::DatabaseSettings;
 
 /// A private server of one or several nodes. Dropping it stops all of them and removes their directories.
@@ -25,6 +25,14 @@ struct Node {
     again: Option<Box<dyn Recipe>>,
     /// Whether it was ended on purpose and does not come back.
     is_left: bool,
+    /// Its own host, if it has one. It is given up after the server has ended.
+    host: Option<NodeHost>,
+}
+
+impl Node {
+    fn alone(server: Server) -> Self {
+        Node { server, again: None, is_left: false, host: None }
+    }
 }
 
 impl std::fmt::Debug for Node {
@@ -42,13 +50,13 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    /// Starts the nodes that the settings ask for, each with a directory of its own, and waits until each accepts clients. A server that is alone continues with `kept` data,
-    /// as in [`Server::start_with`].
+    /// Starts the nodes that the settings ask for, each with a directory of its own, and waits until each accepts clients. Each is on the one of `hosts` that
+    /// has its place; without hosts, all are where `reach` says. A server that is alone continues with `kept` data, as in [`Server::start_with`].
     ///
     /// # Errors
     /// See [`ServerError`]. Nothing is left behind.
     pub fn start(
-        reach: &Reach,
+        (reach, hosts): (&Reach, &[NodeHost]),
         (recipe, clustered): (&dyn Recipe, Option<&dyn Clustered>),
         settings: &DatabaseSettings,
         parent: Option<&Path>,
@@ -57,11 +65,15 @@ impl Cluster {
         let count = count_of(settings, clustered);
         let Some(clustered) = clustered.filter(|_| count > 1) else {
             let server = start(recipe, settings, parent, kept.map_or(Source::New, Source::Kept), reach)?;
-            return Ok(Cluster { nodes: vec![Node { server, again: None, is_left: false }] });
+            return Ok(Cluster { nodes: vec![Node::alone(server)] });
         };
-        let mut members = (0..count).map(|_| member(clustered)).collect::<Result<Vec<Member>, ServerError>>()?;
+        let host = |number: u32| hosts.get(number.saturating_sub(1) as usize);
+        let member = |number| member(clustered, host(number));
+        let mut members = (1..=count).map(member).collect::<Result<Vec<Member>, ServerError>>()?;
         let mut cluster = Cluster { nodes: Vec::new() };
         for number in 1..=count {
+            let own = host(number).map(NodeHost::reach);
+            let reach = own.as_ref().unwrap_or(reach);
             let recipe = clustered.node(number, &members, false);
             // All nodes have the accounts of the first one.
             let first = cluster.nodes.first().map(|node| node.server.endpoint().password.clone());
@@ -72,7 +84,7 @@ impl Cluster {
                 member.endpoint = Some(server.endpoint().clone());
             }
             let again = Some(clustered.node(number, &members, true));
-            cluster.nodes.push(Node { server, again, is_left: false });
+            cluster.nodes.push(Node { server, again, is_left: false, host: host(number).cloned() });
         }
         Ok(cluster)
     }
@@ -105,12 +117,18 @@ impl Cluster {
         self.nodes.get_mut(number.checked_sub(1)? as usize).map(|node| &mut node.server)
     }
 
+    /// Returns the host of the node with a number, from 1; `None` if it has none of its own.
+    pub fn host(&self, number: u32) -> Option<&NodeHost> {
+        self.nodes.get(number.checked_sub(1)? as usize)?.host.as_ref()
+    }
+
     /// Returns the number of nodes.
     pub fn count(&self) -> u32 {
         self.nodes.len() as u32
     }
 
-    /// Starts a node again, at the same place and on the existing data, and waits until it accepts clients. `recipe` is that of a server that is alone.
+    /// Starts a node again, at the same place and on the existing data, and waits until it accepts clients. `recipe` and `reach` are those of a
+    /// server that is alone.
     ///
     /// # Errors
     /// See [`ServerError`].
@@ -122,6 +140,8 @@ impl Cluster {
         settings: &DatabaseSettings,
     ) -> Result<(), ServerError> {
         let Some(node) = self.nodes.get_mut(number.saturating_sub(1) as usize) else { return Ok(()) };
+        let own = node.host.as_ref().map(NodeHost::reach);
+        let reach = own.as_ref().unwrap_or(reach);
         node.server.start_again(reach, node.again.as_deref().unwrap_or(recipe), settings)
     }
 
@@ -207,8 +227,8 @@ fn of_node(error: ServerError, number: u32, count: u32) -> ServerError {
     }
 }
 
-/// Returns a node that is not started yet, with free ports.
-fn member(clustered: &dyn Clustered) -> Result<Member, ServerError> {
+/// Returns a node that is not started yet, with free ports. On a host of its own, all ports are free.
+fn member(clustered: &dyn Clustered, host: Option<&NodeHost>) -> Result<Member, ServerError> {
     let ports = (0..clustered.ports()).map(|_| free_port()).collect::<Result<Vec<u16>, ServerError>>()?;
-    Ok(Member { ports, endpoint: None })
+    Ok(Member { ports, host: host.map(|host| host.address), endpoint: None })
 }

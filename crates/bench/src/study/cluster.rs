@@ -155,6 +155,11 @@ pub fn clash_with_nodes(settings: &Settings) -> Option<Fault> {
                 fault!("the {what} of [[events]] needs a disk of loadline's own, and the server has {nodes} nodes"; "{remedy}"),
             );
         }
+        if event.what.needs_own_hosts() && (nodes == 1 || is_promoted) {
+            let why = if is_promoted { "after the promote before it there is none" } else { "the server has one node" };
+            let remedy = "write nodes = 3 to [database] of mariadb, or nodes = 2 of postgres, or leave the event out";
+            return Some(fault!("the {what} of [[events]] cuts a node off from others, and {why}"; "{remedy}"));
+        }
         if is_promoted && event.node == 1 {
             let remedy = "write node = 2, or leave it out";
             return Some(
@@ -252,6 +257,9 @@ mod tests {
         assert!(clash(Some(2), &[(EventKind::Promote, 1), (EventKind::Pause, 1)]).contains("killed by the promote"));
         assert!(clash(Some(2), &[(EventKind::Promote, 2)]).contains("leave node out"));
         assert!(clash(Some(3), &[(EventKind::Promote, 1)]).contains("one primary and one replica"));
+        assert_eq!(clash(Some(2), &[(EventKind::CutNode, 2), (EventKind::Promote, 1)]), "");
+        assert!(clash(None, &[(EventKind::CutNode, 1)]).contains("the server has one node; write nodes = 3"));
+        assert!(clash(Some(2), &[(EventKind::Promote, 1), (EventKind::CutNode, 2)]).contains("there is none"));
         assert!(clash(Some(2), &[(EventKind::CutPower, 1)]).contains("disk of loadline's own"));
     }
 }

@@ -24,7 +24,7 @@ pub(super) static EVENT: Part = Part {
             "do",
             Kind::OneOf(&EventKind::NAMES),
             Absent::Refused,
-            "What happens: `kill` ends all processes of the server at once, as a crash does, and starts it again with the data that are there; `stop` stops it in order and starts it again; `pause` suspends all of its processes for a while; `cut-power` cuts the power of the disk with its data, kills its processes, and starts it again with the data that the disk has kept, which are those that were synced; `slow-disk` makes each sync of this disk take longer; `full-disk` leaves it no room for more data; `cut-link` lets nothing through between the load and the server, and needs a `[link]`; `promote` kills the primary of a cluster, which stays away, and makes its replica the primary.",
+            "What happens: `kill` ends all processes of the server at once, as a crash does, and starts it again with the data that are there; `stop` stops it in order and starts it again; `pause` suspends all of its processes for a while; `cut-power` cuts the power of the disk with its data, kills its processes, and starts it again with the data that the disk has kept, which are those that were synced; `slow-disk` makes each sync of this disk take longer; `full-disk` leaves it no room for more data; `cut-link` lets nothing through between the load and the server, and needs a `[link]`; `cut-node` lets nothing through between a node and the other nodes (`node` says which), while its clients still reach it, and needs root; `promote` kills the primary of a cluster, which stays away, and makes its replica the primary.",
         ),
         Setting::new(
             "node",
@@ -36,9 +36,9 @@ pub(super) static EVENT: Part = Part {
             "lasts",
             Kind::Duration(Span::Any),
             Absent::Means(
-                "no time: it is started again at once; for `pause`, `slow-disk`, `full-disk` and `cut-link` it must be given",
+                "no time: it is started again at once; for `pause`, `slow-disk`, `full-disk`, `cut-link` and `cut-node` it must be given",
             ),
-            "How long the server stays away before it is started again or continues, or how long the disk is slow or full, or the link is cut; for `promote`, how long the primary is gone before its replica is told to take over.",
+            "How long the server stays away before it is started again or continues, or how long the disk is slow or full, or the link is cut, or the node is cut off; for `promote`, how long the primary is gone before its replica is told to take over.",
         ),
         Setting::new(
             "keeps",
@@ -124,6 +124,11 @@ pub fn need_own_disk(events: &[EventSettings]) -> bool {
     events.iter().any(|event| event.what.needs_own_disk())
 }
 
+/// Returns whether an event happens to the network between nodes, so that each must be on a host of its own.
+pub fn need_own_hosts(events: &[EventSettings]) -> bool {
+    events.iter().any(|event| event.what.needs_own_hosts())
+}
+
 /// Returns what cannot be combined with events; `None` if nothing is wrong.
 pub(super) fn clash_of_events(settings: &Settings, has_private_server: bool) -> Option<Fault> {
     let last = settings.events.last()?;
@@ -141,8 +146,10 @@ pub(super) fn clash_of_events(settings: &Settings, has_private_server: bool) -> 
     if settings.recorder.is_some() {
         return with("a [recorder], which hides the server from the load", "leave one of them out");
     }
-    if settings.freshness.is_some() {
-        return with("a [freshness]", "leave one of them out");
+    let leaves_readers = |event: &EventSettings| event.what == EventKind::CutNode;
+    if settings.freshness.is_some() && !settings.events.iter().all(leaves_readers) {
+        let remedy = "leave one of them out, or write do = \"cut-node\"";
+        return with("a [freshness], whose readers would lose their connections", remedy);
     }
     if settings.background.is_some() {
         return with("a [background]", "leave one of them out");
@@ -192,6 +199,20 @@ mod tests {
     }
 
     #[test]
+    fn readers_of_freshness_keep_their_connections_when_a_node_is_cut_off_and_not_when_it_is_killed() {
+        let clash = |what| {
+            let mut settings = Settings { freshness: Some(Default::default()), ..Settings::default() };
+            settings.events = vec![EventSettings { lasts_s: 0.5, ..EventSettings::new(0.1, what) }];
+            settings.load.length = Length::Seconds(5.0);
+            clash_of_events(&settings, true).map(|fault| fault.to_string())
+        };
+        assert_eq!(clash(EventKind::CutNode), None);
+        let told = clash(EventKind::Kill).unwrap();
+        assert!(told.contains("[freshness], whose readers would lose their connections"), "{told}");
+        assert!(told.contains("write do = \"cut-node\""), "{told}");
+    }
+
+    #[test]
     fn what_is_wrong_is_told_with_the_remedy() {
         for (text, part) in [
             ("events = 3", "[[events]]"),
@@ -201,6 +222,7 @@ mod tests {
             ("[[events]]\nat = \"3s\"\ndo = \"pause\"", "lasts = \"2s\""),
             ("[[events]]\nat = \"3s\"\ndo = \"slow-disk\"", "the slow-disk of [[events]] lasts no time"),
             ("[[events]]\nat = \"3s\"\ndo = \"cut-link\"\nlasts = \"0s\"", "the cut-link of [[events]] lasts no time"),
+            ("[[events]]\nat = \"3s\"\ndo = \"cut-node\"", "the cut-node of [[events]] lasts no time"),
             ("[[events]]\nat = \"3s\"\ndo = \"kill\"\nsync = \"1s\"", "slows no disk"),
             ("[[events]]\nat = \"3s\"\ndo = \"slow-disk\"\nlasts = \"1s\"\nsync = \"1h\"", "10 s"),
             ("[[events]]\nat = \"3s\"\ndo = \"slow-disk\"\nlasts = \"1s\"\nsync = \"0s\"", "1 ms"),

@@ -58,7 +58,7 @@ use crate::written::{place, tree};
 
 pub use crate::written::{StudyError, StudyErrors};
 pub use bundled::{BUNDLED, Bundled};
-pub use events::need_own_disk;
+pub use events::{need_own_disk, need_own_hosts};
 pub use names::{DatabaseFacts, NameList, Names, ReadUrl};
 pub use passwords::{Passwords, without_password, without_passwords};
 pub use settings::setting_value;

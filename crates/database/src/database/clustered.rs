@@ -2,10 +2,11 @@
 //!
 //! Main types: [`Clustered`], and [`Node`] with [`NodeRecipe`], which starts one of them. Invariant: nodes have numbers from 1, in the order in which they are started, and keep them.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
-use super::Endpoint;
 use super::recipe::{CommandLine, Reach, Readiness, Recipe};
+use super::{Endpoint, Namespace};
 use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 
@@ -148,10 +149,40 @@ impl<N: Node> Recipe for NodeRecipe<N> {
 /// A node of a cluster that is being started.
 #[derive(Debug, Clone, Default)]
 pub struct Member {
-    /// Free ports of 127.0.0.1 for the node alone, besides that for clients.
+    /// Free ports of the node's address for the node alone, besides that for clients.
     pub ports: Vec<u16>,
+    /// The address at which other nodes reach it if it is on a host of its own; `None` for 127.0.0.1.
+    pub host: Option<Ipv4Addr>,
     /// The address at which the node takes clients; `None` until it is started.
     pub endpoint: Option<Endpoint>,
+}
+
+impl Member {
+    /// Returns the address at which other nodes reach the node.
+    pub fn address(&self) -> Ipv4Addr {
+        self.host.unwrap_or(Ipv4Addr::LOCALHOST)
+    }
+}
+
+/// The host of a node alone. Other nodes reach it over a switch, from which it can be cut off. Clones are the same host, which is there as long as one of them is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeHost {
+    /// The host's network namespace.
+    pub namespace: Namespace,
+    /// The address at which other nodes reach it.
+    pub address: Ipv4Addr,
+    /// The network namespace of the switch.
+    pub switch: Namespace,
+    /// Name of the port of the switch that the host's link ends at.
+    pub port: String,
+}
+
+impl NodeHost {
+    /// Returns how clients reach the node: from its own host, so that they still do when it is cut off from the others.
+    pub fn reach(&self) -> Reach {
+        let own = Some(self.namespace.clone());
+        Reach { namespace: own.clone(), clients: own, address: Ipv4Addr::LOCALHOST }
+    }
 }
 
 /// Returns the number of nodes that the settings ask for.

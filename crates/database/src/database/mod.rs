@@ -47,7 +47,7 @@ use crate::record::Cells;
 use crate::statement::{Miscount, Program, Request, SchemaChange, Statement, Table};
 
 pub use capability::{Capabilities, Capability, needs_of};
-pub use clustered::{Clustered, Member, count_of};
+pub use clustered::{Clustered, Member, NodeHost, count_of};
 pub use dialect::Dialect;
 pub use durability::{LogPosition, Weakness};
 pub use entry::{Entry, LevelSettings, OpenSql, OpenStore, Opens, ReadUrl};

@@ -120,6 +120,19 @@ impl Nodes {
         })
     }
 
+    /// Waits until all nodes are members of the cluster, and then until all have everything that is committed then on one of them. Nodes that a promotion has replaced are left
+    /// out.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Unavailable`] if one of both is not so within `patience`; else the error of a node that takes writes.
+    pub fn await_joined(&self, patience: Duration, is_given_up: fn() -> bool) -> Result<(), DatabaseError> {
+        let first = self.shared.primary.load(Ordering::Acquire);
+        for place in first..self.shared.members.len() {
+            self.await_member(place as u32 + 1, patience, is_given_up)?;
+        }
+        self.await_even(patience, is_given_up)
+    }
+
     /// Waits until all nodes have everything that is committed now on the node with the newest data: the primary, if others cannot take writes. Nodes that a promotion has
     /// replaced are left out.
     ///
@@ -190,6 +203,17 @@ impl Nodes {
         }
     }
 
+    /// Returns whether a node takes statements over a connection that it has accepted. Where all nodes take writes, one that is no member of the cluster accepts
+    /// connections and then refuses statements.
+    fn admits(&self, place: usize, session: &mut dyn TargetSession) -> bool {
+        let clustered = self.shared.clustered;
+        if clustered.promotes().is_some() {
+            return true;
+        }
+        let is_primary = self.shared.primary.load(Ordering::Acquire) == place;
+        session.ask(clustered.is_member(is_primary)).is_ok_and(|answer| is_yes(answer.as_deref()))
+    }
+
     fn place_of(&self, client: u32) -> usize {
         let (primary, first) =
             (self.shared.primary.load(Ordering::Acquire), self.shared.first_replica.load(Ordering::Acquire));
@@ -234,14 +258,16 @@ impl Target for Nodes {
     fn open_for(&self, client: u32) -> Result<Box<dyn TargetSession>, DatabaseError> {
         let members = &self.shared.members;
         let home = self.place_of(client);
-        let first = members[home].open();
-        match first {
-            Err(_) if self.seeks_another => {
-                let others = (1..members.len()).map(|step| &members[(home + step) % members.len()]);
-                others.map(|member| member.open()).find(Result::is_ok).unwrap_or(first)
-            }
-            _ => first,
+        let mut first = members[home].open();
+        if !self.seeks_another || first.as_mut().is_ok_and(|session| self.admits(home, &mut **session)) {
+            return first;
         }
+        let others = (1..members.len()).map(|step| (home + step) % members.len());
+        let open = |place: usize| {
+            let mut session = members[place].open().ok()?;
+            self.admits(place, &mut *session).then_some(session)
+        };
+        others.filter_map(open).next().map_or(first, Ok)
     }
 
     /// Has no effect: each node was given its limits before.

@@ -140,6 +140,12 @@ fn on_link(targets: Targets, link: Option<&StagedLink>) -> Targets {
     }
 }
 
+impl AsMut<Attendant> for Attendant {
+    fn as_mut(&mut self) -> &mut Attendant {
+        self
+    }
+}
+
 impl Observer for Attendant {
     fn measure(&mut self) {
         self.begun = Some(Instant::now());

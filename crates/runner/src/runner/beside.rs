@@ -12,9 +12,14 @@ use super::evolve::{Evolved, Evolver};
 use super::happening::{Events, Happened, Happening};
 use super::stage::Current;
 use super::unanswered::Counted;
-use crate::load::{Changing, Group, Observed, Reconnect, ReconnectSession, no_thread};
+use crate::load::{Changing, Group, Observed, Observer, Reconnect, ReconnectSession, no_thread};
 use crate::measurement::{EvolutionMeasurement, Measurement};
 use crate::trial::Trial;
+
+/// An observer of a load with an attendant, which tells the activity next to it when the measured phase begins.
+pub trait Attending: Observer + AsMut<Attendant> {}
+
+impl<O: Observer + AsMut<Attendant>> Attending for O {}
 
 /// An activity next to a load.
 enum Beside<'a> {
@@ -60,7 +65,7 @@ pub fn drive_beside(
     trial: &Trial,
     groups: Vec<Group<'_>>,
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
-    attendant: &mut Attendant,
+    attendant: &mut impl Attending,
     (evolver, begins): (Option<Evolver<'_>>, mpsc::Receiver<Arc<Changing>>),
     current: &mut Current,
 ) -> anyhow::Result<(Vec<Observed>, Happenings)> {
@@ -82,7 +87,7 @@ fn drive(
     trial: &Trial,
     groups: Vec<Group<'_>>,
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
-    attendant: &mut Attendant,
+    attendant: &mut impl Attending,
     (beside, begins): (Option<Beside<'_>>, mpsc::Receiver<Arc<Changing>>),
 ) -> (anyhow::Result<Vec<Observed>>, anyhow::Result<Option<Done>>) {
     std::thread::scope(|scope| {
@@ -100,7 +105,7 @@ fn drive(
         };
         let observed = drive_pinned(trial, groups, reconnect, attendant);
         // A load that could not be driven has not reported its end.
-        attendant.evolving = None;
+        attendant.as_mut().evolving = None;
         let gone = |_| anyhow!("the thread beside the load panicked");
         (observed, running.map(|thread| thread.join().map_err(gone)).transpose())
     })

@@ -1,6 +1,6 @@
 //! Events that happen to the server during the measurement: `[[events]]`.
 //!
-//! Main type: [`Happening`]. Invariant: the server is always given back, never left paused, on a slow or full disk or with a cut link; if it does not come back, the
+//! Main type: [`Happening`]. Invariant: the server is always given back, never left paused, on a slow or full disk, with a cut link or cut off; if it does not come back, the
 //! reason is reported.
 
 use std::collections::BTreeMap;
@@ -160,10 +160,17 @@ impl Happening {
                 lasts();
                 plug.put_back().map_err(|error| error.to_string())?;
             }
+            EventKind::CutNode => {
+                let host = self.server.host(event.node).ok_or("the nodes have no hosts of their own")?;
+                let plug = Plug::of_node(host);
+                plug.pull().map_err(|error| error.to_string())?;
+                lasts();
+                plug.put_back().map_err(|error| error.to_string())?;
+            }
         }
         if event.what.leaves_the_server() {
             if self.node(event)?.is_running() {
-                return Ok(None);
+                return self.await_joined(event).map(|()| None);
             }
             // Some servers end when their disk is full.
             self.node(event)?.kill();
@@ -175,6 +182,15 @@ impl Happening {
         let is_back = |nodes: &Nodes| nodes.await_member(event.node, MEMBER_WITHIN, interrupted);
         self.nodes.as_ref().map_or(Ok(()), is_back).map_err(|error| error.to_string())?;
         Ok(unsynced)
+    }
+
+    /// Waits until the nodes are one cluster again if one of them was cut off.
+    fn await_joined(&self, event: &EventSettings) -> Result<(), String> {
+        let nodes = self.nodes.as_ref().filter(|_| event.what == EventKind::CutNode);
+        // A connection that survives continues up to as long after the cut as the cut took.
+        let within = MEMBER_WITHIN + Duration::from_secs_f64(event.lasts_s);
+        let joined = nodes.map(|nodes| nodes.await_joined(within, interrupted));
+        joined.unwrap_or(Ok(())).map_err(|error| error.to_string())
     }
 
     /// Returns the node that an event happens to.

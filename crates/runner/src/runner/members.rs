@@ -46,7 +46,7 @@ pub(super) fn open(
 }
 
 /// Returns what a report says of the nodes; `None` for a server that is alone.
-pub(super) fn fact(settings: &DatabaseSettings, nodes: Option<&Nodes>) -> Option<(String, String)> {
+pub(super) fn fact(settings: &DatabaseSettings, nodes: Option<&Nodes>, has_hosts: bool) -> Option<(String, String)> {
     let nodes = nodes?;
     let count = nodes.count();
     let how = match nodes.clustered().promotes() {
@@ -56,5 +56,6 @@ pub(super) fn fact(settings: &DatabaseSettings, nodes: Option<&Nodes>) -> Option
         }
         None => format!("{count}, which all take writes"),
     };
-    Some(("nodes".to_owned(), how))
+    let place = if has_hosts { ", each on a host of its own" } else { "" };
+    Some(("nodes".to_owned(), format!("{how}{place}")))
 }

@@ -1,4 +1,6 @@
-//! Starts the private server of a study and removes those of earlier runs. Main functions: [`start_private`] and [`remove_leftovers`].
+//! Starts the private server of a study and removes those of earlier runs.
+//!
+//! Main functions: [`start_private`] and [`remove_leftovers`]. Invariant: a server has a disk or hosts of loadline's own only where an event of the study needs them.
 
 use std::path::Path;
 
@@ -7,25 +9,52 @@ use anyhow::Context;
 use super::notes::note;
 use crate::database::Entry;
 use crate::database::recipe::{Reach, Recipe};
+use crate::link::open_hosts;
 use crate::server::{Cluster, KeptData, PowerDisk, ServerError, remove_orphans, root};
+use crate::study::cluster::nodes_of;
 use crate::study::plan::private_server;
-use crate::trial::DatabaseSettings;
+use crate::study::{need_own_disk, need_own_hosts};
+use crate::trial::{DatabaseSettings, EventSettings};
 
-/// Starts a private server, or all of its nodes, with its data in the run directory if the server's user may access it, or on a disk that can lose power if it is to lose it.
+/// What a private server has of loadline's own, so that events can happen to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Means {
+    /// Whether its data is on a disk that can lose power.
+    pub disk: bool,
+    /// Whether each of its nodes is on a host that can be cut off.
+    pub hosts: bool,
+}
+
+impl Means {
+    /// Returns what the events need.
+    pub fn of_events(events: &[EventSettings]) -> Self {
+        Means { disk: need_own_disk(events), hosts: need_own_hosts(events) }
+    }
+
+    /// Returns what a server has; nothing without a server.
+    pub fn of_server(server: Option<&Cluster>) -> Self {
+        let has = |what: fn(&Cluster) -> bool| server.is_some_and(what);
+        Means { disk: has(Cluster::can_lose_power), hosts: has(|server| server.host(1).is_some()) }
+    }
+}
+
+/// Starts a private server, or all of its nodes, with its data in the run directory if the server's user may access it, or with the means that its events need.
 ///
 /// # Errors
 /// Fails if the server does not start.
 pub fn start_private(
     (entry, recipe, settings): (&Entry, &dyn Recipe, &DatabaseSettings),
-    (run, loses_power): (&Path, bool),
+    (run, means): (&Path, Means),
     reach: &Reach,
     kept: Option<&KeptData>,
     notes: &mut Vec<String>,
 ) -> anyhow::Result<Cluster> {
     let own = private_server(settings).unwrap_or_else(|| settings.clone());
     let servers = (recipe, entry.clustered);
+    let hosts = if means.hosts { open_hosts(nodes_of(&own))? } else { Vec::new() };
+    let reach = (reach, &*hosts);
     let start = |parent: Option<&Path>| {
-        if !loses_power {
+        if !means.disk {
             return Cluster::start(reach, servers, &own, parent, kept);
         }
         let disk = PowerDisk::mount(parent)?;

@@ -16,7 +16,7 @@ use super::fixture::{Fixture, identity_of, remove_own};
 use super::members;
 use super::notes::{note, sentence};
 use super::opening::{Opening, endpoint_of};
-use super::private_start::start_private;
+use super::private_start::{Means, start_private};
 use super::proofs;
 use super::staged_link::{StagedLink, wanted};
 use super::took::Took;
@@ -27,7 +27,6 @@ use crate::measurement::PROVED;
 use crate::reason::Reason;
 use crate::server::{Cluster, interrupted, move_or_copy};
 use crate::study::cluster::nodes_of;
-use crate::study::need_own_disk;
 use crate::study::plan::private_server;
 use crate::study::{Passwords, Patience};
 use crate::trial::{DatabaseSettings, Settings};
@@ -103,8 +102,8 @@ struct Around<'a> {
     link: Option<&'a Wanted>,
     /// Whether a recorder is in front of the database, on the recorder's own host.
     is_behind: bool,
-    /// Whether its data is on a disk that can lose power.
-    loses_power: bool,
+    /// What its server has of loadline's own.
+    means: Means,
 }
 
 impl Stage {
@@ -168,13 +167,13 @@ impl Stage {
     /// Fails if the server does not start or cannot be reached.
     pub fn enter_for(&mut self, settings: &Settings) -> anyhow::Result<&mut Current> {
         // Data on a disk that loses power is used by this run only.
-        let loses_power = need_own_disk(&settings.events);
-        let is_kept = self.cache.is_some() && !loses_power && nodes_of(&settings.database) == 1;
+        let means = Means::of_events(&settings.events);
+        let is_kept = self.cache.is_some() && !means.disk && nodes_of(&settings.database) == 1;
         let identity = if is_kept { identity_of(settings)? } else { None };
         let link = wanted(settings);
         // A database behind a recorder is not reached over the link, unless the recorder has another host.
         let is_behind = settings.recorded().is_some() && !settings.has_recorders_on_hosts();
-        let around = Around { link: link.as_ref(), is_behind, loses_power };
+        let around = Around { link: link.as_ref(), is_behind, means };
         let current = self.enter_with(&settings.database, around, identity)?;
         super::connections::check_server(settings, &current.facts)?;
         Ok(current)
@@ -194,7 +193,7 @@ impl Stage {
         around: Around<'_>,
         identity: Option<String>,
     ) -> anyhow::Result<&mut Current> {
-        let Around { link, is_behind, loses_power } = around;
+        let Around { link, is_behind, means } = around;
         // A server that was killed a moment ago may still be there without answering.
         let answers = |current: &Current| current.server.is_none() || current.target.open().is_ok();
         let has_link = |current: &Current| match (&current.link, link) {
@@ -204,9 +203,9 @@ impl Stage {
         };
         let is_same =
             |current: &Current| current.settings == *settings && current.identity == identity && !current.is_spent;
-        let has_disk = |current: &Current| current.server.as_ref().is_some_and(Cluster::can_lose_power) == loses_power;
+        let has_means = |current: &Current| Means::of_server(current.server.as_ref()) == means;
         let is_up =
-            |current: &Current| has_link(current) && has_disk(current) && current.has_server() && answers(current);
+            |current: &Current| has_link(current) && has_means(current) && current.has_server() && answers(current);
         // The engine is a property of tables and the socket one of connections: the server stays.
         let keeps_server = |current: &Current| {
             let is_kept = identity.is_some() || current.identity.is_some();
@@ -284,7 +283,7 @@ impl Stage {
     fn set_up(
         &mut self,
         settings: &DatabaseSettings,
-        Around { link, is_behind, loses_power }: Around<'_>,
+        Around { link, is_behind, means }: Around<'_>,
         identity: Option<String>,
     ) -> anyhow::Result<Current> {
         let entry = entry_of(settings)?;
@@ -302,7 +301,7 @@ impl Stage {
             (None, Some(recipe), _) => {
                 let kept = taken.as_ref().map(Taken::data);
                 let start = |kept, notes: &mut Vec<String>| {
-                    start_private((entry, recipe, settings), (&self.directory, loses_power), &reach, kept, notes)
+                    start_private((entry, recipe, settings), (&self.directory, means), &reach, kept, notes)
                 };
                 let started = match start(kept.as_ref(), &mut notes) {
                     Err(error) if kept.is_some() && !interrupted() => {
@@ -332,7 +331,7 @@ impl Stage {
             members::open(entry, &settings_here, endpoint.as_ref(), (server.as_ref(), &reach), self.patience)?;
         let program = server.as_ref().and_then(|_| entry.recipe?.find_binary(settings).ok());
         let mut facts = facts(entry, &*target, program, (settings, self.muster.as_deref()))?;
-        facts.extend(members::fact(settings, nodes.as_ref()));
+        facts.extend(members::fact(settings, nodes.as_ref(), means.hosts));
         // Nothing is known about the disk of a server elsewhere: proofs hold for this machine's disk only.
         let is_own = settings.url.is_none();
         let proved = if is_own { proofs::proved(entry, settings, &facts) } else { None };

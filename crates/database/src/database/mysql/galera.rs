@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn a_node_is_begun_once_and_then_started_from_where_it_was() {
         let members: Vec<Member> =
-            (1..=3).map(|port| Member { ports: vec![port, port, port], endpoint: None }).collect();
+            (1..=3).map(|port| Member { ports: vec![port, port, port], ..Member::default() }).collect();
         let (binary, directory) = (Path::new("/usr/sbin/mariadbd"), Path::new("/d"));
         let line = |number, again| {
             let recipe = GALERA.node(number, &members, again);

@@ -1,7 +1,8 @@
 //! What MariaDB needs to be a node of a Galera cluster: its library, programs and options.
 //!
-//! Main function: [`check`]. Invariant: a node listens on 127.0.0.1 only, whatever the study's own options say.
+//! Main function: [`check`]. Invariant: a node listens on 127.0.0.1 only, or at the address of its own host, whatever the study's own options say.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use crate::database::Member;
@@ -78,9 +79,10 @@ pub(super) fn options(number: u32, members: &[Member], begins: bool, settings: &
     let place = number.saturating_sub(1) as usize;
     let port =
         |of: usize, which: usize| members.get(of).and_then(|member| member.ports.get(which)).copied().unwrap_or(0);
-    let (group, missed, whole) = (port(place, 0), port(place, 1), port(place, 2));
+    let address = |of: usize| members.get(of).map_or(Ipv4Addr::LOCALHOST, Member::address);
+    let (own_address, group, missed, whole) = (address(place), port(place, 0), port(place, 1), port(place, 2));
     let others = (0..members.len()).filter(|other| *other != place && !begins);
-    let others: Vec<String> = others.map(|other| format!("127.0.0.1:{}", port(other, 0))).collect();
+    let others: Vec<String> = others.map(|other| format!("{}:{}", address(other), port(other, 0))).collect();
     let own =
         of_config(settings, OPTIONS).map(|(_, value)| format!("{};", value.trim_end_matches(';'))).unwrap_or_default();
     let library = library(settings).unwrap_or_else(|| LIBRARIES[0].into());
@@ -89,14 +91,14 @@ pub(super) fn options(number: u32, members: &[Member], begins: bool, settings: &
         format!("--wsrep-provider={}", library.display()),
         // The last of several values counts: the study's own options cannot open a port elsewhere.
         format!(
-            "--wsrep-provider-options=gcache.size=64M;{own}gmcast.listen_addr=tcp://127.0.0.1:{group};ist.recv_addr=127.0.0.1:{missed}"
+            "--wsrep-provider-options=gcache.size=64M;{own}gmcast.listen_addr=tcp://{own_address}:{group};ist.recv_addr={own_address}:{missed}"
         ),
         "--wsrep-cluster-name=loadline".to_owned(),
         format!("--wsrep-cluster-address=gcomm://{}", others.join(",")),
         format!("--wsrep-node-name=node-{number}"),
-        format!("--wsrep-node-address=127.0.0.1:{group}"),
+        format!("--wsrep-node-address={own_address}:{group}"),
         format!("--wsrep-sst-method={RSYNC}"),
-        format!("--wsrep-sst-receive-address=127.0.0.1:{whole}"),
+        format!("--wsrep-sst-receive-address={own_address}:{whole}"),
         "--binlog-format=ROW".to_owned(),
         "--innodb-autoinc-lock-mode=2".to_owned(),
     ];
@@ -112,7 +114,7 @@ mod tests {
 
     fn members() -> Vec<Member> {
         (1..=3)
-            .map(|number| Member { ports: vec![number * 10, number * 10 + 1, number * 10 + 2], endpoint: None })
+            .map(|number| Member { ports: vec![number * 10, number * 10 + 1, number * 10 + 2], ..Member::default() })
             .collect()
     }
 
@@ -125,6 +127,19 @@ mod tests {
         let second = options(2, &members(), false, &settings);
         assert!(has(&second, "--wsrep-cluster-address=gcomm://127.0.0.1:10,127.0.0.1:30"), "{second:?}");
         assert!(has(&second, "--wsrep-sst-receive-address=127.0.0.1:22") && !has(&second, "--wsrep-new-cluster"));
+    }
+
+    #[test]
+    fn nodes_on_hosts_of_their_own_reach_each_other_there_alone() {
+        let mut members = members();
+        for (member, last) in members.iter_mut().zip(1..) {
+            member.host = Some(Ipv4Addr::new(192, 0, 2, last));
+        }
+        let options = options(2, &members, false, &DatabaseSettings::default());
+        assert!(options.iter().any(|option| option.ends_with("=gcomm://192.0.2.1:10,192.0.2.3:30")), "{options:?}");
+        assert!(options.iter().any(|option| option.ends_with("=tcp://192.0.2.2:20;ist.recv_addr=192.0.2.2:21")));
+        assert!(options.iter().any(|option| option == "--wsrep-sst-receive-address=192.0.2.2:22"), "{options:?}");
+        assert!(!options.iter().any(|option| option.contains("127.0.0.1")), "{options:?}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub static POSTGRES: PostgresRecipe = PostgresRecipe;
 pub(super) const NAME: &str = "loadline";
 const PASSWORD_FILE: &str = "password";
 /// The file with the rules for clients: beside the data, which can be that of an earlier server with other clients.
-const RULES_FILE: &str = "pg_hba.conf";
+pub(super) const RULES_FILE: &str = "pg_hba.conf";
 /// The directory where Debian keeps its versions side by side.
 const DEBIAN: &str = "/usr/lib/postgresql";
 const REMEDY: &str =

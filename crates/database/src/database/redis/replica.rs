@@ -3,6 +3,7 @@
 //! Main types: [`Copying`], and [`Question`], what nodes are asked. Invariant: a replica is one only while it says so, is connected to its primary, and has written its own log of what
 //! it was given.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
 
 use super::recipe::{CONFIG_FILE, REDIS};
@@ -10,7 +11,7 @@ use super::reply::{Reply, ask};
 use crate::database::clustered::{Node, NodeRecipe};
 use crate::database::recipe::{CommandLine, Reach, Recipe};
 use crate::database::session::Channel;
-use crate::database::{Clustered, DatabaseError, Endpoint, Member};
+use crate::database::{Clustered, DatabaseError, Member};
 use crate::trial::DatabaseSettings;
 
 /// Redis's own replication, which is asynchronous.
@@ -41,8 +42,9 @@ impl Clustered for Copying {
     }
 
     fn node(&self, number: u32, members: &[Member], _again: bool) -> Box<dyn Recipe> {
-        let primary = members.first().and_then(|member| member.endpoint.clone());
-        Box::new(NodeRecipe(CopyingNode { number, primary: primary.filter(|_| number > 1) }))
+        let own = members.get(number.saturating_sub(1) as usize).and_then(|member| member.host);
+        let primary = members.first().filter(|_| number > 1).and_then(address_of);
+        Box::new(NodeRecipe(CopyingNode { number, own, primary }))
     }
 
     fn is_member(&self, is_primary: bool) -> &'static str {
@@ -176,12 +178,20 @@ fn writes_log(channel: &mut Channel) -> Result<bool, DatabaseError> {
     Ok(is_one("aof_rewrite_in_progress") || is_one("aof_rewrite_scheduled"))
 }
 
+/// Returns the address and the port at which other nodes reach a node.
+fn address_of(member: &Member) -> Option<(String, u16)> {
+    let (address, port) = member.endpoint.as_ref()?.tcp.clone()?;
+    Some((member.host.map_or(address, |host| host.to_string()), port))
+}
+
 /// A node: the primary, or a replica.
 #[derive(Debug)]
 struct CopyingNode {
     number: u32,
-    /// The address of the primary; `None` for the primary itself, and for a replica that has taken over.
-    primary: Option<Endpoint>,
+    /// The address of its own host; `None` if it has none.
+    own: Option<Ipv4Addr>,
+    /// Where the primary is reached; `None` for the primary itself, and for a replica that has taken over.
+    primary: Option<(String, u16)>,
 }
 
 impl Node for CopyingNode {
@@ -216,7 +226,11 @@ impl Node for CopyingNode {
             // A replica that takes over has no replica that its writes could wait for.
             line.arguments.extend(["--min-replicas-to-write", "0"].map(str::to_owned));
         }
-        if let Some((host, port)) = self.primary.as_ref().and_then(|primary| primary.tcp.as_ref()) {
+        if let Some(own) = self.own {
+            // Clients are on this host, too; the last of several values counts.
+            line.arguments.extend(["--bind".to_owned(), reach.address.to_string(), own.to_string()]);
+        }
+        if let Some((host, port)) = &self.primary {
             line.arguments.extend(["--replicaof".to_owned(), host.clone(), port.to_string()]);
         }
         line
@@ -235,7 +249,7 @@ mod tests {
             ..DatabaseSettings::default()
         };
         let endpoint = REDIS.endpoint(directory, 4711, &settings, &Reach::LOOPBACK);
-        let members = [Member { ports: Vec::new(), endpoint: Some(endpoint) }, Member::default()];
+        let mut members = [Member { endpoint: Some(endpoint), ..Member::default() }, Member::default()];
         let line = |number: u32, members: &[Member]| {
             let recipe = COPYING.node(number, members, true);
             recipe.start(binary, directory, 4712, &settings, &Reach::LOOPBACK).arguments.join(" ")
@@ -243,6 +257,9 @@ mod tests {
         assert!(line(1, &members).ends_with("--min-replicas-to-write 1"), "{}", line(1, &members));
         assert!(line(2, &members).ends_with("--min-replicas-to-write 0 --replicaof 127.0.0.1 4711"));
         assert!(line(2, &[]).ends_with("--min-replicas-to-write 0"), "{}", line(2, &[]));
+        (members[0].host, members[1].host) = (Some(Ipv4Addr::new(192, 0, 2, 1)), Some(Ipv4Addr::new(192, 0, 2, 2)));
+        assert!(line(1, &members).ends_with("--bind 127.0.0.1 192.0.2.1"), "{}", line(1, &members));
+        assert!(line(2, &members).ends_with("--bind 127.0.0.1 192.0.2.2 --replicaof 192.0.2.1 4711"));
         let files = COPYING.node(2, &members, false).files("secret", &Reach::LOOPBACK);
         assert_eq!(files, [(CONFIG_FILE, "requirepass secret\nmasterauth secret\n".to_owned())]);
     }

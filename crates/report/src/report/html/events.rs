@@ -22,7 +22,7 @@ fn events(findings: &Findings) -> Markup {
         section #events {
             h2 { "Events" }
             p.about {
-                "What happened to the server on purpose while the load ran. It is away until it lets clients in again or goes on, until a replica takes its writes, and while its disk is slow or full or its link is cut; the gap in service is the \
+                "What happened to the server on purpose while the load ran. It is away until it lets clients in again or goes on, until a replica takes its writes, until all nodes have the same data again after one was cut off, and while its disk is slow or full or its link is cut; the gap in service is the \
                  longest time in which no operation at all was completed that met the event. Records are gone that were acknowledged and are not there \
                  in the end; those that were sent and not answered may be there or not: each of them is looked for, and they count as neither."
             }

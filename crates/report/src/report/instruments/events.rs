@@ -195,6 +195,7 @@ fn show_event(event: &EventFinding) -> String {
         "slow-disk" => format!("its disk was slow from {at} on, for {away}"),
         "full-disk" => format!("its disk was full from {at} on, for {away}"),
         "cut-link" => format!("its link was cut at {at}, for {away}"),
+        "cut-node" => format!("cut off from the other nodes at {at}, all had the same data again after {away}"),
         "cut-power" => {
             let unsynced = show_number(event.unsynced.unwrap_or_default());
             format!(
@@ -296,6 +297,13 @@ mod tests {
         event.node = Some(2);
         let text = said(&[of_node.clone()]);
         assert!(text.contains("; node 2, killed at 3 s it let clients in again after 1 s"), "{text}");
+        let event = &mut of_node.events.as_mut().unwrap().events[0];
+        event.what = "cut-node".to_owned();
+        let text = said(&[of_node.clone()]);
+        assert!(
+            text.contains("; node 2, cut off from the other nodes at 3 s, all had the same data again after 1 s"),
+            "{text}"
+        );
         let event = &mut of_node.events.as_mut().unwrap().events[0];
         (event.what, event.node) = ("promote".to_owned(), Some(1));
         let text = said(&[of_node]);

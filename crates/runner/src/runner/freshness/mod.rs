@@ -6,21 +6,26 @@
 mod group;
 mod historian;
 
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
 use super::agents::take_readers;
 use super::attendant::Attendant;
-use super::driving::{Executed, Ready, connect_all, connect_session, connect_wire, drive_pinned, measured};
+use super::beside::drive_beside;
+use super::driving::{Executed, Ready, connect_all, connect_session, connect_wire, measured};
 use super::filling::fill;
 use super::instruments::{Beginning, Ending, begin_all};
 use super::reading::ReadersOrder;
 use super::stage::Current;
+use super::unanswered::Counted;
 use crate::database::Target;
 use crate::load::sightings::{Acknowledged, Control, Ledger, Sightings, Stamper, monotonic};
-use crate::load::{Changing, Clock, Group as Writers, Observed, Observer, Recording, Share, Source, validity};
+use crate::load::{
+    Changing, Clock, Group as Writers, Observed, Observer, Reconnect, ReconnectSession, Recording, Share, Source,
+    validity,
+};
 use crate::measurement::{FreshnessMeasurement, GroupMeasurement, Measurement};
 use crate::monitor::cpu_s_of;
 use crate::reason::Reason;
@@ -70,18 +75,22 @@ pub(super) fn measure(
     let sources = sources(trial, &work, &events, &control, &ledger)?;
     let (load, share) = (&settings.load, Share::WHOLE);
     let writers = Writers { settings: load, share, connections, sources, keeps_acknowledged: false, pins_loops: false };
-    let mut attendant = Attendant::new(current, None, settings, None)?;
+    let (sender, receiver) = mpsc::channel();
+    let is_eventful = !settings.events.is_empty();
+    let mut attendant = Attendant::new(current, None, settings, is_eventful.then_some(sender))?;
     attendant.instruments = begin_all(&Beginning { settings, work: &work, target: written_to, current })?;
     let mut overseer = Overseer { attendant, control, groups, broker, cpu: Vec::new() };
     let wire = |client| connect_wire(written_to, client, &work, settings);
     let session = |client| connect_session(written_to, client, &work, settings);
-    let observed = drive_pinned(trial, vec![writers], (&wire, &session), &mut overseer);
+    let by = (&wire as &Reconnect<'_>, &session as &ReconnectSession<'_>);
+    let driven = drive_beside(trial, vec![writers], by, &mut overseer, (None, receiver), current);
     let Overseer { mut attendant, mut groups, mut broker, cpu, .. } = overseer;
     let instruments = std::mem::take(&mut attendant.instruments);
     let written_ns = monotonic::now_ns();
     groups.iter_mut().for_each(|group| group.written(written_ns));
     broker.iter_mut().for_each(|broker| broker.tell("written", written_ns));
-    let observed = observed?.pop().context("nothing was driven")?;
+    let (mut observed, happenings) = driven?;
+    let observed = observed.pop().context("nothing was driven")?;
     let attended = attendant.finish(observed.measured_s);
     if let Some(fixture) = &mut current.fixture {
         fixture.is_changed = true;
@@ -91,6 +100,8 @@ pub(super) fn measure(
     let parts = Parts { groups, broker, cpu };
     let seen = collect(parts, &mut measurement, &observed, &events, &ledger, current, &freshness)?;
     measurement.freshness = Some(seen);
+    let stored = if is_eventful { stored(&events, &ledger, current)? } else { None };
+    happenings.tell(&mut measurement, &observed, Counted { stored, unanswered: None });
     let ending = Ending { settings, work: &work, current, found: None };
     instruments.into_iter().try_for_each(|instrument| instrument.tell(&ending, &mut measurement))?;
     Ok(Executed { measurement, samples, refused: None, is_lost: observed.tally.has_lost })
@@ -189,7 +200,8 @@ fn collect(
     }
     seen.cpus.extend(parts.cpu.into_iter().map(|(name, cpu_s)| (name, cpu_s / measured_s)));
     let all: u64 = acknowledged.iter().map(|writer| writer.all).sum();
-    if freshness.tolerated == 0.0 {
+    // What events cost is counted, and no reason against the trial.
+    if freshness.tolerated == 0.0 && measurement.trial.case.settings.events.is_empty() {
         measurement.invalid_because.extend(stored_reason(events, all, measurement.failed() > 0, current)?);
     }
     Ok(seen)
@@ -238,6 +250,12 @@ impl Overseer {
     }
 }
 
+impl AsMut<Attendant> for Overseer {
+    fn as_mut(&mut self) -> &mut Attendant {
+        &mut self.attendant
+    }
+}
+
 impl Observer for Overseer {
     fn measure(&mut self) {
         self.attendant.measure();
@@ -277,7 +295,7 @@ impl Observer for Overseer {
 /// Returns the reasons why the writers' figures are invalid.
 fn judge(measurement: &Measurement, settings: &Settings, observed: &Observed, is_embedded: bool) -> Vec<Reason> {
     let circumstances = validity::Circumstances {
-        tolerated_failures: settings.load.tolerated_failures,
+        tolerated_failures: if settings.events.is_empty() { settings.load.tolerated_failures } else { 1.0 },
         is_embedded,
         is_cut_short: observed.is_cut_short,
         always_busy_clients: None,
@@ -333,6 +351,24 @@ fn gather(sightings: &[Sightings], acknowledged: &[Acknowledged]) -> (GroupMeasu
     (group, sightings.iter().filter_map(|reader| reader.error.clone()).collect())
 }
 
+/// Returns the number of acknowledged events and of those in the tables; `None` if they cannot be counted.
+fn stored(events: &Events, ledger: &Ledger, current: &Current) -> anyhow::Result<Option<(u64, u64)>> {
+    let acknowledged = ledger.read().iter().map(|writer| writer.all).sum();
+    Ok(found(events, current)?.map(|found| (acknowledged, found)))
+}
+
+/// Returns the number of events in the tables; `None` if they cannot be counted.
+fn found(events: &Events, current: &Current) -> anyhow::Result<Option<u64>> {
+    current.await_even_writers()?;
+    let mut session = current.target.open()?;
+    let mut found = 0;
+    for table in &events.tables {
+        let Some(count) = session.count_rows(table)? else { return Ok(None) };
+        found += count;
+    }
+    Ok(Some(found))
+}
+
 /// Returns what is wrong with the number of rows in the tables, if anything.
 fn stored_reason(
     events: &Events,
@@ -340,12 +376,7 @@ fn stored_reason(
     has_failed: bool,
     current: &Current,
 ) -> anyhow::Result<Option<Reason>> {
-    let mut session = current.target.open()?;
-    let mut found = 0;
-    for table in &events.tables {
-        let Some(count) = session.count_rows(table)? else { return Ok(None) };
-        found += count;
-    }
+    let Some(found) = found(events, current)? else { return Ok(None) };
     let is_wrong = found < acknowledged || (found > acknowledged && !has_failed);
     Ok(is_wrong.then_some(Reason::EventsDiffer { acknowledged, found }))
 }

@@ -22,7 +22,7 @@ impl Instrument for Conflicts {
         let after = nodes.conflicts();
         let each = self.before.iter().zip(&after).map(|(before, after)| after.as_ref()?.checked_sub((*before)?));
         // A node that is started again counts from zero.
-        let starts_again = |event: &EventSettings| event.what != EventKind::Pause;
+        let starts_again = |event: &EventSettings| !matches!(event.what, EventKind::Pause | EventKind::CutNode);
         let is_whole = !ending.settings.events.iter().any(starts_again);
         let between_nodes = if is_whole { each.sum::<Option<u64>>() } else { None };
         measurement.conflicts.get_or_insert_with(ConflictsMeasurement::default).between_nodes = between_nodes;

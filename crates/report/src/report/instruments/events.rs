@@ -312,20 +312,24 @@ mod tests {
 
     #[test]
     fn a_primary_that_came_back_empty_is_told_where_something_is_gone() {
-        let mut ended = trial(1.0, 1.5, Some(990));
-        let settings = &mut ended.trial.case.settings;
-        (settings.database.name, settings.database.nodes) = ("redis".to_owned(), Some(2));
-        settings.events = vec![EventSettings::new(1.0, EventKind::Kill)];
-        assert!(!said(&[ended.clone()]).contains("came back without data"), "it has a log");
-        let settings = &mut ended.trial.case.settings;
-        settings.database.config.insert("appendonly".to_owned(), "no".to_owned());
-        let text = said(&[ended.clone()]);
-        assert!(text.ends_with("(appendonly is no), and its replicas dropped theirs to have the same; a promoted replica would have kept them"), "{text}");
-        ended.trial.case.settings.events.insert(0, EventSettings::new(0.5, EventKind::Promote));
-        assert!(!said(&[ended.clone()]).contains("came back without data"), "node 1 was not the primary");
-        ended.trial.case.settings.events.remove(0);
-        ended.events.as_mut().unwrap().found = Some(1_004);
-        assert!(!said(&[ended]).contains("came back without data"), "nothing is gone");
+        let told = |config: &[(&str, &str)], events: &[EventKind], found| {
+            let mut settings = Settings::default();
+            (settings.database.name, settings.database.nodes) = ("redis".to_owned(), Some(2));
+            let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            settings.database.config = config.collect();
+            settings.events = events.iter().map(|what| EventSettings::new(1.0, *what)).collect();
+            let mut ended = trial(1.0, 1.5, Some(found));
+            ended.trial = Trial::new(Case::new(Levels::new(), settings), 0, 1);
+            said(&[ended])
+        };
+        let (memory, killed) = ([("appendonly", "no")], [EventKind::Kill]);
+        let text = told(&memory, &killed, 990);
+        let end = "(appendonly is no), and its replicas dropped theirs to have the same; a promoted replica would have kept them";
+        assert!(text.ends_with(end), "{text}");
+        let is_told = |text: String| text.contains("came back without data");
+        assert!(!is_told(told(&[], &killed, 990)), "it has a log");
+        assert!(!is_told(told(&memory, &[EventKind::Promote, EventKind::Kill], 990)), "node 1 was not the primary");
+        assert!(!is_told(told(&memory, &killed, 1_004)), "nothing is gone");
     }
 
     #[test]

@@ -161,6 +161,12 @@ enum Start {
 }
 
 fn start_of(entry: &Entry, find_server: FindServer) -> Start {
+    if let Some(find) = entry.library {
+        return match find() {
+            Ok(path) => Start::Server(path),
+            Err(fault) => Start::Not(fault.to_string()),
+        };
+    }
     if entry.recipe.is_none() && entry.read_url.is_none() {
         return Start::Embedded;
     }
@@ -181,6 +187,7 @@ mod tests {
         engines: &[],
         opens: Opens::Store(|_, _| Err(DatabaseError::Unavailable("not in this test".to_owned()))),
         recipe: None,
+        library: None,
         clustered: None,
         read_url: None,
         capabilities: Capabilities::SQL,

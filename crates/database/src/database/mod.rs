@@ -13,6 +13,7 @@ pub mod channel;
 pub mod clustered;
 pub mod conformance;
 pub mod dialect;
+pub mod duckdb;
 pub mod durability;
 mod entry;
 mod form;
@@ -102,7 +103,7 @@ pub trait Target: Send + Sync {
 
     /// Returns the statement that a person types to remove a table; `None` where the target takes no such statement.
     fn removal(&self, table: &str) -> Option<String> {
-        self.sql().map(|database| dialect::drop_table(database.dialect(), table))
+        self.sql().map(|database| dialect::remove_table(database.dialect(), table).join("; "))
     }
 }
 
@@ -285,6 +286,17 @@ pub trait Session: TargetSession {
     /// The database's error.
     fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError>;
 
+    /// Makes the connection one that can no longer change anything, as far as the database can be told so.
+    ///
+    /// # Errors
+    /// The database's error.
+    fn make_read_only(&mut self) -> Result<(), DatabaseError> {
+        match self.dialect().read_only() {
+            Some(sql) => self.run(sql),
+            None => Ok(()),
+        }
+    }
+
     /// Prepares one more statement after those of the program: an insert of up to `_rows_max` rows that passes over the rows which a unique key forbids
     /// and stores the others. Returns `None` where the database has no such insert for the table or the user may not execute it. Not within a transaction.
     ///
@@ -436,9 +448,9 @@ impl DatabaseError {
     }
 
     /// Returns whether a transaction lost against another one that had changed the same rows: sent again, it can succeed. MySQL and MariaDB call it a deadlock, as do the nodes of a
-    /// Galera cluster; PostgreSQL has a code for this and one for transactions that could not be ordered.
+    /// Galera cluster; PostgreSQL has a code for this and one for transactions that could not be ordered; DuckDB says it in words.
     pub fn is_conflict(&self) -> bool {
-        matches!(self, DatabaseError::Refused { code, .. } if ["1213", "40P01", "40001"].contains(&code.as_str()))
+        matches!(self, DatabaseError::Refused { code, .. } if ["1213", "40P01", "40001", duckdb::CONFLICT].contains(&code.as_str()))
     }
 
     /// Returns whether the connection is gone, and with it every transaction that had not ended.
@@ -469,8 +481,15 @@ pub struct Endpoint {
 }
 
 /// All databases, the default first. A new database is a folder and a line here.
-pub static REGISTRY: &[&Entry] =
-    &[&sqlite::SQLITE, &mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES, &redis::REDIS, &simulated::SIMULATED];
+pub static REGISTRY: &[&Entry] = &[
+    &sqlite::SQLITE,
+    &mysql::MARIADB,
+    &mysql::MYSQL,
+    &postgres::POSTGRES,
+    &redis::REDIS,
+    &duckdb::DUCKDB,
+    &simulated::SIMULATED,
+];
 
 /// Returns the names of the databases with a capability, as alternatives: `"postgres"`, or `"mariadb" or "mysql"`; `None` where no database has it.
 pub fn with(capability: Capability) -> Option<String> {

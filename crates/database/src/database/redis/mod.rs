@@ -36,6 +36,7 @@ pub static REDIS: Entry = Entry {
     engines: &[],
     opens: Opens::Store(open),
     recipe: Some(&recipe::REDIS),
+    library: None,
     clustered: None,
     read_url: Some(read_url),
     capabilities: Capabilities::NONE.with(Capability::Batches).with(Capability::Updates).with(Capability::Deletes),

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::output::{note, print, print_json};
 use super::{Failure, Refusal, Status};
 use crate::cli::{FetchArguments, Fetched};
-use crate::database::duckdb::library::{self, FILE, Package, VARIABLE};
+use crate::database::duckdb::library::{self, Package, VARIABLE};
 use crate::fault::fault;
 use crate::file::CACHE_VARIABLE;
 use crate::units::show_bytes;
@@ -197,7 +197,7 @@ mod tests {
         assert!(check(&package, &file).unwrap_err().to_string().contains("has 4 bytes instead of 3"));
         // A file that was published and is no archive leaves nothing behind.
         fs::write(&file, b"abc").unwrap();
-        let place = directory.join("libraries/duckdb-1").join(FILE);
+        let place = directory.join("libraries/duckdb-1").join(library::FILE);
         let told = bring(&package, Some(given(&directory, &package).unwrap()), &place).unwrap_err().to_string();
         assert!(told.starts_with("tar failed"), "{told}");
         assert_eq!(fs::read_dir(directory.join("libraries")).unwrap().count(), 1, "the directory of the library");

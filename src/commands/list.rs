@@ -109,6 +109,7 @@ pub fn text_of(kinds: &[Listed], catalogue: &Catalogue, find_server: FindServer)
             rows.extend(catalogue.databases.iter().map(|entry| {
                 let here = match start_of(entry, find_server) {
                     Start::Embedded => "embedded".to_owned(),
+                    Start::Library(path) => format!("embedded, from {}", path.display()),
                     Start::Server(path) => format!("can start: {}", path.display()),
                     Start::Not(reason) => format!("cannot start: {reason}"),
                 };
@@ -140,7 +141,7 @@ pub fn json_of(kinds: &[Listed], catalogue: &Catalogue, find_server: FindServer)
 
 fn database_json(entry: &Entry, find_server: FindServer) -> Value {
     let (can_start, server, reason) = match start_of(entry, find_server) {
-        Start::Embedded => (true, None, None),
+        Start::Embedded | Start::Library(_) => (true, None, None),
         Start::Server(path) => (true, Some(path.display().to_string()), None),
         Start::Not(reason) => (false, None, Some(reason)),
     };
@@ -156,6 +157,8 @@ fn database_json(entry: &Entry, find_server: FindServer) -> Value {
 
 enum Start {
     Embedded,
+    /// Embedded, from this library.
+    Library(PathBuf),
     Server(PathBuf),
     Not(String),
 }
@@ -163,7 +166,7 @@ enum Start {
 fn start_of(entry: &Entry, find_server: FindServer) -> Start {
     if let Some(find) = entry.library {
         return match find() {
-            Ok(path) => Start::Server(path),
+            Ok(path) => Start::Library(path),
             Err(fault) => Start::Not(fault.to_string()),
         };
     }

@@ -7,6 +7,7 @@ mod capture;
 mod data;
 mod draft;
 mod durability;
+mod fetch;
 mod init;
 pub mod size;
 mod watch;
@@ -20,6 +21,7 @@ pub use capture::CaptureArguments;
 pub use data::{DataArguments, DataFormat, ExportFormat, ImportArguments, ImportedTool};
 pub use draft::DraftArguments;
 pub use durability::DurabilityArguments;
+pub use fetch::{FetchArguments, Fetched};
 pub use init::{Aim, InitArguments};
 pub use watch::WatchArguments;
 
@@ -59,6 +61,8 @@ pub enum Command {
     Run(RunArguments),
     /// Cuts the power of a database again and again while it records, and counts the acknowledged records that are gone
     Durability(DurabilityArguments),
+    /// Fetches the library of a database that loadline does not contain, checks it, and keeps it for later runs
+    Fetch(FetchArguments),
     /// Watches this machine for a run elsewhere whose server is here: CPU, disk, memory, network, the server's processes
     Watch(WatchArguments),
     /// Prints the tables and verdicts of a run again, and writes RUN/report.html

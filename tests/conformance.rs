@@ -27,6 +27,7 @@ targets! {
     mysql [&[("innodb_flush_log_at_trx_commit", "0")]];
     postgres [&[("fsync", "off")]];
     redis [&[("appendfsync", "no")]];
+    duckdb [&[]];
 }
 
 /// The servers with known service times keep nothing that could be read back.
@@ -43,6 +44,9 @@ fn conforms(name: &str, config: &[(&str, &str)]) {
     let entry = database::find(name).unwrap();
     let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let mut settings = DatabaseSettings { name: name.to_owned(), config, ..DatabaseSettings::default() };
+    if let Some(Err(missing)) = entry.library.map(|find| find()) {
+        return eprintln!("{missing}: nothing was checked");
+    }
     let Some(recipe) = entry.recipe else {
         let directory = std::env::temp_dir().join(format!("loadline-conformance-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&directory).unwrap();

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use loadline::database::dialect::create_table;
+use loadline::database::dialect::{create_table, remove_table};
 use loadline::database::{self, Database, Endpoint};
 use loadline::operation::Operation;
 use loadline::server::Server;
@@ -74,7 +74,7 @@ fn assert_all_found(database: &dyn Database) {
             assert!(error.contains(&format!("found {right} rows instead of {}", right + 1)), "{error}");
         }
         for table in work.program().tables.iter().rev() {
-            session.run(&database::dialect::drop_table(dialect, &table.name)).unwrap();
+            remove_table(dialect, &table.name).iter().for_each(|sql| session.run(sql).unwrap());
         }
     }
 }
@@ -108,6 +108,19 @@ fn every_case_finds_its_rows_in_every_layout_on_sqlite() {
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(format!("{}{suffix}", path.display()));
     }
+}
+
+#[test]
+fn every_case_finds_its_rows_in_every_layout_on_duckdb() {
+    if let Err(missing) = database::duckdb::library::find() {
+        return eprintln!("{missing}: nothing was checked");
+    }
+    let directory = std::env::temp_dir().join(format!("loadline-queries-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let path = Some(directory.join("database.db").display().to_string());
+    let settings = DatabaseSettings { name: "duckdb".to_owned(), path, ..DatabaseSettings::default() };
+    assert_all_found(&*database::find("duckdb").unwrap().open_sql(&settings, None).unwrap());
+    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]

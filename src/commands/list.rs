@@ -109,6 +109,7 @@ pub fn text_of(kinds: &[Listed], catalogue: &Catalogue, find_server: FindServer)
             rows.extend(catalogue.databases.iter().map(|entry| {
                 let here = match start_of(entry, find_server) {
                     Start::Embedded => "embedded".to_owned(),
+                    Start::Library(path) => format!("embedded, from {}", path.display()),
                     Start::Server(path) => format!("can start: {}", path.display()),
                     Start::Not(reason) => format!("cannot start: {reason}"),
                 };
@@ -140,7 +141,7 @@ pub fn json_of(kinds: &[Listed], catalogue: &Catalogue, find_server: FindServer)
 
 fn database_json(entry: &Entry, find_server: FindServer) -> Value {
     let (can_start, server, reason) = match start_of(entry, find_server) {
-        Start::Embedded => (true, None, None),
+        Start::Embedded | Start::Library(_) => (true, None, None),
         Start::Server(path) => (true, Some(path.display().to_string()), None),
         Start::Not(reason) => (false, None, Some(reason)),
     };
@@ -156,11 +157,19 @@ fn database_json(entry: &Entry, find_server: FindServer) -> Value {
 
 enum Start {
     Embedded,
+    /// Embedded, from this library.
+    Library(PathBuf),
     Server(PathBuf),
     Not(String),
 }
 
 fn start_of(entry: &Entry, find_server: FindServer) -> Start {
+    if let Some(find) = entry.library {
+        return match find() {
+            Ok(path) => Start::Library(path),
+            Err(fault) => Start::Not(fault.to_string()),
+        };
+    }
     if entry.recipe.is_none() && entry.read_url.is_none() {
         return Start::Embedded;
     }
@@ -181,6 +190,7 @@ mod tests {
         engines: &[],
         opens: Opens::Store(|_, _| Err(DatabaseError::Unavailable("not in this test".to_owned()))),
         recipe: None,
+        library: None,
         clustered: None,
         read_url: None,
         capabilities: Capabilities::SQL,

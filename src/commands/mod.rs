@@ -14,6 +14,7 @@ pub mod data;
 mod draft;
 mod durability;
 mod export;
+mod fetch;
 mod fit;
 mod help;
 mod import;
@@ -113,6 +114,7 @@ pub fn execute_command(cli: Cli) -> Result<Status, Failure> {
         Command::Plan { study } => plan::run(&study, cli.json, &names()).map(|()| Status::Valid),
         Command::Init(arguments) => init::run(&arguments, cli.json, &names()),
         Command::Durability(arguments) => durability::run(&arguments, cli.json, &names()),
+        Command::Fetch(arguments) => fetch::run(&arguments, cli.json),
         Command::Watch(arguments) => watcher::run(&arguments, cli.json),
         Command::Capture(arguments) => capture::run(&arguments, cli.json),
         Command::Draft(arguments) => draft::run(&arguments, cli.json, &names()),

@@ -1,10 +1,10 @@
-//! Reads files that users name, up to a size limit. Main functions: [`read`], [`read_text`] and [`text_of`].
+//! Reads files that users name, up to a size limit, and says where a user's cache is. Main functions: [`read`], [`read_text`], [`text_of`] and [`cache_directory`].
 //!
 //! A file that is a device, or a dump named by mistake, must not take all memory before its error is reported.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Largest size of a file that people write, in bytes: a study, a configuration, keys.
 pub const WRITTEN_MOST: u64 = 16 << 20;
@@ -43,6 +43,20 @@ pub fn text_of(bytes: Vec<u8>) -> Result<String, usize> {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         1 + before.iter().filter(|byte| **byte == b'\n').count()
     })
+}
+
+/// Environment variable with the directory of the cache; `off` keeps nothing.
+pub const CACHE_VARIABLE: &str = "LOADLINE_CACHE";
+
+/// Returns the directory in which this user keeps data for later runs: `$LOADLINE_CACHE`, else `loadline` in `$XDG_CACHE_HOME` or `~/.cache`; `None` if it is switched off or
+/// there is no place for it.
+pub fn cache_directory() -> Option<PathBuf> {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    match std::env::var_os(CACHE_VARIABLE) {
+        Some(value) if value == "off" => None,
+        Some(value) if !value.is_empty() => Some(PathBuf::from(value)),
+        _ => Some(absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("loadline")),
+    }
 }
 
 #[cfg(test)]

@@ -43,6 +43,10 @@ pub enum Capability {
     Pipeline,
     /// Passes notifications from other sessions to a connection.
     Notifications,
+    /// Has transactions that go on after a statement that was refused.
+    DryRuns,
+    /// Is opened by several processes at once.
+    Processes,
 }
 
 impl Capability {
@@ -67,6 +71,8 @@ impl Capability {
             Capability::Text => "statements as text",
             Capability::Pipeline => "pipelines",
             Capability::Notifications => "notifications",
+            Capability::DryRuns => "transactions that go on after a statement that was refused",
+            Capability::Processes => "access for several processes at once",
         }
     }
 }
@@ -78,7 +84,7 @@ pub struct Capabilities(u32);
 impl Capabilities {
     /// No capability beyond taking in records and finding them by their keys.
     pub const NONE: Capabilities = Capabilities(0);
-    /// The capabilities that all databases with SQL in the registry have at present.
+    /// The capabilities that databases with SQL usually have.
     pub const SQL: Capabilities = Capabilities::NONE
         .with(Capability::Sql)
         .with(Capability::Joins)
@@ -92,7 +98,9 @@ impl Capabilities {
         .with(Capability::Updates)
         .with(Capability::Deletes)
         .with(Capability::SchemaChanges)
-        .with(Capability::Plans);
+        .with(Capability::Plans)
+        .with(Capability::DryRuns)
+        .with(Capability::Processes);
 
     /// Returns the set with one capability added.
     pub const fn with(self, capability: Capability) -> Self {

@@ -31,6 +31,11 @@ pub trait Dialect: Send + Sync {
     /// Returns the type of an integer column that the database fills itself, each value larger than those before.
     fn numbered_type(&self) -> String;
 
+    /// Returns the name of the sequence that numbers the rows of a table; `None` where the type of the column does that.
+    fn sequence_of(&self, _table: &str) -> Option<String> {
+        None
+    }
+
     /// Returns the placeholder of the value with this number, from 0: `?` or `$1`.
     fn placeholder(&self, number: usize) -> String;
 
@@ -162,8 +167,10 @@ pub fn create_table(dialect: &dyn Dialect, table: &Table) -> Vec<String> {
             format!("{} {}{null}", dialect.quote(&column.name), dialect.column_type(column.kind))
         })
         .collect();
+    let sequence = dialect.sequence_of(&table.name).filter(|_| table.numbered).map(|name| dialect.quote(&name));
     if let (true, Some(key)) = (table.numbered, table.primary_key.first()) {
-        parts.insert(0, format!("{} {}", dialect.quote(key), dialect.numbered_type()));
+        let next = sequence.as_ref().map(|name| format!(" DEFAULT nextval({})", dialect.literal(name)));
+        parts.insert(0, format!("{} {}{}", dialect.quote(key), dialect.numbered_type(), next.unwrap_or_default()));
     }
     parts.push(format!("PRIMARY KEY ({})", columns(&table.primary_key)));
     parts.extend(table.unique.iter().map(|unique| format!("UNIQUE ({})", columns(unique))));
@@ -177,8 +184,8 @@ pub fn create_table(dialect: &dyn Dialect, table: &Table) -> Vec<String> {
             )
         }));
     }
-    let mut sql =
-        vec![format!("CREATE TABLE {} ({}){}", dialect.quote(&table.name), parts.join(", "), dialect.table_suffix())];
+    let mut sql: Vec<String> = sequence.iter().map(|name| format!("CREATE SEQUENCE {name}")).collect();
+    sql.push(format!("CREATE TABLE {} ({}){}", dialect.quote(&table.name), parts.join(", "), dialect.table_suffix()));
     sql.extend(table.indexes.iter().map(|index| {
         let name = index_name(&table.name, index);
         format!("CREATE INDEX {} ON {} ({})", dialect.quote(&name), dialect.quote(&table.name), columns(index))
@@ -194,6 +201,13 @@ pub fn index_name(table: &str, columns: &[String]) -> String {
 /// Returns the DROP TABLE IF EXISTS statement for a table.
 pub fn drop_table(dialect: &dyn Dialect, table: &str) -> String {
     format!("DROP TABLE IF EXISTS {}", dialect.quote(table))
+}
+
+/// Returns the statements that undo those of [`create_table`].
+pub fn remove_table(dialect: &dyn Dialect, table: &str) -> Vec<String> {
+    let sequence = dialect.sequence_of(table);
+    let sequence = sequence.map(|name| format!("DROP SEQUENCE IF EXISTS {}", dialect.quote(&name)));
+    std::iter::once(drop_table(dialect, table)).chain(sequence).collect()
 }
 
 /// Returns the text of a statement. An insert has `rows` lists of values; the other statements ignore `rows`.

@@ -1,10 +1,12 @@
 //! Members of the registry: a database's name, abilities and settings before it is opened, and the function that opens it. Main type: [`Entry`].
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::level::Deciding;
 use super::recipe::Recipe;
 use super::{Capabilities, Capability, Clustered, Database, DatabaseError, Endpoint, Known, Level, Target, with};
+use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 
 /// Opens a database with its settings; servers also get an endpoint.
@@ -19,6 +21,9 @@ pub enum Opens {
     /// For a store that speaks no SQL.
     Store(OpenStore),
 }
+
+/// Finds the file of a library. The error says how to get it.
+pub type FindLibrary = fn() -> Result<PathBuf, Fault>;
 
 /// Reads `database.url`.
 pub type ReadUrl = fn(&str) -> Result<Endpoint, String>;
@@ -35,6 +40,8 @@ pub struct Entry {
     pub opens: Opens,
     /// The recipe of a private server; `None` for embedded databases.
     pub recipe: Option<&'static dyn Recipe>,
+    /// Finds the library that the database is loaded from at run time, or says how to get it; `None` where it needs none.
+    pub library: Option<FindLibrary>,
     /// How its private servers become the nodes of a cluster; `None` where loadline starts no clusters of it.
     pub clustered: Option<&'static dyn Clustered>,
     /// Reads `database.url`; `None` for embedded databases.

@@ -10,8 +10,8 @@ pub(super) fn create_table(session: &mut dyn Session, table: &Table) -> Result<(
 }
 
 pub(super) fn drop_table(session: &mut dyn Session, table: &str) -> Result<(), DatabaseError> {
-    let sql = dialect::drop_table(session.dialect(), table);
-    session.run_change(&sql)
+    let texts = dialect::remove_table(session.dialect(), table);
+    texts.iter().try_for_each(|sql| session.run_change(sql))
 }
 
 pub(super) fn count_rows(session: &mut dyn Session, table: &str) -> Result<Option<u64>, DatabaseError> {

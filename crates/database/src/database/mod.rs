@@ -13,8 +13,10 @@ pub mod channel;
 pub mod clustered;
 pub mod conformance;
 pub mod dialect;
+pub mod duckdb;
 pub mod durability;
 mod entry;
+mod error;
 mod form;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
@@ -44,13 +46,14 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::record::Cells;
-use crate::statement::{Miscount, Program, Request, SchemaChange, Statement, Table};
+use crate::statement::{Program, Request, SchemaChange, Statement, Table};
 
 pub use capability::{Capabilities, Capability, needs_of};
 pub use clustered::{Clustered, Member, NodeHost, count_of};
 pub use dialect::Dialect;
 pub use durability::{LogPosition, Weakness};
 pub use entry::{Entry, LevelSettings, OpenSql, OpenStore, Opens, ReadUrl};
+pub use error::DatabaseError;
 pub use form::URL_FORM;
 pub use level::{Known, Level};
 pub use limits::SessionLimits;
@@ -102,7 +105,7 @@ pub trait Target: Send + Sync {
 
     /// Returns the statement that a person types to remove a table; `None` where the target takes no such statement.
     fn removal(&self, table: &str) -> Option<String> {
-        self.sql().map(|database| dialect::drop_table(database.dialect(), table))
+        self.sql().map(|database| dialect::remove_table(database.dialect(), table).join("; "))
     }
 }
 
@@ -294,6 +297,17 @@ pub trait Session: TargetSession {
     /// The database's error.
     fn query(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, DatabaseError>;
 
+    /// Makes the connection one that can no longer change anything, as far as the database can be told so.
+    ///
+    /// # Errors
+    /// The database's error.
+    fn make_read_only(&mut self) -> Result<(), DatabaseError> {
+        match self.dialect().read_only() {
+            Some(sql) => self.run(sql),
+            None => Ok(()),
+        }
+    }
+
     /// Prepares one more statement after those of the program: an insert of up to `_rows_max` rows that passes over the rows which a unique key forbids
     /// and stores the others. Returns `None` where the database has no such insert for the table or the user may not execute it. Not within a transaction.
     ///
@@ -408,54 +422,6 @@ pub struct Answer {
     pub empty: u32,
 }
 
-/// An error of a database or of the connection to it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DatabaseError {
-    /// The database answered with an error; the connection is still usable and nothing of the request is stored.
-    #[error("{message} ({code})")]
-    Refused {
-        /// The database's own error code, as in `1062` or `23505`.
-        code: String,
-        /// The database's error message.
-        message: String,
-    },
-    /// The database executed the request, but with an impossible number of rows; nothing of the request is stored unless the message says so.
-    #[error("{0} (rows)")]
-    Miscounted(Box<Miscount>),
-    /// The connection is lost; it is not known whether the request was stored.
-    #[error("connection lost: {0}")]
-    Lost(String),
-    /// No connection could be made, or something needed is missing.
-    #[error("{0}")]
-    Unavailable(String),
-    /// An embedded database has no file.
-    #[error("database.path is missing; name the file of the database")]
-    NoFile,
-}
-
-impl DatabaseError {
-    /// Returns a refusal with this code and message.
-    pub fn refused(code: impl Into<String>, message: impl Into<String>) -> Self {
-        DatabaseError::Refused { code: code.into(), message: message.into() }
-    }
-
-    /// Returns whether the request was refused, or undone because of its number of rows; the connection is still usable.
-    pub fn is_refusal(&self) -> bool {
-        matches!(self, DatabaseError::Refused { .. } | DatabaseError::Miscounted(_))
-    }
-
-    /// Returns whether a transaction lost against another one that had changed the same rows: sent again, it can succeed. MySQL and MariaDB call it a deadlock, as do the nodes of a
-    /// Galera cluster; PostgreSQL has a code for this and one for transactions that could not be ordered.
-    pub fn is_conflict(&self) -> bool {
-        matches!(self, DatabaseError::Refused { code, .. } if ["1213", "40P01", "40001"].contains(&code.as_str()))
-    }
-
-    /// Returns whether the connection is gone, and with it every transaction that had not ended.
-    pub fn is_lost(&self) -> bool {
-        !self.is_refusal()
-    }
-}
-
 /// The addresses at which a server listens, and the account that logs in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Endpoint {
@@ -478,8 +444,15 @@ pub struct Endpoint {
 }
 
 /// All databases, the default first. A new database is a folder and a line here.
-pub static REGISTRY: &[&Entry] =
-    &[&sqlite::SQLITE, &mysql::MARIADB, &mysql::MYSQL, &postgres::POSTGRES, &redis::REDIS, &simulated::SIMULATED];
+pub static REGISTRY: &[&Entry] = &[
+    &sqlite::SQLITE,
+    &mysql::MARIADB,
+    &mysql::MYSQL,
+    &postgres::POSTGRES,
+    &redis::REDIS,
+    &duckdb::DUCKDB,
+    &simulated::SIMULATED,
+];
 
 /// Returns the names of the databases with a capability, as alternatives: `"postgres"`, or `"mariadb" or "mysql"`; `None` where no database has it.
 pub fn with(capability: Capability) -> Option<String> {

@@ -20,10 +20,9 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use crate::file::{CACHE_VARIABLE, cache_directory};
 use crate::server::{KeptData, move_or_copy, remove, size_bytes};
 
-/// Environment variable with the directory of the cache; `off` keeps nothing.
-const VARIABLE: &str = "LOADLINE_CACHE";
 /// Largest total size of all fixtures in bytes; the least recently used are removed first.
 const BYTES_MAX: u64 = 10 << 30;
 /// Longest time that an unused fixture is kept.
@@ -63,12 +62,7 @@ pub struct Taken {
 
 /// Returns the directory in which this user keeps data for later runs; `None` if it is switched off or there is no place for it.
 pub fn place() -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    match std::env::var_os(VARIABLE) {
-        Some(value) if value == "off" => None,
-        Some(value) if !value.is_empty() => Some(PathBuf::from(value)),
-        _ => Some(absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")))?.join("loadline")),
-    }
+    cache_directory()
 }
 
 impl Cache {
@@ -81,7 +75,7 @@ impl Cache {
     pub fn note(&self) -> String {
         format!(
             "filled tables are kept in {} for later runs (at most {} GiB, {} days unused); remove it to clear them, or set \
-             {VARIABLE}=off to keep none",
+             {CACHE_VARIABLE}=off to keep none",
             self.directory.display(),
             BYTES_MAX >> 30,
             UNUSED_MAX.as_secs() / (24 * 3600)

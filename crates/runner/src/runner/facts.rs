@@ -11,8 +11,15 @@ use crate::monitor::{self, Remote, WatchAddress, read_address};
 use crate::trial::DatabaseSettings;
 use crate::units::show_bytes;
 
-/// Settings that decide which writes an embedded database keeps, if it has them.
-const OF_EMBEDDED: [(&str, &str); 2] = [("journal_mode", "PRAGMA journal_mode"), ("synchronous", "PRAGMA synchronous")];
+/// Settings of embedded databases that decide which writes they keep, and those that decide how much they carry. A database has some of them.
+const OF_EMBEDDED: [(&str, &str); 6] = [
+    ("journal_mode", "PRAGMA journal_mode"),
+    ("synchronous", "PRAGMA synchronous"),
+    ("fsync_mode", "SELECT current_setting('fsync_mode')"),
+    ("threads", "SELECT current_setting('threads')"),
+    ("memory_limit", "SELECT current_setting('memory_limit')"),
+    ("checkpoint_threshold", "SELECT current_setting('checkpoint_threshold')"),
+];
 
 /// Returns the server's version, its program if loadline started it, the settings that its recipe lists, and its machine if that is watched.
 ///

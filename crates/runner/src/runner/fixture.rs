@@ -87,9 +87,11 @@ pub fn identity_of(settings: &Settings) -> anyhow::Result<Option<String>> {
     }
     let work = Work::new(settings).map_err(anyhow::Error::msg)?;
     let entry = entry_of(database)?;
-    let binary = match entry.recipe {
-        Some(recipe) => recipe.find_binary(database).map_err(ServerError::NotFound)?,
-        None => Default::default(),
+    let binary = match (entry.recipe, entry.library) {
+        (Some(recipe), _) => recipe.find_binary(database).map_err(ServerError::NotFound)?,
+        // Another version may have another form of files.
+        (None, Some(find)) => find()?,
+        (None, None) => Default::default(),
     };
     let made = std::fs::metadata(&binary).and_then(|file| Ok((file.len(), file.modified()?))).ok();
     let stored =

@@ -9,7 +9,7 @@ use crate::load::cpu_count;
 use crate::monitor::read_address;
 use crate::server::CpuList;
 use crate::statement::Program;
-use crate::trial::{DatabaseSettings, EventPath, Poll, Settings};
+use crate::trial::{DatabaseSettings, EventPath, Poll, RunAs, Settings};
 use crate::workload::{self, Work};
 
 /// Checks the requirements of a case against the capabilities of its database.
@@ -22,6 +22,7 @@ pub fn check_options(settings: &Settings, program: &Program) -> Result<(), Strin
     if let Some(watch) = &settings.database.watch {
         read_address(watch).map_err(|fault| fault.about("database.watch").to_string())?;
     }
+    check_library(entry)?;
     check_level(entry, &settings.database)?;
     for need in needs(settings, program) {
         check_need(entry, &need)?;
@@ -46,7 +47,7 @@ pub fn cannot(settings: &Settings) -> Option<String> {
     {
         return Some(fault.to_string());
     }
-    if let Err(why) = check_level(entry, &settings.database) {
+    if let Err(why) = check_library(entry).and_then(|()| check_level(entry, &settings.database)) {
         return Some(why);
     }
     if settings.recorded().is_some() {
@@ -55,6 +56,12 @@ pub fn cannot(settings: &Settings) -> Option<String> {
     // Errors in the case itself are reported elsewhere.
     let work = Work::new(settings).ok()?;
     needs(settings, work.program()).iter().find_map(|need| check_need(entry, need).err())
+}
+
+/// Checks that the library that a database is loaded from is here.
+fn check_library(entry: &Entry) -> Result<(), String> {
+    let missing = entry.library.and_then(|find| find().err());
+    missing.map_or(Ok(()), |fault| Err(fault.about(format!("database.name is \"{}\"", entry.name)).to_string()))
 }
 
 /// Checks that a database can provide the requested level of durability.
@@ -88,7 +95,10 @@ fn check_level(entry: &Entry, settings: &DatabaseSettings) -> Result<(), String>
 pub fn check_recorded(settings: &Settings) -> Result<(), String> {
     let Some(entry) = database::find(&settings.database.name) else { return Ok(()) };
     let asked_by = "a recorder stores what it takes in".to_owned();
-    check_need(entry, &Need { capability: Capability::Sql, asked_by, instead: "send to the database itself" })
+    let instead = "send to the database itself";
+    [Capability::Sql, Capability::DryRuns]
+        .into_iter()
+        .try_for_each(|capability| check_need(entry, &Need { capability, asked_by: asked_by.clone(), instead }))
 }
 
 /// A capability that a case needs of its database.
@@ -142,6 +152,15 @@ fn needs(settings: &Settings, program: &Program) -> Vec<Need> {
         }
         if query.cache == Some(true) {
             need(Capability::QueryCache, format!("{at}: cache is true"), "leave it out");
+        }
+    }
+    if let Some(freshness) = &settings.freshness {
+        if freshness.path.publishes() {
+            let asked_by = "freshness.path publishes events, which a process of its own stores,".to_owned();
+            need(Capability::Processes, asked_by, "write path = \"database\"");
+        } else if freshness.run_as == RunAs::Processes {
+            let asked_by = "freshness.run_as is \"processes\"".to_owned();
+            need(Capability::Processes, asked_by, "write run_as = \"threads\"");
         }
     }
     let freshness = settings.freshness.as_ref().filter(|freshness| freshness.poll == Poll::Notify);
@@ -202,10 +221,7 @@ pub fn is_read_only(settings: &Settings) -> bool {
 /// # Errors
 /// Returns the database's error.
 pub fn restrict(session: &mut dyn Session, settings: &Settings) -> Result<(), DatabaseError> {
-    match session.dialect().read_only().filter(|_| is_read_only(settings)) {
-        Some(sql) => session.run(sql),
-        None => Ok(()),
-    }
+    if is_read_only(settings) { session.make_read_only() } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -229,10 +245,34 @@ mod tests {
 
     fn entry() -> Entry {
         let Entry {
-            name, summary, engines, recipe, clustered, read_url, capabilities, processes, level, levels, ..
+            name,
+            summary,
+            engines,
+            recipe,
+            library,
+            clustered,
+            read_url,
+            capabilities,
+            processes,
+            level,
+            levels,
+            ..
         } = *database::REGISTRY[0];
         let opens = Opens::Store(|_, _| Err(DatabaseError::NoFile));
-        Entry { name, summary, engines, opens, recipe, clustered, read_url, capabilities, processes, level, levels }
+        Entry {
+            name,
+            summary,
+            engines,
+            opens,
+            recipe,
+            library,
+            clustered,
+            read_url,
+            capabilities,
+            processes,
+            level,
+            levels,
+        }
     }
 
     #[test]
@@ -245,7 +285,7 @@ mod tests {
             told,
             [
                 "workload.name is \"read\" on layout.name = \"star\" and shop has no joins; take another workload or layout, \
-              or take database.name = \"sqlite\", \"mariadb\", \"mysql\" or \"postgres\""
+              or take database.name = \"sqlite\", \"mariadb\", \"mysql\", \"postgres\" or \"duckdb\""
             ]
         );
         // A load that only writes needs no reads.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The capabilities that a dry run requires.
-const DRY_RUNS: &[Capability] = &[Capability::Sql, Capability::Transactions];
+const DRY_RUNS: &[Capability] = &[Capability::Sql, Capability::Transactions, Capability::DryRuns];
 
 pub const CHECKS: &[Check] = &[
     ("a duplicate key is refused and the connection stays usable", &[], duplicates_are_refused),

@@ -39,6 +39,7 @@ pub static POSTGRES: Entry = Entry {
     engines: &[],
     opens: Opens::Sql(open),
     recipe: Some(&recipe::POSTGRES),
+    library: None,
     clustered: Some(&replica::STREAMING),
     read_url: Some(read_url),
     capabilities: Capabilities::SQL.with(Capability::Text).with(Capability::Pipeline).with(Capability::Notifications),

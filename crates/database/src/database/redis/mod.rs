@@ -39,6 +39,7 @@ pub static REDIS: Entry = Entry {
     engines: &[],
     opens: Opens::Store(open),
     recipe: Some(&recipe::REDIS),
+    library: None,
     clustered: Some(&replica::COPYING),
     read_url: Some(read_url),
     capabilities: Capabilities::NONE

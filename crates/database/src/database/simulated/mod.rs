@@ -33,9 +33,14 @@ pub static SIMULATED: Entry = Entry {
     engines: &[],
     opens: Opens::Store(open),
     recipe: None,
+    library: None,
     clustered: None,
     read_url: None,
-    capabilities: Capabilities::SQL.without(Capability::Sql).without(Capability::Plans),
+    capabilities: Capabilities::SQL
+        .without(Capability::Sql)
+        .without(Capability::Plans)
+        .without(Capability::DryRuns)
+        .without(Capability::Processes),
     processes: &[],
     level: None,
     levels: &[],

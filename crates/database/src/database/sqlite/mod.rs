@@ -32,6 +32,7 @@ pub static SQLITE: Entry = Entry {
     engines: &[],
     opens: Opens::Sql(|settings, _| Ok(Box::new(Sqlite::open(settings)?))),
     recipe: None,
+    library: None,
     clustered: None,
     read_url: None,
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
@@ -217,7 +218,7 @@ impl Database for Sqlite {
 }
 
 /// Checks that the file's directory exists; SQLite's own message for a missing directory says only that it could not open the file.
-fn check_place(path: &Path) -> Result<(), DatabaseError> {
+pub(super) fn check_place(path: &Path) -> Result<(), DatabaseError> {
     let directory = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),

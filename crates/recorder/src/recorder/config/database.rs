@@ -55,15 +55,37 @@ pub static DATABASE: Part = Part {
 };
 
 fn names() -> Vec<&'static str> {
-    let able = database::REGISTRY.iter().filter(|entry| entry.capabilities.has(database::Capability::Sql));
-    able.map(|entry| entry.name).collect()
+    database::REGISTRY.iter().filter(|entry| missing(entry).is_none()).map(|entry| entry.name).collect()
+}
+
+/// Returns what a database lacks for a recorder.
+fn missing(entry: &database::Entry) -> Option<database::Capability> {
+    let needed = [database::Capability::Sql, database::Capability::DryRuns];
+    needed.into_iter().find(|capability| !entry.capabilities.has(*capability))
+}
+
+/// Reads the name of the database. One that cannot be a recorder's is refused with the reason.
+fn read_name(section: &Section<'_>, errors: &mut Errors) -> String {
+    let named = section.get("name").and_then(|entry| match &entry.node.content {
+        Content::Text(name) => Some((entry.place, database::find(name)?)),
+        _ => None,
+    });
+    let lacks = named.and_then(|(place, entry)| Some((place, entry.name, missing(entry)?)));
+    let Some((place, name, capability)) = lacks else { return section.read("name", errors) };
+    let others = names().join(", ");
+    let what = capability.name();
+    errors.push(
+        place,
+        fault!("database.name is \"{name}\" and {name} has no {what}"; "a recorder can store into: {others}"),
+    );
+    "sqlite".to_owned()
 }
 
 /// Reads the settings of the section.
 pub(super) fn read_database(root: &Table, errors: &mut Errors) -> DatabaseSettings {
     let section = Section::open(root, &DATABASE, errors);
     let settings = DatabaseSettings {
-        name: section.read("name", errors),
+        name: read_name(&section, errors),
         engine: section.read("engine", errors),
         url: section.read("url", errors),
         watch: None,

@@ -1,0 +1,22 @@
+//! `loadline fetch`, as written.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// `fetch`
+#[derive(Debug, Clone, Args)]
+pub struct FetchArguments {
+    /// What to fetch
+    pub what: Fetched,
+    /// Takes the package from this directory, where it was put before, and nothing from the network
+    #[arg(long, value_name = "DIRECTORY")]
+    pub from: Option<PathBuf>,
+}
+
+/// What can be fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Fetched {
+    /// The library of DuckDB, out of its package for Node.js
+    Duckdb,
+}

@@ -46,7 +46,8 @@ pub static REDIS: Entry = Entry {
         .with(Capability::Batches)
         .with(Capability::Updates)
         .with(Capability::Deletes)
-        .with(Capability::NumberedRows),
+        .with(Capability::NumberedRows)
+        .with(Capability::Processes),
     processes: &["redis-server", "valkey-server"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

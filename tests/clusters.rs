@@ -8,6 +8,8 @@ mod copied;
 mod cut;
 #[path = "events/happened.rs"]
 mod happened;
+#[path = "copied/nobody.rs"]
+mod nobody;
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
@@ -18,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 
 use happened::happened;
 use program::Scratch;
-use studies::{CLOSED, ONCE, WRITES, study};
+use studies::{CLOSED, ONCE, WRITES, readers_see_all_later, study};
 
 const REPLICA: &str = "name = \"postgres\"\nnodes = 2\n";
 
@@ -78,23 +80,8 @@ fn a_node_that_is_ended_comes_back_as_a_replica_and_costs_nothing() {
 
 #[test]
 fn readers_on_a_replica_see_events_later_than_they_are_written_and_miss_none() {
-    let scratch = Scratch::new();
-    let workload = "[workload]\nname = \"freshness\"\n[freshness]\nevery = \"2ms\"";
-    let load = "clients = 2\narrivals = \"constant\"\nrate = 100\nduration = \"2s\"\n";
-    for run_as in ["threads", "processes"] {
-        // A replica applies what it receives only after this time; readers of the primary would not notice.
-        let delay = "config = { recovery_min_apply_delay = \"100ms\" }";
-        let workload = format!("{workload}\nrun_as = \"{run_as}\"");
-        let database = format!("{REPLICA}read_from = \"replica\"\n{delay}");
-        scratch.write("s.toml", &study(&database, &workload, load, ""));
-        scratch.run_study("s.toml", run_as).expect(0);
-        let trial = scratch.stored(run_as).remove(0);
-        assert_eq!(trial.invalid_because, [], "{:?}", trial.errors);
-        let seen = trial.freshness.unwrap();
-        let group = seen.groups.values().next().unwrap();
-        assert!(group.expected > 0 && group.lost == 0, "{run_as}: {} of {} lost", group.lost, group.expected);
-        assert!(group.freshness.min_ns() >= 99_000_000, "{run_as}: {} ns", group.freshness.min_ns());
-    }
+    // Readers of the primary would not notice that its replica applies what it receives only after this time.
+    readers_see_all_later(&format!("{REPLICA}config = {{ recovery_min_apply_delay = \"100ms\" }}\n"));
 }
 
 #[test]

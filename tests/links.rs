@@ -12,6 +12,8 @@ mod copied;
 mod cut;
 #[path = "links/hosts.rs"]
 mod hosts;
+#[path = "copied/nobody.rs"]
+mod nobody;
 #[path = "links/program.rs"]
 mod program;
 #[path = "links/recorders.rs"]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use super::happened::happened;
 use super::program::{Scratch, is_root, processes_with, wait_for};
-use super::{CLOSED, GALERA, REPLICA, THREE_SERVERS, WRITES, copied, study};
+use super::{CLOSED, GALERA, REPLICA, THREE_SERVERS, WRITES, nobody, study};
 
 /// Whether nodes can be cut off here; says so where they cannot.
 fn can_cut() -> bool {
@@ -100,17 +100,7 @@ fn who_may_not_make_hosts_is_told_so_before_anything_is_started() {
     let scratch = Scratch::new();
     scratch.write("s.toml", &study(REPLICA, WRITES, CLOSED, &cut(2, "1s", "2s")));
     let arguments = ["run", "s.toml", "--out", "run"];
-    let mut command = scratch.command(&arguments);
-    if is_root() {
-        // The program's own directory may be closed to others.
-        let copy = scratch.path("loadline");
-        copied::program_at(&copy);
-        command = Command::new(copy);
-        let place = scratch.path("");
-        command.current_dir(&place).args(arguments).env("TMPDIR", &place).env("LOADLINE_CACHE", "off");
-        command.uid(65_534).gid(65_534);
-        std::os::unix::fs::chown(&place, Some(65_534), Some(65_534)).unwrap();
-    }
+    let mut command = nobody::command(scratch.command(&arguments), &scratch.path(""), &arguments);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::copied;
+use crate::nobody;
 
 const STUDY: &str = r#"
 name = "over-a-link"
@@ -134,18 +134,8 @@ fn events_cross_the_link_twice_until_readers_in_other_processes_see_them() {
 #[test]
 fn another_user_than_root_is_told_so_before_anything_is_started() {
     let place = place("user", STUDY);
-    let mut command = loadline(&place, &["run", "study.toml", "--out", "run"]);
-    // SAFETY: has no conditions.
-    if unsafe { libc::geteuid() } == 0 {
-        // The program's own directory may be closed to others.
-        let copy = place.join("loadline");
-        copied::program_at(&copy);
-        let arguments = ["run", "study.toml", "--out", "run"];
-        command = Command::new(copy);
-        command.current_dir(&place).args(arguments).env("TMPDIR", &place).env("LOADLINE_CACHE", "off");
-        command.uid(65_534).gid(65_534);
-        std::os::unix::fs::chown(&place, Some(65_534), Some(65_534)).unwrap();
-    }
+    let arguments = ["run", "study.toml", "--out", "run"];
+    let mut command = nobody::command(loadline(&place, &arguments), &place, &arguments);
     let output = command.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
@@ -211,8 +201,30 @@ fn kill_9_leaves_no_daemon_and_the_next_start_removes_the_files() {
     std::fs::remove_dir_all(&place).unwrap();
 }
 
+/// Runs a study until loadline has made so many private directories, interrupts it, and checks that neither these nor their processes are left.
+pub fn interrupt(place: &Path, more: &[&str], servers: usize) {
+    let arguments = [&["run", "study.toml", "--out", "run"], more].concat();
+    let mut child = loadline(place, &arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let patience = Instant::now() + Duration::from_secs(240);
+    let private = place.join("loadline-0");
+    let entries = || std::fs::read_dir(&private).into_iter().flatten().flatten();
+    // A directory is its owner's as soon as that is written in it.
+    let made = || entries().filter(|entry| entry.path().join("owner.json").exists()).count();
+    while made() < servers && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(made(), servers);
+    let own = owned_by(&private);
+    // SAFETY: the process is a child of this one that has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
+    child.wait().unwrap();
+    assert_eq!(entries().count(), 0, "it removes its own files");
+    let is_there = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
+    assert!(!own.iter().any(is_there), "{own:?} are still there");
+}
+
 /// The processes that the private directories below a place tell of.
-pub fn owned_by(private: &Path) -> Vec<u32> {
+fn owned_by(private: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir(private).unwrap().flatten();
     let texts = entries.filter_map(|entry| std::fs::read_to_string(entry.path().join("owner.json")).ok());
     let owners = texts.filter_map(|text| serde_json::from_str::<serde_json::Value>(&text).ok());

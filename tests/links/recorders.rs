@@ -1,11 +1,8 @@
 //! Recorders on hosts of their own: they share a stream over the links, and nothing is left behind when a run is ended.
 
-use std::process::Stdio;
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
-use super::program::{loadline, owned_by, place};
+use super::program::{interrupt, loadline, place};
 
 const STUDY: &str = r#"
 name = "numbers"
@@ -62,27 +59,8 @@ fn recorders_on_hosts_of_their_own_are_gone_when_a_run_is_interrupted() {
         return;
     }
     let place = place("numbers-interrupted", &STUDY.replace("800ms", "60s"));
-    let mut child = loadline(&place, &["run", "study.toml", "--out", "run"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let patience = Instant::now() + Duration::from_secs(240);
-    let private = place.join("loadline-0");
-    let entries = || std::fs::read_dir(&private).into_iter().flatten().flatten();
-    let made = || entries().filter(|entry| entry.path().join("owner.json").exists()).count();
     // The database, the NATS server, and two recorders.
-    while made() < 4 && Instant::now() < patience {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    assert_eq!(made(), 4);
-    let own = owned_by(&private);
-    // SAFETY: the process is a child of this one that has not been waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
-    child.wait().unwrap();
-    assert_eq!(made(), 0, "it removes its own files");
-    let is_there = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
-    assert!(!own.iter().any(is_there), "{own:?} are still there");
+    interrupt(&place, &[], 4);
     std::fs::remove_dir_all(&place).unwrap();
 }
 

@@ -1,11 +1,8 @@
 //! Studies whose recorder is at the other end of a link: cameras that upload to it, lines with a token, and what is left behind when one is ended.
 
-use std::process::Stdio;
-use std::time::{Duration, Instant};
-
 use serde_json::Value;
 
-use super::program::{loadline, owned_by, place};
+use super::program::{interrupt, loadline, place};
 
 const STUDY: &str = r#"
 name = "cameras"
@@ -121,26 +118,8 @@ fn a_run_that_is_interrupted_leaves_no_process_and_no_file() {
         return;
     }
     let place = place("interrupted", &STUDY.replace("duration = \"1s\"", "duration = \"60s\""));
-    let mut child = loadline(&place, &["run", "study.toml", "--out", "run", "--set", "link.tunnel=aes128-sha1"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let patience = Instant::now() + Duration::from_secs(120);
-    let private = place.join("loadline-0");
-    let made = || std::fs::read_dir(&private).map_or(0, |entries| entries.flatten().count());
     // A daemon on each of four hosts, and the recorder.
-    while made() < 5 && Instant::now() < patience {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    assert_eq!(made(), 5);
-    let own = owned_by(&private);
-    // SAFETY: the process is a child of this one that has not been waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);
-    child.wait().unwrap();
-    assert_eq!(made(), 0, "it removes its own files");
-    let is_there = |pid: &u32| std::path::Path::new(&format!("/proc/{pid}")).exists();
-    assert!(!own.iter().any(is_there), "{own:?} are still there");
+    interrupt(&place, &["--set", "link.tunnel=aes128-sha1"], 5);
     std::fs::remove_dir_all(&place).unwrap();
 }
 

@@ -14,6 +14,8 @@ pub(super) struct Carrying {
     /// The first row of the running step, where a later step needs it.
     row: Cells,
     has_row: bool,
+    /// Memory for the first row of a step before it is known whether there is one.
+    pub(super) first: Cells,
 }
 
 impl Carrying {

@@ -37,6 +37,7 @@ pub mod session;
 pub mod simulated;
 pub mod sqlite;
 pub mod station;
+mod stepwise;
 pub mod tls;
 mod wire;
 

@@ -244,35 +244,7 @@ mod tests {
     }
 
     fn entry() -> Entry {
-        let Entry {
-            name,
-            summary,
-            engines,
-            recipe,
-            library,
-            clustered,
-            read_url,
-            capabilities,
-            processes,
-            level,
-            levels,
-            ..
-        } = *database::REGISTRY[0];
-        let opens = Opens::Store(|_, _| Err(DatabaseError::NoFile));
-        Entry {
-            name,
-            summary,
-            engines,
-            opens,
-            recipe,
-            library,
-            clustered,
-            read_url,
-            capabilities,
-            processes,
-            level,
-            levels,
-        }
+        Entry { opens: Opens::Store(|_, _| Err(DatabaseError::NoFile)), ..*database::REGISTRY[0] }
     }
 
     #[test]

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use super::api::{Appender, Connection, Kept, Library, Rows, Statement as Prepared};
+use super::api::{Appender, Connection, Library, Rows, Statement as Prepared};
 use super::dialect::{DuckdbDialect, DuckdbLiterals};
 use super::open::Lease;
 use crate::database::carrying::Carrying;
 use crate::database::dialect::statement_text;
 use crate::database::literal::TextStatement;
+use crate::database::stepwise::{Done, Kept, Stepwise};
 use crate::database::{Answer, DatabaseError, Dialect, Session, TargetSession, Wire};
 use crate::record::Cells;
-use crate::statement::{Expect, Program, Request, Statement, Step};
+use crate::statement::{Program, Request, Statement, Step};
 
 /// A text with many rows ends after this many bytes.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -22,8 +23,6 @@ pub(super) struct DuckdbSession {
     commit: Prepared,
     rollback: Prepared,
     carrying: Carrying,
-    /// The first row of the running step; its memory is reused.
-    first: Cells,
     is_read_only: bool,
     connection: Arc<Connection>,
     library: &'static Library,
@@ -59,7 +58,6 @@ impl DuckdbSession {
             commit: prepare("COMMIT")?,
             rollback: prepare("ROLLBACK")?,
             carrying: Carrying::default(),
-            first: Cells::new(),
             is_read_only: false,
             connection,
             library,
@@ -100,36 +98,19 @@ impl DuckdbSession {
         }
     }
 
-    /// Executes the steps; the caller handles the transaction.
-    fn steps(&mut self, request: &Request, mut rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
-        let mut answer = Answer::default();
-        self.carrying.begin(request);
-        for (place, step) in request.steps.iter().enumerate() {
-            let is_needed = Carrying::is_needed(request, place);
-            let mut first = std::mem::take(&mut self.first);
-            first.clear();
-            let kept = Kept { all: rows.as_deref_mut(), first: is_needed.then_some(&mut first) };
-            let read = self.step(request, step, kept, &mut answer)?;
-            if is_needed {
-                if let Some(row) = (read > 0).then(|| self.carrying.first_row(request, place)).flatten() {
-                    row.append(&first);
-                }
-                self.carrying.hand_on(request, place)?;
-            }
-            self.first = first;
-        }
-        Ok(answer)
+    fn undo(&mut self) -> Result<(), DatabaseError> {
+        let undone = self.rollback.execute(&Cells::new(), 0);
+        undone.map(drop).map_err(|error| DatabaseError::Lost(format!("a transaction could not be undone: {error}")))
+    }
+}
+
+impl Stepwise for DuckdbSession {
+    fn carrying(&mut self) -> &mut Carrying {
+        &mut self.carrying
     }
 
-    /// Executes a step and adds the rows that it read and changed to the answer. Returns the number of rows read.
     #[inline]
-    fn step(
-        &mut self,
-        request: &Request,
-        step: &Step,
-        mut kept: Kept<'_>,
-        answer: &mut Answer,
-    ) -> Result<u64, DatabaseError> {
+    fn step(&mut self, request: &Request, step: &Step, mut kept: Kept<'_>) -> Result<Done, DatabaseError> {
         let (values, first) = (self.carrying.values(request), step.first_cell as usize);
         let Some(statement) = self.statements.get_mut(usize::from(step.statement)) else {
             let message = format!("statement {} was never prepared", step.statement);
@@ -143,25 +124,12 @@ impl DuckdbSession {
             }
             Compiled::Insert(prepared, _) | Compiled::Prepared(prepared) => {
                 for row in 0..step.rows as usize {
-                    done.add(prepared.execute(values, first + row * prepared.parameters())?, &mut kept)?;
+                    add(&mut done, prepared.execute(values, first + row * prepared.parameters())?, &mut kept)?;
                 }
             }
             Compiled::Text(text) => execute_text(&self.connection, text, (step, values), &mut kept, &mut done)?,
         }
-        if step.expect == Expect::Rows && done.read == 0 && done.is_query {
-            answer.empty += 1;
-        }
-        if let Some(miscount) = step.expect.miscount(done.read, done.changed) {
-            return Err(DatabaseError::Miscounted(Box::new(miscount)));
-        }
-        answer.rows += done.read;
-        answer.changed += done.changed;
-        Ok(done.read)
-    }
-
-    fn undo(&mut self) -> Result<(), DatabaseError> {
-        let undone = self.rollback.execute(&Cells::new(), 0);
-        undone.map(drop).map_err(|error| DatabaseError::Lost(format!("a transaction could not be undone: {error}")))
+        Ok(done)
     }
 }
 
@@ -176,21 +144,12 @@ fn that_stays(error: DatabaseError) -> DatabaseError {
     }
 }
 
-/// What a step has done.
-#[derive(Default)]
-struct Done {
-    read: u64,
-    changed: u64,
-    is_query: bool,
-}
-
-impl Done {
-    fn add(&mut self, rows: Rows, kept: &mut Kept<'_>) -> Result<(), DatabaseError> {
-        self.is_query = rows.is_query();
-        let (read, changed) = rows.read(kept)?;
-        (self.read, self.changed) = (self.read + read, self.changed + changed);
-        Ok(())
-    }
+/// Reads rows and adds their numbers to what the step has done.
+fn add(done: &mut Done, rows: Rows, kept: &mut Kept<'_>) -> Result<(), DatabaseError> {
+    done.is_query = rows.is_query();
+    let (read, changed) = rows.read(kept)?;
+    (done.read, done.changed) = (done.read + read, done.changed + changed);
+    Ok(())
 }
 
 impl Sink {
@@ -227,7 +186,7 @@ fn execute_text(
         let rows = text.append::<DuckdbLiterals>(cells, first, step.rows - taken, TEXT_BYTES_MAX, &mut sql);
         taken += rows.map_err(|why| DatabaseError::refused("Invalid Input Error", why))?;
         let mut statement = Prepared::new(connection, &String::from_utf8_lossy(&sql))?;
-        done.add(statement.execute(&Cells::new(), 0)?, kept)?;
+        add(done, statement.execute(&Cells::new(), 0)?, kept)?;
     }
     Ok(())
 }

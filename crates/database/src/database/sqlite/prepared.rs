@@ -11,6 +11,7 @@ use rusqlite::ffi;
 
 use super::refusal::code_name;
 use crate::database::DatabaseError;
+use crate::database::stepwise::Kept;
 use crate::record::{Cell, Cells};
 
 /// A prepared statement, which must be dropped before its connection is.
@@ -24,14 +25,6 @@ pub(super) struct Prepared {
 // SAFETY: a statement may move between threads together with its connection; SQLite is built thread-safe, and the session
 // that owns both lets one thread at a time use them.
 unsafe impl Send for Prepared {}
-
-/// The destinations of the rows read; without one, rows are only counted.
-pub(super) struct Kept<'k> {
-    /// Receives all rows.
-    pub(super) all: Option<&'k mut Cells>,
-    /// Receives the first row, in addition.
-    pub(super) first: Option<&'k mut Cells>,
-}
 
 impl Prepared {
     /// Prepares a statement to be executed many times.

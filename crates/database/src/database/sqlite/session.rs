@@ -5,11 +5,12 @@ use rusqlite::{Connection, ffi};
 
 use super::checkpoints::Checkpoints;
 use super::dialect::{SqliteDialect, SqliteLiterals};
-use super::prepared::{Kept, Prepared};
+use super::prepared::Prepared;
 use super::refusal;
 use crate::database::carrying::Carrying;
 use crate::database::dialect::statement_text;
 use crate::database::literal::TextStatement;
+use crate::database::stepwise::{Done, Kept, Stepwise};
 use crate::database::{Answer, DatabaseError, Dialect, Session, TargetSession, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Program, Request, Statement, Step};
@@ -33,8 +34,6 @@ pub(super) struct SqliteSession {
     release: Prepared,
     go_back: Prepared,
     carrying: Carrying,
-    /// The first row of the running step; its memory is reused.
-    first: Cells,
     connection: Connection,
     checkpoints: Option<Checkpoints>,
 }
@@ -55,7 +54,6 @@ impl SqliteSession {
             release: prepare("RELEASE attempt")?,
             go_back: prepare("ROLLBACK TO attempt")?,
             carrying: Carrying::default(),
-            first: Cells::new(),
             connection,
             checkpoints: None,
         })
@@ -83,37 +81,15 @@ impl SqliteSession {
             _ => false,
         }
     }
+}
 
-    /// Executes the steps; the caller handles the transaction.
-    fn steps(&mut self, request: &Request, mut rows: Option<&mut Cells>) -> Result<Answer, DatabaseError> {
-        let mut answer = Answer::default();
-        self.carrying.begin(request);
-        for (place, step) in request.steps.iter().enumerate() {
-            let is_needed = Carrying::is_needed(request, place);
-            let mut first = std::mem::take(&mut self.first);
-            first.clear();
-            let kept = Kept { all: rows.as_deref_mut(), first: is_needed.then_some(&mut first) };
-            let read = self.step(request, step, kept, &mut answer)?;
-            if is_needed {
-                if let Some(row) = (read > 0).then(|| self.carrying.first_row(request, place)).flatten() {
-                    row.append(&first);
-                }
-                self.carrying.hand_on(request, place)?;
-            }
-            self.first = first;
-        }
-        Ok(answer)
+impl Stepwise for SqliteSession {
+    fn carrying(&mut self) -> &mut Carrying {
+        &mut self.carrying
     }
 
-    /// Executes a step and adds the rows that it read to the answer.
     #[inline]
-    fn step(
-        &mut self,
-        request: &Request,
-        step: &Step,
-        kept: Kept<'_>,
-        answer: &mut Answer,
-    ) -> Result<u64, DatabaseError> {
+    fn step(&mut self, request: &Request, step: &Step, kept: Kept<'_>) -> Result<Done, DatabaseError> {
         let values = self.carrying.values(request);
         let before = total_changes(&self.connection);
         let (read, is_query) = if let Some(text) = self.texts.get(usize::from(step.statement)) {
@@ -127,24 +103,8 @@ impl SqliteSession {
             statement.release();
             (outcome?, statement.is_query())
         };
-        let changed = total_changes(&self.connection) - before;
-        judge(step, (read, changed), is_query, answer)?;
-        Ok(read)
+        Ok(Done { read, changed: total_changes(&self.connection) - before, is_query })
     }
-}
-
-/// Adds the rows that a step read and changed to the answer, unless they differ from those expected.
-#[inline]
-fn judge(step: &Step, (read, changed): (u64, u64), is_query: bool, answer: &mut Answer) -> Result<(), DatabaseError> {
-    if step.expect == Expect::Rows && read == 0 && is_query {
-        answer.empty += 1;
-    }
-    if let Some(miscount) = step.expect.miscount(read, changed) {
-        return Err(DatabaseError::Miscounted(Box::new(miscount)));
-    }
-    answer.rows += read;
-    answer.changed += changed;
-    Ok(())
 }
 
 /// Executes a step whose statement is sent as text, in as many texts as its rows need. Returns the rows read and whether it is a query.

@@ -15,7 +15,7 @@ use std::sync::{Mutex, PoisonError};
 pub use appender::Appender;
 pub use database::{Connection, Database};
 pub use refusal::CONFLICT;
-pub use rows::{Kept, Rows};
+pub use rows::Rows;
 pub use statement::Statement;
 
 use symbols::{Symbols, load, text_at};

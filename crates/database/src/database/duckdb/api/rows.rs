@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::database::Connection;
 use super::symbols::{Handle, RawResult, SUCCESS, State, text_at};
 use crate::database::DatabaseError;
+use crate::database::stepwise::Kept;
 use crate::record::Cells;
 
 /// Types of columns, as in `duckdb_type`.
@@ -35,20 +36,6 @@ pub mod types {
 
 /// `DUCKDB_RESULT_TYPE_QUERY_RESULT`
 const QUERY_RESULT: c_int = 3;
-
-/// The destinations of the rows read; without one, rows are only counted.
-pub struct Kept<'k> {
-    /// Receives all rows.
-    pub all: Option<&'k mut Cells>,
-    /// Receives the first row, in addition.
-    pub first: Option<&'k mut Cells>,
-}
-
-impl Kept<'_> {
-    fn is_none(&self) -> bool {
-        self.all.is_none() && self.first.is_none()
-    }
-}
 
 /// The answer to a statement.
 #[derive(Debug)]

@@ -7,6 +7,9 @@
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
+#[path = "durability/mounted_disk_recorders.rs"]
+mod mounted_disk_recorders;
+
 use program::{Scratch, outcome};
 
 #[test]
@@ -21,7 +24,11 @@ fn what_cannot_lose_its_power_is_refused_with_the_remedy() {
         (&["durability", "simulated"], "promises to keep nothing"),
         (&["durability", "nothing-of-this-name"], "nothing-of-this-name"),
         (&["durability", "sqlite", "--cuts", "0"], "--cuts"),
-        (&["durability", "sqlite", "--fault", "fire"], "possible values: power, kill, eio, enospc, bits"),
+        (&["durability", "sqlite", "--fault", "fire"], "possible values: power, kill, eio, enospc, bits, store"),
+        (&["durability", "sqlite", "--fault", "store"], "name a recorder with --recorder"),
+        (&["durability", "--recorder", "nowhere.toml"], "nowhere.toml"),
+        (&["durability", "sqlite", "--recorder", "r.toml"], "each with a command of its own"),
+        (&["durability", "--recorder", "r.toml", "--set", "a=b"], "write the setting into that file"),
     ] {
         let told = outcome(&mut scratch.command(arguments));
         let told = told.expect(2);

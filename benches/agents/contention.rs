@@ -32,7 +32,10 @@ pub fn contention(name: &str, database: &str, counts: &[usize]) {
         Err(error) => println!("no fit: {error}"),
         Ok(report) => {
             for estimate in report.fits.iter().flat_map(|fit| &fit.parameters) {
-                let interval = estimate.ci95.as_ref().map_or("on its bound".to_owned(), |range| format!("[{:.6}, {:.6}]", range.low, range.high));
+                let interval = estimate
+                    .ci95
+                    .as_ref()
+                    .map_or("on its bound".to_owned(), |range| format!("[{:.6}, {:.6}]", range.low, range.high));
                 println!("             {} {:.6}, 95 % {interval}", estimate.name, estimate.value);
             }
         }

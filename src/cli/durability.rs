@@ -13,6 +13,9 @@ pub struct DurabilityArguments {
     /// Name of a database, or of a study or its file, whose databases and layouts are taken; without it the study `durability`, which tries settings of SQLite
     #[arg(value_name = "TARGET|STUDY")]
     pub target: Option<String>,
+    /// Tests a recorder: the file of `loadline record`, or one that says how another recorder is started (docs/durability.md)
+    #[arg(long, value_name = "FILE")]
+    pub recorder: Option<PathBuf>,
     /// Changes a setting: database.config.fsync=off. Each level of a list is tried: "database.config.synchronous_commit=[on, off]"
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
@@ -38,6 +41,9 @@ fn fault_kinds() -> impl TypedValueParser<Value = FaultKind> {
         FaultKind::Eio => "Reads, writes or syncs fail, once or from then on; then the power goes",
         FaultKind::Enospc => "The disk is full for a while; then the power goes",
         FaultKind::Bits => "Reads from the disk give flipped bits, after the database was stopped in order",
+        FaultKind::Store => {
+            "The store behind a recorder is stopped, killed or suspended for a while; for --recorder only"
+        }
     };
     let values = FaultKind::ALL.map(|kind| PossibleValue::new(kind.name()).help(help(kind)));
     PossibleValuesParser::new(values)

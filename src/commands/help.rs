@@ -5,6 +5,7 @@
 use clap::CommandFactory;
 use serde_json::{Value as Json, json};
 
+use super::durability::OTHER_RECORDER;
 use super::output::{print, print_json, table};
 use super::{Failure, Refusal, Status};
 use crate::cli::Cli;
@@ -65,7 +66,9 @@ fn find(asked: &str) -> Vec<Found> {
 
 fn matching(is_meant: &dyn Fn(&str) -> bool) -> Vec<Found> {
     let mut found = Vec::new();
-    for (file, top) in [("study file", &STUDY), ("recorder's file", &RECORDER_FILE)] {
+    for (file, top) in
+        [("study file", &STUDY), ("recorder's file", &RECORDER_FILE), ("file of another recorder", &OTHER_RECORDER)]
+    {
         for (name, about, settings) in described(top) {
             let (is_table, chosen) = (!name.is_empty() && is_meant(&name), settings.iter());
             found.extend(
@@ -149,7 +152,7 @@ fn unknown(asked: &str) -> Failure {
         .filter(|command| !command.is_hide_set())
         .map(|command| command.get_name().to_owned())
         .collect();
-    for top in [&STUDY, &RECORDER_FILE] {
+    for top in [&STUDY, &RECORDER_FILE, &OTHER_RECORDER] {
         for (table, _, settings) in described(top) {
             names.push(table);
             names.extend(settings.into_iter().flat_map(|setting| [setting.key.to_owned(), setting.path]));

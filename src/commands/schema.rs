@@ -6,6 +6,7 @@
 use schemars::generate::SchemaSettings;
 use serde_json::{Value as Json, json};
 
+use super::durability::OTHER_RECORDER;
 use super::output::{DOCUMENT_VERSION, print_json};
 use super::{Failure, Status};
 use crate::cli::Described;
@@ -71,7 +72,7 @@ fn results() -> Json {
 const BEGINNING: &str = "\
 # All settings
 
-What can be written in a study file (`loadline run STUDY`) and in the recorder's file (`loadline record CONFIG.toml`): TOML, one table here for each of theirs. \
+What can be written in a study file (`loadline run STUDY`) and in the recorder's file (`loadline record CONFIG.toml`), and in the file of another recorder (`loadline durability --recorder FILE`): TOML, one table here for each of theirs. \
 This page is made from the tables that loadline reads files by.
 
 - Durations are text with a unit: `\"250us\"`, `\"1.6ms\"`, `\"10s\"`, `\"2m\"`, `\"1h\"`, `\"7d\"`.
@@ -87,5 +88,6 @@ beside `study.schema.json` with what was printed.
 /// Returns the page `docs/reference.md`.
 pub fn reference() -> String {
     let (study, recorder) = (chapter("Study file", &STUDY), chapter("Recorder's file", &RECORDER_FILE));
-    format!("{BEGINNING}\n{study}\n{recorder}")
+    let other = chapter("File of another recorder", &OTHER_RECORDER);
+    format!("{BEGINNING}\n{study}\n{recorder}\n{other}")
 }

@@ -20,10 +20,10 @@ const SERVER_WRITES: Duration = Duration::from_millis(1500);
 const EMBEDDED_WRITES: Duration = Duration::from_millis(200);
 
 /// Number of disk calls among which the moment of a failure is drawn.
-const CALLS: u64 = 200;
+pub const CALLS: u64 = 200;
 
 /// Largest free space that is left on a disk that runs full, in bytes.
-const ROOM_MOST: u64 = 512 << 10;
+pub const ROOM_MOST: u64 = 512 << 10;
 
 /// One read in this many has a flipped bit.
 const FLIPS_ONE_IN: u64 = 50;
@@ -44,6 +44,10 @@ pub struct Life {
     pub judged: Judged,
     /// Number of records that should not be there: duplicates or leftovers.
     pub duplicated: u64,
+    /// Number of records of a recorder that are stored behind a later one of their source.
+    pub out_of_order: u64,
+    /// Whether a recorder does not promise that a record is stored once and in order.
+    pub allows_duplicates: bool,
     /// Why the database did not start; `None` if it did.
     pub did_not_start: Option<String>,
     /// The first error the database reported on reading.
@@ -57,7 +61,7 @@ pub struct Life {
 impl Life {
     /// Returns whether acknowledged records are not as promised.
     pub fn is_harmed(&self) -> bool {
-        self.judged.is_harmed() || self.duplicated > 0
+        self.judged.is_harmed() || (!self.allows_duplicates && self.duplicated + self.out_of_order > 0)
     }
 }
 
@@ -119,7 +123,7 @@ impl Failure {
         let nothing = DiskPlan { seed: self.seed, ..DiskPlan::default() };
         match self.fault {
             FaultKind::Power => {
-                let (keeps, kept) = draw(chance, &KEEPS);
+                let (keeps, kept) = draw_kept(chance);
                 let (when, moment) = draw_moment(chance);
                 let plan = DiskPlan { when, keeps, ..nothing };
                 subject.disk()?.plan(plan);
@@ -169,6 +173,8 @@ impl Failure {
                 life.what = "bits flipped by reading".to_owned();
                 Ok(at)
             }
+            // Refused before anything is started: a database is its own store.
+            FaultKind::Store => anyhow::bail!("a database has no store behind it"),
         }
     }
 }
@@ -180,12 +186,13 @@ const KEEPS: [(Keeps, &str); 4] = [
     (Keeps::Prefix, "what came first"),
 ];
 
-fn draw<T: Copy>(chance: &mut Stream, of: &[T]) -> T {
-    of[chance.below(of.len() as u64) as usize]
+/// Draws which part of its unsynced data the disk keeps, with its name.
+pub fn draw_kept(chance: &mut Stream) -> (Keeps, &'static str) {
+    KEEPS[chance.below(KEEPS.len() as u64) as usize]
 }
 
 /// Draws when the power goes: at a random time, or at a disk call if there are that many by then.
-fn draw_moment(chance: &mut Stream) -> (When, String) {
+pub fn draw_moment(chance: &mut Stream) -> (When, String) {
     let call = 1 + chance.below(CALLS);
     match chance.below(6) {
         0 => (When::BeforeSync(call), format!("before sync {call}")),
@@ -195,7 +202,8 @@ fn draw_moment(chance: &mut Stream) -> (When, String) {
     }
 }
 
-fn draw_faults(chance: &mut Stream) -> (Faults, String) {
+/// Draws which call of the disk fails, once or from then on, and describes it.
+pub fn draw_faults(chance: &mut Stream) -> (Faults, String) {
     let call = 1 + chance.below(CALLS);
     let is_for_ever = chance.below(2) == 0;
     let all = Faults { is_for_ever, ..Faults::default() };

@@ -5,6 +5,7 @@
 mod kept;
 mod life;
 mod oracle;
+mod recorders;
 mod reference;
 mod subject;
 mod tally;
@@ -41,6 +42,7 @@ use subject::Subject;
 use tally::{CaseTallies, Tally};
 
 pub use kept::report_again;
+pub use recorders::OTHER_RECORDER;
 pub use writers::work_as_writers;
 
 /// The default study.
@@ -77,12 +79,21 @@ struct Asked<'a> {
 /// # Errors
 /// [`Failure::Usage`] for errors found before anything is started, such as a missing FUSE; [`Failure::Broken`] if the test cannot go on.
 pub fn run(arguments: &DurabilityArguments, is_json: bool, names: &Names) -> Result<Status, Failure> {
+    if let Some(recorder) = &arguments.recorder {
+        return recorders::run(recorder, arguments, is_json);
+    }
     let target = arguments.target.as_deref().unwrap_or(STUDY);
     let mut study = study_of(target, arguments, names)?;
     let mut plan = study.durability.take().unwrap_or_default();
     plan.cuts = arguments.cuts.unwrap_or(plan.cuts);
     if !arguments.faults.is_empty() {
         plan.faults = arguments.faults.clone();
+    }
+    if plan.faults.contains(&FaultKind::Store) {
+        let remedy = "name a recorder with --recorder, or another --fault";
+        return Err(Failure::refused(
+            fault!("--fault store is a failure of the store behind a recorder, and \"{target}\" is none"; "{remedy}"),
+        ));
     }
     study.durability = Some(plan.clone());
     let words = words_of(arguments, target);

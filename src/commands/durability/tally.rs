@@ -43,6 +43,7 @@ impl Tally {
         case.half_transactions += judged.half_transactions;
         case.reordered += judged.reordered;
         case.duplicated += life.duplicated;
+        case.out_of_order += life.out_of_order;
         case.did_not_start += u64::from(life.did_not_start.is_some());
         case.longest_lost_s = case.longest_lost_s.max(life.lost_s.unwrap_or(0.0));
         self.recoveries_s.extend(life.recovery_s);

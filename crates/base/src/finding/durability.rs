@@ -53,6 +53,9 @@ pub struct DurabilityCase {
     pub reordered: u64,
     /// Records that are stored and should not be.
     pub duplicated: u64,
+    /// Records of a recorder that are stored behind a later one of their source; left out if there is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub out_of_order: u64,
     /// Failures after which the database did not start.
     pub did_not_start: u64,
     /// Failures that could not be judged; they are in no other count.
@@ -98,6 +101,10 @@ pub struct HarmfulFailure {
     pub says: Option<String>,
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 impl DurabilityCase {
     /// Returns the number of failures after which acknowledged data were lost or the database did not start.
     pub fn harmed(&self) -> u64 {
@@ -116,7 +123,7 @@ impl DurabilityCase {
 
     /// Returns the number of records, transactions and operations that are wrong in any way other than being lost.
     pub fn wrong(&self) -> u64 {
-        self.changed + self.unreadable + self.half_transactions + self.reordered + self.duplicated
+        self.changed + self.unreadable + self.half_transactions + self.reordered + self.duplicated + self.out_of_order
     }
 }
 

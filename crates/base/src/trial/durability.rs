@@ -18,15 +18,21 @@ pub enum FaultKind {
     Enospc,
     /// Reads from the disk give flipped bits, after the database was stopped in order.
     Bits,
+    /// The store behind a recorder is away for a while; the recorder continues.
+    Store,
 }
 
 impl FaultKind {
     /// All kinds.
-    pub const ALL: [FaultKind; 5] =
+    pub const ALL: [FaultKind; 6] =
+        [FaultKind::Power, FaultKind::Kill, FaultKind::Eio, FaultKind::Enospc, FaultKind::Bits, FaultKind::Store];
+
+    /// The kinds that a database can be exposed to; a recorder can be exposed to all.
+    pub const OF_DATABASES: [FaultKind; 5] =
         [FaultKind::Power, FaultKind::Kill, FaultKind::Eio, FaultKind::Enospc, FaultKind::Bits];
 
     /// Names on the command line, in studies and in results.
-    pub const NAMES: [&'static str; 5] = ["power", "kill", "eio", "enospc", "bits"];
+    pub const NAMES: [&'static str; 6] = ["power", "kill", "eio", "enospc", "bits", "store"];
 
     /// Returns the name.
     pub fn name(self) -> &'static str {

@@ -45,13 +45,15 @@ pub(super) fn read_durability(root: &Table, errors: &mut Errors) -> Option<Durab
     let mut faults: Vec<FaultKind> = Vec::new();
     for node in section.list("faults", errors) {
         let kind = if let Content::Text(name) = &node.content { FaultKind::of_name(name) } else { None };
+        // A database is its own store.
+        let kind = kind.filter(|kind| FaultKind::OF_DATABASES.contains(kind));
         match kind {
             Some(kind) if faults.contains(&kind) => {
                 errors.push(node.place, fault!("durability.faults has {node} twice"; "leave one of them out"));
             }
             Some(kind) => faults.push(kind),
             None => {
-                let names = FaultKind::NAMES.join(", ");
+                let names = FaultKind::OF_DATABASES.map(FaultKind::name).join(", ");
                 errors.push(node.place, fault!("durability.faults has {node}"; "possible: {names}"));
             }
         }

@@ -32,6 +32,7 @@ pub fn word_of(fault: FaultKind) -> &'static str {
         FaultKind::Eio => "failures of the disk",
         FaultKind::Enospc => "times of a full disk",
         FaultKind::Bits => "restarts with flipped bits",
+        FaultKind::Store => "failures of the store",
     }
 }
 
@@ -112,6 +113,7 @@ pub fn wrong(case: &DurabilityCase) -> Vec<(u64, &'static str)> {
         (case.half_transactions, "transactions half there"),
         (case.reordered, "operations gone before later ones of the same connection"),
         (case.duplicated, "records that should not be there"),
+        (case.out_of_order, "records behind later ones of their source"),
     ];
     counts.retain(|(count, _)| *count > 0);
     counts

@@ -16,6 +16,7 @@ use super::front::Front;
 use super::stage::Current;
 use super::watch::Looks;
 use super::watch_all::{Together, WatchAll};
+use crate::database::Database;
 use crate::layout::RECORD_ID;
 use crate::load::{Acknowledged, Observed};
 use crate::measurement::{RecordedMeasurement, RecorderMeasurement};
@@ -88,7 +89,7 @@ pub fn recorded(
     }
     let mut check = Check::new(&observed.acknowledged, settings.record.per_measurement);
     let is_number = column == RECORD_ID;
-    each_row(current, &table, column, |id, value| {
+    each_row(current.database()?, &table, column, |id, value| {
         let (number, writer) =
             if is_number { (u64::try_from(value).ok(), 0) } else { (number_of_time(value), writer_of(id)) };
         check.take(number, writer);
@@ -118,8 +119,15 @@ fn largest_memory_bytes(pid: u32) -> Option<u64> {
 }
 
 /// Calls `each` with the number and one column of every row of a table, in the order of the numbers.
-fn each_row(current: &Current, table: &str, column: &str, mut each: impl FnMut(i64, i64)) -> anyhow::Result<()> {
-    let database = current.database()?;
+///
+/// # Errors
+/// Fails if the database cannot be read, or a row has no number.
+pub fn each_row(
+    database: &dyn Database,
+    table: &str,
+    column: &str,
+    mut each: impl FnMut(i64, i64),
+) -> anyhow::Result<()> {
     let (mut session, dialect) = (database.connect()?, database.dialect());
     let [table, id, column] = [table, RECORD_ID, column].map(|name| dialect.quote(name));
     let mut above = i64::MIN;

@@ -53,7 +53,10 @@ fn quoted(text: &str) -> String {
 }
 
 /// Returns the section on the database, and the database's password.
-pub(super) fn database_section(settings: &Settings, current: &Current) -> anyhow::Result<(String, String)> {
+///
+/// # Errors
+/// Fails if a recorder cannot write to this database.
+pub fn database_section(settings: &Settings, current: &Current) -> anyhow::Result<(String, String)> {
     let database = &settings.database;
     let mut text = format!("[database]\nname = {}\n", quoted(&database.name));
     let mut password = String::new();

@@ -19,6 +19,7 @@ use crate::recorder::writer::StoredTables;
 use crate::server::Server;
 use crate::trial::{RecorderSettings, Settings};
 
+pub use configuration::database_section;
 pub use lines::check;
 
 /// Name of the stream, and of the subject that messages are published below.

@@ -1,0 +1,266 @@
+//! One life of a recorder: sources send, something fails, everything runs again, and every acknowledged record is looked for in the store.
+//!
+//! Main function: [`live`]. Invariant: everything drawn follows from the life's seed, and acknowledgements are kept outside of what fails.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use super::super::life::{CALLS, Life, ROOM_MOST, draw_faults, draw_kept, draw_moment};
+use super::super::oracle::Judged;
+use super::file::Tested;
+use super::judge::{Conserved, Sent, judge};
+use super::recipe::{Places, TestedRecipe};
+use super::source::{self, Answers, Intake};
+use super::store::Store;
+use crate::database::recipe::Reach;
+use crate::random::Stream;
+use crate::server::{DiskPlan, Faults, PowerDisk, Server, When, interrupted};
+use crate::trial::{DatabaseSettings, FaultKind};
+
+/// Longest time the sources send before something fails.
+const SENDS: Duration = Duration::from_millis(1500);
+/// How long sources go on after the store is back.
+const GOES_ON: Duration = Duration::from_millis(200);
+/// Longest time that a store is away.
+const AWAY_MOST: Duration = Duration::from_millis(1500);
+/// Interval between two looks at the store.
+const LOOKS_EVERY: Duration = Duration::from_millis(50);
+
+/// Carries out one life, in a directory that is on no disk that fails.
+///
+/// # Errors
+/// Fails if the life cannot be carried out: the recorder does not start before anything has failed, or a disk or the store does not come back.
+pub fn live(tested: &Tested, directory: &Path, fault: FaultKind, (number, seed): (u64, u64)) -> anyhow::Result<Life> {
+    let mut chance = Stream::seeded(seed);
+    let mut scene = Scene::new(tested, directory)?;
+    let mut life = Life { number, allows_duplicates: tested.own.is_none(), ..Life::default() };
+    let clock = Instant::now();
+    let is_away = fault != FaultKind::Store && scene.store.can_be_away() && chance.below(2) == 0;
+    if is_away {
+        scene.store.leave()?;
+    }
+    let failure = Failure { fault, lasts: SENDS.mul_f64(0.1 + 0.9 * chance.unit()), seed: chance.word() };
+    let sources = source::start(&scene.intake, chance.word(), clock)?;
+    let failed = failure.happen(&mut scene, &mut chance, &mut life);
+    let mut before = sources.finish()?;
+    let failed_ns = failed?.saturating_duration_since(clock).as_nanos() as u64;
+    if is_away {
+        life.what += ", the store was away";
+        scene.store.come_back()?;
+    }
+    if fault.takes_power() {
+        // A machine without power answers nothing: a recorder that did not need its disk at that moment may have gone on until it was killed.
+        let late = |request: &&mut Sent| request.acknowledged_ns.is_some_and(|answer_ns| answer_ns > failed_ns);
+        before.sent.iter_mut().flatten().filter(late).for_each(|request| request.acknowledged_ns = None);
+    }
+    look(&mut scene, before, fault, &mut life)?;
+    life.lost_s = life.judged.first_lost_ns.map(|first_ns| failed_ns.saturating_sub(first_ns) as f64 / 1e9);
+    Ok(life)
+}
+
+/// A recorder with its disk and its store.
+struct Scene<'a> {
+    tested: &'a Tested,
+    /// Ended before its disk and its store.
+    recorder: Server,
+    recipe: TestedRecipe,
+    intake: Intake,
+    store: Store,
+}
+
+impl<'a> Scene<'a> {
+    fn new(tested: &'a Tested, directory: &Path) -> anyhow::Result<Self> {
+        let disk = PowerDisk::mount(Some(directory))?;
+        let data = disk.path().join("recorder");
+        fs::create_dir(&data).with_context(|| format!("{} cannot be made", data.display()))?;
+        // It is there before the first life begins, whatever the disk forgets.
+        File::open(disk.path()).and_then(|parent| parent.sync_all()).context("the disk does not sync")?;
+        let files = directory.join("files");
+        fs::create_dir_all(&files).with_context(|| format!("{} cannot be made", files.display()))?;
+        let _ = fs::remove_file(directory.join("store.db"));
+        let store = Store::new(tested, directory, &data)?;
+        let places = Places { port: free_port()?, store: store.address(), data, files };
+        let section = tested.own.as_ref().map(|own| store.section(&own.database)).transpose()?.flatten();
+        let (section, password) = section.map_or_else(Default::default, |section| (section.text, section.password));
+        for (name, text) in &tested.files {
+            let path = places.files.join(name);
+            let text = format!("{}\n{section}", places.in_text(text));
+            fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
+        }
+        let command = tested.command.iter().map(|word| places.in_text(word)).collect();
+        let recipe = TestedRecipe { command, password, port: places.port, is_own: tested.own.is_some() };
+        let recorder = Server::start(&recipe, &DatabaseSettings::default(), None)?.on(disk);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, places.port));
+        let intake = Intake { address, path: tested.path.clone(), headers: tested.headers.clone() };
+        Ok(Scene { tested, recorder, recipe, intake, store })
+    }
+
+    fn start_again(&mut self) -> Result<Duration, String> {
+        let begun = Instant::now();
+        let started = self.recorder.start_again(&Reach::LOOPBACK, &self.recipe, &DatabaseSettings::default());
+        started.map(|()| begun.elapsed()).map_err(|error| error.to_string())
+    }
+
+    fn disk(&self) -> anyhow::Result<&PowerDisk> {
+        self.recorder.disk().context("the recorder is on no disk that can fail")
+    }
+}
+
+/// Returns a port that is free now.
+fn free_port() -> anyhow::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no port is free")?;
+    Ok(listener.local_addr()?.port())
+}
+
+/// The kind and time of a failure.
+struct Failure {
+    fault: FaultKind,
+    lasts: Duration,
+    seed: u64,
+}
+
+impl Failure {
+    /// Makes the failure happen and returns when it was. The recorder is gone then, unless only the store failed.
+    fn happen(&self, scene: &mut Scene<'_>, chance: &mut Stream, life: &mut Life) -> anyhow::Result<Instant> {
+        let nothing = DiskPlan { seed: self.seed, ..DiskPlan::default() };
+        let plan = match self.fault {
+            FaultKind::Power => {
+                let (keeps, kept) = draw_kept(chance);
+                let (when, moment) = draw_moment(chance);
+                let plan = DiskPlan { when, keeps, ..nothing };
+                scene.disk()?.plan(plan);
+                let is_as_planned = when != When::Told && scene.disk()?.wait_until_off(self.lasts);
+                if when == When::Told {
+                    std::thread::sleep(self.lasts);
+                }
+                let moment = if is_as_planned { moment } else { "at a random moment".to_owned() };
+                life.what = format!("{moment}, {kept} kept");
+                plan
+            }
+            FaultKind::Kill => {
+                std::thread::sleep(self.lasts);
+                life.what = "killed".to_owned();
+                let at = Instant::now();
+                scene.recorder.kill();
+                return Ok(at);
+            }
+            FaultKind::Eio => {
+                let (faults, what) = draw_faults(chance);
+                scene.disk()?.plan(DiskPlan { faults, ..nothing });
+                std::thread::sleep(self.lasts);
+                life.what = what;
+                nothing
+            }
+            FaultKind::Enospc => {
+                let room = scene.disk()?.used_bytes() + chance.below(ROOM_MOST);
+                scene.disk()?.plan(DiskPlan { faults: Faults { room: Some(room), ..Faults::default() }, ..nothing });
+                std::thread::sleep(self.lasts.mul_f64(0.7));
+                scene.disk()?.plan(nothing);
+                std::thread::sleep(self.lasts.mul_f64(0.3));
+                life.what = "the disk was full for a while".to_owned();
+                nothing
+            }
+            FaultKind::Bits => {
+                std::thread::sleep(self.lasts);
+                let at = Instant::now();
+                scene.recorder.stop_in_order();
+                let flips_one_in = Some(1 + chance.below(CALLS));
+                let disk = scene.recorder.disk_mut().context("the recorder is on no disk that can fail")?;
+                disk.remount()?;
+                disk.plan(DiskPlan { faults: Faults { flips_one_in, ..Faults::default() }, ..nothing });
+                life.what = "bits flipped by reading".to_owned();
+                return Ok(at);
+            }
+            FaultKind::Store => return self.store_fails(scene, chance, life),
+        };
+        let at = Instant::now();
+        life.unsynced = scene.recorder.lose_power(plan, || {})?.unsynced();
+        Ok(at)
+    }
+
+    /// The store is killed, stopped or paused, and comes back; the recorder goes on.
+    fn store_fails(&self, scene: &mut Scene<'_>, chance: &mut Stream, life: &mut Life) -> anyhow::Result<Instant> {
+        std::thread::sleep(self.lasts);
+        let (at, away) = (Instant::now(), AWAY_MOST.mul_f64(chance.unit()));
+        let (store, what) = (&mut scene.store, chance.below(3));
+        match what {
+            0 => store.kill()?,
+            1 => store.leave()?,
+            _ => store.pause()?,
+        }
+        std::thread::sleep(away);
+        if what > 1 {
+            store.resume()?
+        } else {
+            store.come_back()?
+        }
+        life.what = format!("the store was {}", ["killed", "stopped", "paused"][what as usize]);
+        std::thread::sleep(GOES_ON);
+        Ok(at)
+    }
+}
+
+/// Starts the recorder on what the failure has left, lets sources send a little more, and waits until the store has what was acknowledged.
+fn look(scene: &mut Scene<'_>, before: Answers, fault: FaultKind, life: &mut Life) -> anyhow::Result<()> {
+    if fault != FaultKind::Store {
+        match scene.start_again() {
+            Ok(after) => life.recovery_s = Some(after.as_secs_f64()),
+            Err(why) => life.did_not_start = Some(why),
+        }
+    }
+    if let Some(says) =
+        before.refused.as_ref().filter(|_| before.sent.iter().flatten().all(|one| one.acknowledged_ns.is_none()))
+    {
+        anyhow::bail!("the recorder acknowledged nothing; it answered: {says}");
+    }
+    let acknowledged = before.sent.iter().flatten().filter(|request| request.acknowledged_ns.is_some());
+    let wanted: u64 = acknowledged.map(|request| request.records.len() as u64).sum();
+    let found = if life.did_not_start.is_some() {
+        // What is in the store already is there; nothing more will come.
+        judge(&before.sent, &scene.store.read()?)
+    } else {
+        settled(scene, &before.sent, wanted)?
+    };
+    let Conserved { judged, duplicated, out_of_order } = found;
+    life.judged = match life.did_not_start {
+        // Nothing is lost silently.
+        Some(_) => Judged { acknowledged: judged.acknowledged, there: judged.there, ..Judged::default() },
+        None => judged,
+    };
+    (life.duplicated, life.out_of_order) = (duplicated, out_of_order);
+    if judged.lost > 0 && !scene.recorder.log().trim().is_empty() {
+        life.says = Some(scene.recorder.log_lines().trim().to_owned());
+    }
+    Ok(())
+}
+
+/// Waits until the store has everything that was acknowledged, or has got nothing new for the time that the file gives. Records that come again are not new: a
+/// recorder may send the same ones for ever.
+fn settled(scene: &Scene<'_>, sent: &[Vec<Sent>], wanted: u64) -> anyhow::Result<Conserved> {
+    let (mut known, mut missing, mut changed) = (0, u64::MAX, Instant::now());
+    loop {
+        let count = scene.store.count()?;
+        // With fewer rows than records, more rows may be new ones; with more, only a whole look tells.
+        if count > known && count < wanted {
+            changed = Instant::now();
+        }
+        known = count;
+        let is_over = changed.elapsed() > scene.tested.settles || interrupted();
+        let begun = Instant::now();
+        if count >= wanted || is_over {
+            let found = judge(sent, &scene.store.read()?);
+            if found.judged.lost == 0 || is_over {
+                return Ok(found);
+            }
+            if found.judged.lost < missing {
+                (missing, changed) = (found.judged.lost, Instant::now());
+            }
+        }
+        // Looking must not take the machine from the recorder.
+        std::thread::sleep(LOOKS_EVERY.max(2 * begun.elapsed()));
+    }
+}

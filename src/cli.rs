@@ -150,6 +150,8 @@ pub enum Described {
     Study,
     /// Files of loadline record
     Recorder,
+    /// Files of other recorders for loadline durability
+    OtherRecorder,
     /// The JSON that run and report print
     Results,
 }

@@ -195,6 +195,7 @@ fn shares_have_a_row_for_each_part() {
 #[test]
 fn bundled_studies_and_examples_of_the_documentation_are_valid() {
     let (study, recorder) = (Checked::of(Described::Study), Checked::of(Described::Recorder));
+    let other = Checked::of(Described::OtherRecorder);
     let mut findings: Vec<String> = Vec::new();
     for bundled in loadline::study::BUNDLED {
         let wrong = study.wrong(&schemas::json_of(bundled.text));
@@ -210,8 +211,15 @@ fn bundled_studies_and_examples_of_the_documentation_are_valid() {
             continue;
         }
         let (of_recorder, of_study) = (files::RECORDER_CONFIG.top, files::STUDY_FILE.top);
+        let is_other = keys.contains(&"command");
         let is_recorder = keys.iter().any(|key| of_recorder.find(key).is_some() && of_study.find(key).is_none());
-        let schema = if is_recorder { &recorder } else { &study };
+        let schema = if is_other {
+            &other
+        } else if is_recorder {
+            &recorder
+        } else {
+            &study
+        };
         findings.extend(schema.wrong(&document).map(|wrong| format!("{place}: {wrong}")));
     }
     assert_none(&findings);

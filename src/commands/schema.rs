@@ -29,6 +29,7 @@ pub fn document(what: Described) -> Json {
     match what {
         Described::Study => schema(&STUDY, "Study file of loadline"),
         Described::Recorder => schema(&RECORDER_FILE, "Configuration of loadline record"),
+        Described::OtherRecorder => schema(&OTHER_RECORDER, "File of another recorder for loadline durability"),
         Described::Results => results(),
     }
 }

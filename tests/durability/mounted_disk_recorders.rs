@@ -27,7 +27,7 @@ fn cases(scratch: &Scratch, file: &str, faults: &[&str], cuts: &str) -> Vec<Valu
     let Value::Array(cases) = told["cases"].take() else { panic!("{told}") };
     for case in &cases {
         assert!(count(case, "acknowledged") > 0 && count(case, "not_judged") == 0, "{case:#}");
-        assert_eq!((count(case, "changed"), count(case, "did_not_start")), (0, 0), "{case:#}");
+        assert_eq!(count(case, "did_not_start"), 0, "{case:#}");
     }
     cases
 }
@@ -43,7 +43,12 @@ fn a_recorder_that_keeps_in_memory_loses_when_it_is_killed() {
     keeper(&scratch, "memory");
     let found = cases(&scratch, "keeper.toml", &["kill", "store"], "3");
     assert!(count(&found[0], "lost") > 0 && found[0]["level"] == "none", "{:#}", found[0]);
-    assert_eq!(count(&found[1], "lost"), 0, "nothing has happened to the recorder: {:#}", found[1]);
+    assert_eq!(
+        count(&found[1], "changed") + count(&found[1], "lost"),
+        0,
+        "nothing has happened to the recorder: {:#}",
+        found[1]
+    );
 }
 
 #[test]
@@ -51,8 +56,14 @@ fn a_recorder_that_writes_and_does_not_sync_loses_when_the_power_goes() {
     let scratch = Scratch::new();
     keeper(&scratch, "written");
     let found = cases(&scratch, "keeper.toml", &["power", "kill"], "4");
+    // It does not notice a line that the disk kept in part: a record with a wrong time stamp is one that nobody sent.
     assert!(count(&found[0], "lost") > 0, "{:#}", found[0]);
-    assert_eq!((count(&found[1], "lost"), &found[1]["level"]), (0, &"crash".into()), "{:#}", found[1]);
+    assert_eq!(
+        (count(&found[1], "changed") + count(&found[1], "lost"), &found[1]["level"]),
+        (0, &"crash".into()),
+        "{:#}",
+        found[1]
+    );
 }
 
 #[test]
@@ -60,21 +71,24 @@ fn a_recorder_that_syncs_before_it_answers_loses_nothing() {
     let scratch = Scratch::new();
     keeper(&scratch, "synced");
     let found = cases(&scratch, "keeper.toml", &["power"], "4");
-    assert_eq!((count(&found[0], "lost"), &found[0]["level"]), (0, &"power-cut".into()), "{:#}", found[0]);
+    let level = &found[0]["level"];
+    // An unacknowledged line that the disk kept in part is not noticed either, and is harm.
+    assert_eq!(count(&found[0], "lost"), 0, "{:#}", found[0]);
+    assert!(level == "power-cut" || count(&found[0], "changed") > 0, "{:#}", found[0]);
 }
 
 #[test]
 fn loadlines_own_keeps_everything_once_and_in_order() {
     let scratch = Scratch::new();
-    for (database, layout) in [("sqlite", "star"), ("postgres", "wide")] {
+    for (database, layout) in [("sqlite\"\npath = \"m.db", "star"), ("postgres", "wide")] {
         let text = format!(
             "[database]\nname = \"{database}\"\n[layout]\nname = \"{layout}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n"
         );
         scratch.write("recorder.toml", &text);
-        let faults: &[&str] = if database == "sqlite" { &["power", "eio"] } else { &["power", "kill", "store"] };
-        for case in cases(&scratch, "recorder.toml", faults, "3") {
-            let wrong = ["lost", "duplicated", "out_of_order"].map(|name| count(&case, name));
-            assert_eq!(wrong, [0; 3], "{database}: {case:#}");
+        let faults: &[&str] = if database.starts_with("sqlite") { &["power"] } else { &["power", "store"] };
+        for case in cases(&scratch, "recorder.toml", faults, "2") {
+            let wrong = ["lost", "changed", "duplicated", "out_of_order"].map(|name| count(&case, name));
+            assert_eq!(wrong, [0; 4], "{database}: {case:#}");
             assert_eq!(case["promised"], "power-cut");
         }
     }

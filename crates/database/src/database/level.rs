@@ -142,6 +142,26 @@ mod tests {
             let facts = [("appendonly", log), ("appendfsync", sync), ("no_appendfsync_on_rewrite", on_rewrite)];
             assert_eq!(of("redis", None, &facts), expected, "{facts:?}");
         }
+        for (engine, [later, waits, inserts, folders, merges], expected) in [
+            (None, ["0", "1", "1", "1", "1"], power),
+            (None, ["1", "1", "1", "1", "1"], power),
+            (None, ["1", "0", "1", "1", "1"], nothing),
+            (None, ["0", "1", "1", "1", "0"], crash),
+            (None, ["0", "1", "1", "0", "1"], crash),
+            (None, ["0", "1", "0", "0", "0"], crash),
+            (Some("Memory"), ["0", "1", "1", "1", "1"], nothing),
+            (Some("log"), ["0", "1", "1", "1", "1"], None),
+        ] {
+            let facts = [
+                ("async_insert", later),
+                ("wait_for_async_insert", waits),
+                ("fsync_after_insert", inserts),
+                ("fsync_part_directory", folders),
+                ("min_rows_to_fsync_after_merge", merges),
+            ];
+            assert_eq!(of("clickhouse", engine, &facts), expected, "{engine:?} {facts:?}");
+        }
+        assert_eq!(of("clickhouse", None, &[]), None);
         assert_eq!(of("sqlite", None, &[]), None, "what is not told is not guessed");
         assert_eq!(of("simulated", None, &[]), None);
     }

@@ -28,7 +28,7 @@ targets! {
     postgres [&[("fsync", "off")]];
     redis [&[("appendfsync", "no")]];
     duckdb [&[]];
-    clickhouse [&[], &[("max_threads", "1"), ("index_granularity", "1024")]];
+    clickhouse [&[("max_threads", "1"), ("index_granularity", "1024"), ("old_parts_lifetime", "1")]];
 }
 
 /// The servers with known service times keep nothing that could be read back.

@@ -98,13 +98,13 @@ impl Trying {
         std::fs::write(self.folder.join("study.toml"), study).unwrap();
     }
 
-    /// The same of a store that changes no rows.
+    /// The same of a store that changes no rows, and that makes files for each column of an insert.
     fn write_study_without_updates(&self, Variant { clients, batch, .. }: &Variant) {
         let Endpoint { user, password, .. } = self.server.endpoint();
         let port = self.proxy.port;
         let study = format!(
             "name = \"hostile\"\n[database]\nname = \"clickhouse\"\nurl = \"clickhouse://{user}:{password}@127.0.0.1:{port}\"\n\
-             statement_timeout = \"1s\"\n[record]\ntable = \"hostile\"\nrows = 150\n\
+             statement_timeout = \"1s\"\n[record]\ntype = \"sensor\"\ntable = \"hostile\"\nrows = 150\n\
              [workload]\nname = \"mix\"\nmix = {{ read = 2, write = 1, scan = 1 }}\nbatch = {batch}\n\
              [layout]\nname = \"wide\"\n[load]\nclients = {clients}\noperations = {OPERATIONS}\nwarmup = \"0s\"\ndrain = \"2s\"\n\
              [repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n"

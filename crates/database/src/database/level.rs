@@ -142,6 +142,13 @@ mod tests {
             let facts = [("appendonly", log), ("appendfsync", sync), ("no_appendfsync_on_rewrite", on_rewrite)];
             assert_eq!(of("redis", None, &facts), expected, "{facts:?}");
         }
+        assert_eq!(of("sqlite", None, &[]), None, "what is not told is not guessed");
+        assert_eq!(of("simulated", None, &[]), None);
+    }
+
+    #[test]
+    fn a_part_survives_what_is_synced_before_it_is_acknowledged() {
+        let (nothing, crash, power) = (Some(Level::Nothing), Some(Level::Crash), Some(Level::PowerCut));
         for (engine, [later, waits, inserts, folders, merges], expected) in [
             (None, ["0", "1", "1", "1", "1"], power),
             (None, ["1", "1", "1", "1", "1"], power),
@@ -162,8 +169,6 @@ mod tests {
             assert_eq!(of("clickhouse", engine, &facts), expected, "{engine:?} {facts:?}");
         }
         assert_eq!(of("clickhouse", None, &[]), None);
-        assert_eq!(of("sqlite", None, &[]), None, "what is not told is not guessed");
-        assert_eq!(of("simulated", None, &[]), None);
     }
 
     #[test]

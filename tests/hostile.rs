@@ -64,8 +64,10 @@ impl Trying {
     }
 
     fn write_study(&self, variant: &Variant) {
-        if self.name == "redis" {
-            return self.write_study_of_keys(variant);
+        match self.name {
+            "redis" => return self.write_study_of_keys(variant),
+            "clickhouse" => return self.write_study_without_updates(variant),
+            _ => {}
         }
         let Endpoint { user, password, database, .. } = self.server.endpoint();
         let (name, port) = (self.name, self.proxy.port);
@@ -96,6 +98,20 @@ impl Trying {
         std::fs::write(self.folder.join("study.toml"), study).unwrap();
     }
 
+    /// The same of a store that changes no rows, and that makes files for each column of an insert.
+    fn write_study_without_updates(&self, Variant { clients, batch, .. }: &Variant) {
+        let Endpoint { user, password, .. } = self.server.endpoint();
+        let port = self.proxy.port;
+        let study = format!(
+            "name = \"hostile\"\n[database]\nname = \"clickhouse\"\nurl = \"clickhouse://{user}:{password}@127.0.0.1:{port}\"\n\
+             statement_timeout = \"1s\"\n[record]\ntype = \"sensor\"\ntable = \"hostile\"\nrows = 150\n\
+             [workload]\nname = \"mix\"\nmix = {{ read = 2, write = 1, scan = 1 }}\nbatch = {batch}\n\
+             [layout]\nname = \"wide\"\n[load]\nclients = {clients}\noperations = {OPERATIONS}\nwarmup = \"0s\"\ndrain = \"2s\"\n\
+             [repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n"
+        );
+        std::fs::write(self.folder.join("study.toml"), study).unwrap();
+    }
+
     fn run(&self, order: Option<Order>) -> Ended {
         let _ = std::fs::remove_dir_all(self.folder.join("run"));
         self.proxy.begin(order);
@@ -104,8 +120,10 @@ impl Trying {
 
     /// Tables of the study that are on the server, which are removed.
     fn tables_left(&self) -> Vec<String> {
-        if self.name == "redis" {
-            return self.keys_left();
+        match self.name {
+            "redis" => return self.keys_left(),
+            "clickhouse" => return self.table_left(),
+            _ => {}
         }
         let database = database::find(self.name).unwrap().open_sql(
             &DatabaseSettings { name: self.name.to_owned(), ..DatabaseSettings::default() },
@@ -132,6 +150,18 @@ impl Trying {
         let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
         let [_, keys, _] = [(); 3].map(|()| lines.next().unwrap());
         if keys == ":0" { Vec::new() } else { vec!["hostile".to_owned()] }
+    }
+}
+
+impl Trying {
+    /// The table of the study, if it is on the server; it is removed.
+    fn table_left(&self) -> Vec<String> {
+        let target =
+            database::find(self.name).unwrap().open(&DatabaseSettings::default(), Some(self.server.endpoint()));
+        let mut session = target.unwrap().open().unwrap();
+        let is_left = session.count_rows("hostile").is_ok();
+        session.drop_table("hostile").unwrap();
+        if is_left { vec!["hostile".to_owned()] } else { Vec::new() }
     }
 }
 
@@ -227,4 +257,9 @@ fn damaged_answers_of_mariadb_end_no_run_badly() {
 #[test]
 fn damaged_answers_of_redis_end_no_run_badly() {
     every_run_ends_well("redis", Protocol::Redis);
+}
+
+#[test]
+fn damaged_answers_of_clickhouse_end_no_run_badly() {
+    every_run_ends_well("clickhouse", Protocol::Http);
 }

@@ -13,6 +13,8 @@ pub enum Protocol {
     Postgres,
     Mysql,
     Redis,
+    /// Of answers over HTTP in chunks: each head, and each chunk with its size.
+    Http,
 }
 
 impl Protocol {
@@ -27,6 +29,12 @@ impl Protocol {
                 let bytes = input.strip_prefix(b"$").and_then(|text| std::str::from_utf8(&text[..line - 3]).ok());
                 line + bytes.and_then(|text| text.parse::<usize>().ok()).map_or(0, |bytes| bytes + 2)
             }
+            Protocol::Http if input.starts_with(b"HTTP/") => input.windows(4).position(|four| four == b"\r\n\r\n")? + 4,
+            Protocol::Http => {
+                let line = input.windows(2).position(|pair| pair == b"\r\n")?;
+                let size = std::str::from_utf8(&input[..line]).ok();
+                line + 4 + size.and_then(|size| usize::from_str_radix(size, 16).ok()).unwrap_or(0)
+            }
         };
         (input.len() >= length).then_some(length)
     }
@@ -37,6 +45,7 @@ impl Protocol {
             Protocol::Postgres => (1..5, 5),
             Protocol::Mysql => (0..3, 4),
             Protocol::Redis => (1..2, 1),
+            Protocol::Http => (0..1, 3),
         }
     }
 }
@@ -205,7 +214,7 @@ impl Shared {
                 let bit = random.below(8 * message.len() as u64) as usize;
                 message[bit / 8] ^= 1 << (bit % 8);
             }
-            Damage::Giant if self.protocol == Protocol::Redis => {
+            Damage::Giant if matches!(self.protocol, Protocol::Redis | Protocol::Http) => {
                 message.splice(length_at, *b"99999999999");
             }
             Damage::Giant => {

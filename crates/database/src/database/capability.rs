@@ -15,6 +15,8 @@ pub enum Capability {
     Transactions,
     /// Stores all of several rows or none.
     Batches,
+    /// Refuses a second row with the same key, or says that there was one.
+    Keys,
     /// Refuses a second row with the same values in columns beside the key.
     UniqueKeys,
     /// Finds rows by columns that are not part of their key.
@@ -57,6 +59,7 @@ impl Capability {
             Capability::Joins => "joins",
             Capability::Transactions => "transactions of several statements",
             Capability::Batches => "batches that are stored whole or not at all",
+            Capability::Keys => "keys that tell a second row",
             Capability::UniqueKeys => "unique columns beside the key",
             Capability::Indexes => "indexes beside the key",
             Capability::Ranges => "ranges of keys",
@@ -90,6 +93,7 @@ impl Capabilities {
         .with(Capability::Joins)
         .with(Capability::Transactions)
         .with(Capability::Batches)
+        .with(Capability::Keys)
         .with(Capability::UniqueKeys)
         .with(Capability::Indexes)
         .with(Capability::Ranges)

@@ -147,6 +147,31 @@ mod tests {
     }
 
     #[test]
+    fn a_part_survives_what_is_synced_before_it_is_acknowledged() {
+        let (nothing, crash, power) = (Some(Level::Nothing), Some(Level::Crash), Some(Level::PowerCut));
+        for (engine, [later, waits, inserts, folders, merges], expected) in [
+            (None, ["0", "1", "1", "1", "1"], power),
+            (None, ["1", "1", "1", "1", "1"], power),
+            (None, ["1", "0", "1", "1", "1"], nothing),
+            (None, ["0", "1", "1", "1", "0"], crash),
+            (None, ["0", "1", "1", "0", "1"], crash),
+            (None, ["0", "1", "0", "0", "0"], crash),
+            (Some("Memory"), ["0", "1", "1", "1", "1"], nothing),
+            (Some("log"), ["0", "1", "1", "1", "1"], None),
+        ] {
+            let facts = [
+                ("async_insert", later),
+                ("wait_for_async_insert", waits),
+                ("fsync_after_insert", inserts),
+                ("fsync_part_directory", folders),
+                ("min_rows_to_fsync_after_merge", merges),
+            ];
+            assert_eq!(of("clickhouse", engine, &facts), expected, "{engine:?} {facts:?}");
+        }
+        assert_eq!(of("clickhouse", None, &[]), None);
+    }
+
+    #[test]
     fn the_settings_of_a_level_give_it() {
         for entry in crate::database::REGISTRY {
             for (level, given) in entry.levels {

@@ -10,6 +10,7 @@ pub mod address;
 mod capability;
 mod carrying;
 pub mod channel;
+pub mod clickhouse;
 pub mod clustered;
 pub mod conformance;
 pub mod dialect;
@@ -20,6 +21,7 @@ mod error;
 mod form;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
+mod http;
 mod in_sql;
 pub mod instruments;
 pub mod level;
@@ -63,8 +65,8 @@ pub use nodes::{Deal, Nodes};
 pub use wire::{Progress, Unasked, Wire};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use {
-    fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES, nats::FUZZED as FUZZED_NATS,
-    recorder::FUZZED as FUZZED_FRONTS, redis::FUZZED as FUZZED_REDIS,
+    clickhouse::FUZZED as FUZZED_CLICKHOUSE, fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES,
+    nats::FUZZED as FUZZED_NATS, recorder::FUZZED as FUZZED_FRONTS, redis::FUZZED as FUZZED_REDIS,
 };
 
 /// Something that requests can be sent to: a database, or a recorder that takes records in the place of one.
@@ -452,6 +454,7 @@ pub static REGISTRY: &[&Entry] = &[
     &postgres::POSTGRES,
     &redis::REDIS,
     &duckdb::DUCKDB,
+    &clickhouse::CLICKHOUSE,
     &simulated::SIMULATED,
 ];
 

@@ -70,6 +70,11 @@ pub trait Prepare: Wire {
         Err(super::no_tables())
     }
 
+    /// See [`TargetSession::table_bytes`]; for targets that speak no SQL.
+    fn table_bytes(&mut self, _channel: &mut Channel, _tables: &[&str]) -> Option<u64> {
+        None
+    }
+
     /// See [`TargetSession::ask`]; for targets that speak no SQL.
     ///
     /// # Errors
@@ -334,6 +339,14 @@ impl<W: Prepare + 'static> TargetSession for WireSession<W> {
             Some(session) => in_sql::count_rows(session, table),
             None => self.changing(|wire, channel| wire.count_rows(channel, table)),
         }
+    }
+
+    fn table_bytes(&mut self, tables: &[&str]) -> Option<u64> {
+        if let Some(session) = W::as_sql(self) {
+            return in_sql::table_bytes(session, tables);
+        }
+        self.begin().ok()?;
+        self.wire.table_bytes(&mut self.channel, tables)
     }
 
     fn ask(&mut self, question: &str) -> Result<Option<String>, DatabaseError> {

@@ -36,6 +36,12 @@ pub trait Wire: Send {
         Err(Unasked::Wrong)
     }
 
+    /// Returns whether the server has said, in the answer that is now complete, that it closes the connection behind it. The driver then opens another one for the
+    /// next request.
+    fn is_over(&self) -> bool {
+        false
+    }
+
     /// Keeps the rows read from now on (`Some`) or only counts them (`None`). Returns the rows kept so far.
     fn keep_rows(&mut self, rows: Option<Cells>) -> Option<Cells>;
 }

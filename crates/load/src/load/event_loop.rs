@@ -247,7 +247,9 @@ impl<'a, T: Transport> EventLoop<'a, T> {
             return self.give_up_endless(place, now_ns);
         };
         let is_lost = outcome.as_ref().is_err_and(DatabaseError::is_lost);
+        let is_over = self.slots[place].wire.as_ref().is_some_and(|wire| wire.is_over());
         match if is_lost { Ok(()) } else { self.take_rest(place) } {
+            Ok(()) if is_over && !is_lost => self.hang_up(place),
             Ok(()) => {}
             Err(Unasked::Ended) => self.hang_up(place),
             Err(Unasked::Wrong) => {

@@ -82,10 +82,10 @@ fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Outcome {
 /// Indexes of the program's statements.
 const INSERT_SAMPLE: u16 = 0;
 const READ_SAMPLE: u16 = 1;
-const UPDATE_SAMPLE: u16 = 2;
-const INSERT_WIDE: u16 = 3;
-const READ_WIDE: u16 = 4;
-const COUNT_SAMPLES: u16 = 5;
+const INSERT_WIDE: u16 = 2;
+const READ_WIDE: u16 = 3;
+const COUNT_SAMPLES: u16 = 4;
+const UPDATE_SAMPLE: u16 = 5;
 const DELETE_SAMPLE: u16 = 6;
 
 const SAMPLE: &str = "conformance_sample";
@@ -241,13 +241,16 @@ fn program(capabilities: Capabilities) -> Program {
     let mut statements = vec![
         insert(SAMPLE, &samples),
         read(SAMPLE, &samples, &[Comparison::Equal]),
-        Statement::Update { table: SAMPLE.into(), set: vec![samples[1].clone()], key: vec![samples[0].clone()] },
         insert(WIDE, &wide),
         read(WIDE, &wide, range),
         read(SAMPLE, &samples[..1], range),
     ];
+    let key = || vec![samples[0].clone()];
+    if has(Capability::Updates) {
+        statements.push(Statement::Update { table: SAMPLE.into(), set: vec![samples[1].clone()], key: key() });
+    }
     if has(Capability::Deletes) {
-        statements.push(Statement::Delete { table: SAMPLE.into(), key: vec![samples[0].clone()] });
+        statements.push(Statement::Delete { table: SAMPLE.into(), key: key() });
     }
     let table = |name: &str, columns| Table {
         name: name.into(),

@@ -71,6 +71,10 @@ fn what_it_cannot_do_is_refused(bench: &Bench<'_>) -> Outcome {
         (Capability::Ranges, Statement::Select(select(Vec::new()))),
         (Capability::Indexes, Statement::Select(select(vec![condition("small", Comparison::Equal)]))),
         (Capability::Transactions, Statement::Select(Select { for_update: true, ..select(by_id()) })),
+        (
+            Capability::Updates,
+            Statement::Update { table: table(), set: bench.program.tables[0].columns[1..2].to_vec(), key: key() },
+        ),
         (Capability::Deletes, Statement::Delete { table: table(), key: key() }),
         (
             Capability::Documents,

@@ -6,9 +6,14 @@ use super::*;
 const DRY_RUNS: &[Capability] = &[Capability::Sql, Capability::Transactions, Capability::DryRuns];
 
 pub const CHECKS: &[Check] = &[
-    ("a duplicate key is refused and the connection stays usable", &[], duplicates_are_refused),
-    ("a failing step undoes the steps before it", &[], failing_steps_undo_all),
-    ("rows written together are all written or none", &[Capability::Batches], failing_rows_undo_all),
+    ("a duplicate key is refused and the connection stays usable", &[Capability::Keys], duplicates_are_refused),
+    ("a failing step undoes the steps before it", &[Capability::Keys], failing_steps_undo_all),
+    ("rows written together are all written or none", &[Capability::Batches, Capability::Keys], failing_rows_undo_all),
+    (
+        "rows written together are none written where one of them cannot be",
+        &[Capability::Batches],
+        impossible_rows_leave_none,
+    ),
     (
         "a step with an unexpected number of changes undoes the steps before it",
         &[Capability::Updates],
@@ -215,6 +220,28 @@ fn failing_rows_undo_all(bench: &Bench<'_>) -> Outcome {
         });
         undone(bench, &mut *session, &request, first..first + 5000)
             .map_err(|Failure(text)| Failure(format!("{rows} rows: {text}")))?;
+    }
+    Ok(())
+}
+
+/// A null in the key, which no target takes.
+fn impossible_rows_leave_none(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    for (round, failing) in [0, 3, 6].into_iter().enumerate() {
+        let first = 100 * (round as i64 + 1);
+        let request = one(INSERT_SAMPLE, 7, Expect::Changed(7), |cells| {
+            for number in 0..7 {
+                let from = cells.len();
+                sample::plain(first + number, cells);
+                if number == failing {
+                    cells.replace(from, Cell::Null);
+                }
+            }
+        });
+        refused(&mut *session, &request)?;
+        let seen = bench.seen_by_others(first..first + 50)?;
+        ensure(seen == 0, || format!("{seen} rows of the refused request are visible"))?;
+        answered(&mut *session, &insert(first + 50), Answer { changed: 1, ..Answer::default() })?;
     }
     Ok(())
 }

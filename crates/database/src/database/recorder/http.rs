@@ -6,18 +6,12 @@ use std::sync::Arc;
 
 use super::check;
 use super::lines::Lines;
+use crate::database::http::{TOLD_MOST, read_answer};
 use crate::database::session::{CONNECT_TIMEOUT, Channel, Prepare, dial};
 use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Endpoint, Progress, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request, shortened};
-
-/// The maximum bytes of an answer's head; a longer one is invalid.
-const HEAD_BYTES_MAX: usize = 64 << 10;
-/// The maximum bytes of an answer's body: a recorder gives its reason in a sentence.
-const BODY_BYTES_MAX: usize = 64 << 10;
-/// The maximum characters of the other side's message that errors quote.
-const TOLD_MOST: usize = 300;
 
 /// The status of an answer that leaves open whether the records are stored.
 const UNKNOWN: u16 = 500;
@@ -141,40 +135,6 @@ impl Prepare for HttpWire {
     }
 }
 
-/// A complete answer.
-pub(in crate::database) struct HttpAnswer {
-    pub(in crate::database) status: u16,
-    /// The position of its body in the bytes that were read.
-    pub(in crate::database) body: std::ops::Range<usize>,
-}
-
-/// Reads an answer; returns `None` while it is incomplete. An answer that claims to be longer than the maximum is an error.
-pub(in crate::database) fn read_answer(input: &[u8]) -> Result<Option<HttpAnswer>, String> {
-    let looked_at = &input[..input.len().min(HEAD_BYTES_MAX + 1)];
-    let Some(head) = looked_at.windows(4).position(|window| window == b"\r\n\r\n") else {
-        let is_too_long = input.len() > HEAD_BYTES_MAX;
-        return if is_too_long { Err("the answer's head does not end".to_owned()) } else { Ok(None) };
-    };
-    let text = String::from_utf8_lossy(&input[..head]);
-    let mut lines = text.split("\r\n");
-    let first = lines.next().unwrap_or_default();
-    let status = first.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
-    let status: u16 = status.ok_or_else(|| format!("\"{}\" is no answer of HTTP/1.1", shortened(first, TOLD_MOST)))?;
-    let length =
-        lines.filter_map(|line| line.split_once(':')).find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    let length = match length {
-        Some((_, length)) => {
-            length.trim().parse::<usize>().map_err(|_| "the answer's length is no number".to_owned())?
-        }
-        None => 0,
-    };
-    if length > BODY_BYTES_MAX {
-        return Err(format!("the answer is said to have {length} bytes, and {BODY_BYTES_MAX} are read at most"));
-    }
-    let body = head + 4..head + 4 + length;
-    Ok((input.len() >= body.end).then_some(HttpAnswer { status, body }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,26 +154,5 @@ mod tests {
             assert_eq!((progress.consumed, error.is_lost()), (text.len(), is_lost), "{error}");
             assert!(error.to_string().contains("why.") && error.to_string().contains(&status.to_string()), "{error}");
         }
-    }
-
-    #[test]
-    fn answers_are_read_whole_and_what_follows_stays() {
-        let text = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 5\r\nretry-after: 1\r\n\r\nfull.HTTP";
-        let answer = read_answer(text).unwrap().unwrap();
-        assert_eq!(
-            (answer.status, &text[answer.body.clone()], &text[answer.body.end..]),
-            (503, &b"full."[..], &b"HTTP"[..])
-        );
-        for cut in 0..text.len() - 4 {
-            assert!(read_answer(&text[..cut]).unwrap().is_none(), "{cut}");
-        }
-        let empty = read_answer(b"HTTP/1.1 204 No Content\r\ndate: x\r\n\r\n").unwrap().unwrap();
-        assert_eq!((empty.status, empty.body.is_empty()), (204, true));
-        for length in ["65537", "18446744073709551615", "18446744073709551616", "-1", "x"] {
-            let answer = format!("HTTP/1.1 503 No\r\nContent-Length: {length}\r\n\r\n");
-            assert!(read_answer(answer.as_bytes()).is_err(), "{length}");
-        }
-        assert!(read_answer(b"SSH-2.0\r\n\r\n").is_err());
-        assert!(read_answer(&vec![b'x'; HEAD_BYTES_MAX + 1]).is_err());
     }
 }

@@ -31,7 +31,6 @@ use crate::statement::{Program, Statement};
 pub use dealt::Recorders;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::FRONTS as FUZZED;
-pub(in crate::database) use http::read_answer;
 pub use lines::Lines;
 pub use stream::{StreamSession, create_stream};
 

@@ -44,6 +44,7 @@ pub static REDIS: Entry = Entry {
     read_url: Some(read_url),
     capabilities: Capabilities::NONE
         .with(Capability::Batches)
+        .with(Capability::Keys)
         .with(Capability::Updates)
         .with(Capability::Deletes)
         .with(Capability::NumberedRows)

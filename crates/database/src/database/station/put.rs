@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use super::stream::{Dialer, Secured};
 use super::{Camera, Line, lost};
 use crate::database::DatabaseError;
-use crate::database::recorder::read_answer;
+use crate::database::http::read_answer;
 
 /// A connection for uploads of blocks.
 pub(super) struct PutLine {

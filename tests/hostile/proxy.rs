@@ -13,6 +13,7 @@ pub enum Protocol {
     Postgres,
     Mysql,
     Redis,
+    Cassandra,
 }
 
 impl Protocol {
@@ -27,6 +28,7 @@ impl Protocol {
                 let bytes = input.strip_prefix(b"$").and_then(|text| std::str::from_utf8(&text[..line - 3]).ok());
                 line + bytes.and_then(|text| text.parse::<usize>().ok()).map_or(0, |bytes| bytes + 2)
             }
+            Protocol::Cassandra => 9 + u32::from_be_bytes(input.get(5..9)?.try_into().ok()?) as usize,
         };
         (input.len() >= length).then_some(length)
     }
@@ -37,6 +39,7 @@ impl Protocol {
             Protocol::Postgres => (1..5, 5),
             Protocol::Mysql => (0..3, 4),
             Protocol::Redis => (1..2, 1),
+            Protocol::Cassandra => (5..9, 9),
         }
     }
 }
@@ -214,7 +217,8 @@ impl Shared {
                 message[length_at.start] &= if self.protocol == Protocol::Postgres { 0x7f } else { 0xff };
             }
             Damage::WrongLength => {
-                let place = if self.protocol == Protocol::Postgres { length_at.end - 1 } else { length_at.start };
+                let ends = matches!(self.protocol, Protocol::Postgres | Protocol::Cassandra);
+                let place = if ends { length_at.end - 1 } else { length_at.start };
                 let by = 1 + random.below(12) as u8;
                 let is_more = random.below(2) == 0;
                 message[place] =

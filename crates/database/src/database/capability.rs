@@ -47,6 +47,8 @@ pub enum Capability {
     DryRuns,
     /// Is opened by several processes at once.
     Processes,
+    /// Tells of a write whether its row was there: a key keeps a second row out, or shows that there was one, and a change of a missing row is noticed.
+    Counts,
 }
 
 impl Capability {
@@ -73,6 +75,7 @@ impl Capability {
             Capability::Notifications => "notifications",
             Capability::DryRuns => "transactions that go on after a statement that was refused",
             Capability::Processes => "access for several processes at once",
+            Capability::Counts => "count of the rows that a write finds",
         }
     }
 }
@@ -100,7 +103,8 @@ impl Capabilities {
         .with(Capability::SchemaChanges)
         .with(Capability::Plans)
         .with(Capability::DryRuns)
-        .with(Capability::Processes);
+        .with(Capability::Processes)
+        .with(Capability::Counts);
 
     /// Returns the set with one capability added.
     pub const fn with(self, capability: Capability) -> Self {

@@ -9,6 +9,7 @@
 pub mod address;
 mod capability;
 mod carrying;
+pub mod cassandra;
 pub mod channel;
 pub mod clustered;
 pub mod conformance;
@@ -29,6 +30,7 @@ pub mod mysql;
 pub mod namespace;
 pub mod nats;
 pub mod nodes;
+pub mod package;
 pub mod postgres;
 pub mod recipe;
 pub mod recorder;
@@ -63,8 +65,8 @@ pub use nodes::{Deal, Nodes};
 pub use wire::{Progress, Unasked, Wire};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use {
-    fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES, nats::FUZZED as FUZZED_NATS,
-    recorder::FUZZED as FUZZED_FRONTS, redis::FUZZED as FUZZED_REDIS,
+    cassandra::FUZZED as FUZZED_CASSANDRA, fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES,
+    nats::FUZZED as FUZZED_NATS, recorder::FUZZED as FUZZED_FRONTS, redis::FUZZED as FUZZED_REDIS,
 };
 
 /// Something that requests can be sent to: a database, or a recorder that takes records in the place of one.
@@ -452,6 +454,7 @@ pub static REGISTRY: &[&Entry] = &[
     &postgres::POSTGRES,
     &redis::REDIS,
     &duckdb::DUCKDB,
+    &cassandra::CASSANDRA,
     &simulated::SIMULATED,
 ];
 

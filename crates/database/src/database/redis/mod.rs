@@ -47,7 +47,8 @@ pub static REDIS: Entry = Entry {
         .with(Capability::Updates)
         .with(Capability::Deletes)
         .with(Capability::NumberedRows)
-        .with(Capability::Processes),
+        .with(Capability::Processes)
+        .with(Capability::Counts),
     processes: &["redis-server", "valkey-server"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -52,7 +52,9 @@ fn only_the_published_files_are_taken_and_only_where_they_can_be_kept() {
     };
     scratch.run(&["fetch", "cassandra"]).refused(&["no place to keep it", "LOADLINE_CACHE", VARIABLE]);
     outcome(&mut fetch()).refused(&["there is no such file", &package.files[0].url]);
-    package.files.iter().for_each(|file| scratch.write(file.name(), "something else"));
+    for file in &package.files {
+        scratch.write(file.name(), "something else");
+    }
     let told = outcome(&mut fetch()).expect(1);
     assert!(told.stderr.contains(&format!("has 14 bytes instead of {}", package.files[0].bytes)), "{told:?}");
     let left: Vec<_> = std::fs::read_dir(scratch.path("cache/libraries")).unwrap().collect();

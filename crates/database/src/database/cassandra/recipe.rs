@@ -100,7 +100,7 @@ const USUAL: [(&str, &str); 10] = [
     ("batch_size_fail_threshold", "64MiB"),
     ("range_request_timeout", "600s"),
     ("read_request_timeout", "60s"),
-    ("write_request_timeout", "60s"),
+    ("write_request_timeout", "10s"),
     ("truncate_request_timeout", "600s"),
 ];
 

@@ -174,7 +174,7 @@ fn download(package: &Package, to: &[PathBuf]) -> anyhow::Result<()> {
 fn shared_part(files: &[Published]) -> &str {
     let Some(first) = files.first() else { return "" };
     let is_shared = |length: &usize| files.iter().all(|file| file.url.get(..*length) == first.url.get(..*length));
-    let length = first.url.match_indices('/').map(|(place, _)| place + 1).filter(is_shared).last();
+    let length = first.url.match_indices('/').map(|(place, _)| place + 1).rfind(is_shared);
     &first.url[..length.unwrap_or(0)]
 }
 

@@ -47,7 +47,7 @@ pub fn package() -> Package {
 pub fn find(settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
     if let Some(base) = &settings.base {
         let found = of_installation(Path::new(base));
-        let remedy = "name the directory in which bin and lib of Cassandra 4.1 or newer are";
+        let remedy = "name the directory in which bin and lib of Cassandra 5.0 or newer are";
         return found.ok_or_else(|| fault!("no archive of Cassandra under database.base = \"{base}\""; "{remedy}"));
     }
     if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
@@ -102,7 +102,7 @@ mod tests {
         std::fs::create_dir_all(directory.join("lib")).unwrap();
         let settings = DatabaseSettings { base: Some(directory.display().to_string()), ..DatabaseSettings::default() };
         let told = find(&settings).unwrap_err().to_string();
-        assert!(told.contains("database.base") && told.contains("4.1 or newer"), "{told}");
+        assert!(told.contains("database.base") && told.contains("5.0 or newer"), "{told}");
         let own = directory.join("lib/apache-cassandra-5.0.5.jar");
         std::fs::write(&own, b"").unwrap();
         std::fs::write(directory.join("lib/a.jar"), b"").unwrap();

@@ -99,11 +99,13 @@ fn read_columns(body: &mut Body<'_>, has_keys: bool) -> Result<Columns, Database
     }
     let is_of_one = flags & ONE_TABLE != 0;
     if is_of_one {
-        (body.string()?, body.string()?);
+        body.string()?;
+        body.string()?;
     }
     for _ in 0..count {
         if !is_of_one {
-            (body.string()?, body.string()?);
+            body.string()?;
+            body.string()?;
         }
         body.string()?;
         columns.types.push(read_type(body, DEPTH_MAX)?);
@@ -125,7 +127,8 @@ fn read_type(body: &mut Body<'_>, depth: u32) -> Result<u16, DatabaseError> {
             read_type(body, depth)?;
         }
         0x0030 => {
-            (body.string()?, body.string()?);
+            body.string()?;
+            body.string()?;
             for _ in 0..body.short()? {
                 body.string()?;
                 read_type(body, depth)?;

@@ -90,7 +90,7 @@ const OPENS: [&str; 19] = [
 ];
 
 /// The settings of a private server, unless the study says otherwise.
-const USUAL: [(&str, &str); 10] = [
+const USUAL: [(&str, &str); 11] = [
     ("commitlog_sync", "batch"),
     ("num_tokens", "1"),
     ("auto_snapshot", "false"),
@@ -102,6 +102,8 @@ const USUAL: [(&str, &str); 10] = [
     ("read_request_timeout", "60s"),
     ("write_request_timeout", "10s"),
     ("truncate_request_timeout", "600s"),
+    // However long it takes: by default, an answer that is due for 12 s is given up.
+    ("native_transport_timeout", "600s"),
 ];
 
 /// Returns the program of Java: `database.binary`, or an installed one.

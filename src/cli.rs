@@ -61,7 +61,7 @@ pub enum Command {
     Run(RunArguments),
     /// Cuts the power of a database again and again while it records, and counts the acknowledged records that are gone
     Durability(DurabilityArguments),
-    /// Fetches the library of a database that loadline does not contain, checks it, and keeps it for later runs
+    /// Fetches the library or server of a database that loadline does not contain, checks it, and keeps it for later runs
     Fetch(FetchArguments),
     /// Watches this machine for a run elsewhere whose server is here: CPU, disk, memory, network, the server's processes
     Watch(WatchArguments),

@@ -27,6 +27,7 @@ pub static TARGETS: &[&Target] = &[
     &database::FUZZED_NATS,
     &database::FUZZED_REDIS,
     &database::FUZZED_CLICKHOUSE,
+    &database::FUZZED_CASSANDRA,
     &database::FUZZED_FRONTS,
     &block::FUZZED_BLOCK,
     &block::FUZZED_AGE,

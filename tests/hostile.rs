@@ -60,12 +60,15 @@ impl Trying {
         let proxy = Proxy::start(protocol, server.endpoint().tcp.clone().unwrap());
         let folder = std::env::temp_dir().join(format!("loadline-hostile-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        Trying { name, server, proxy, folder }
+        let trying = Trying { name, server, proxy, folder };
+        // With the first connection as to a private server, Cassandra has a keyspace.
+        trying.tables_left();
+        trying
     }
 
     fn write_study(&self, variant: &Variant) {
         match self.name {
-            "redis" => return self.write_study_of_keys(variant),
+            "redis" | "cassandra" => return self.write_study_of_keys(variant),
             "clickhouse" => return self.write_study_without_updates(variant),
             _ => {}
         }
@@ -87,9 +90,11 @@ impl Trying {
 
     /// The same of a store that finds rows by their whole key alone.
     fn write_study_of_keys(&self, Variant { clients, batch, .. }: &Variant) {
-        let (password, port) = (&self.server.endpoint().password, self.proxy.port);
+        let (name, port) = (self.name, self.proxy.port);
+        let Endpoint { password, database, .. } = self.server.endpoint();
+        let account = if password.is_empty() { String::new() } else { format!(":{password}@") };
         let study = format!(
-            "name = \"hostile\"\n[database]\nname = \"redis\"\nurl = \"redis://:{password}@127.0.0.1:{port}\"\n\
+            "name = \"hostile\"\n[database]\nname = \"{name}\"\nurl = \"{name}://{account}127.0.0.1:{port}/{database}\"\n\
              statement_timeout = \"1s\"\n[record]\ntable = \"hostile\"\nrows = 150\n\
              [workload]\nname = \"mix\"\nmix = {{ read = 2, update = 1, write = 1, select = 1 }}\nbatch = {batch}\n\
              [layout]\nname = \"wide\"\n[load]\nclients = {clients}\noperations = {OPERATIONS}\nwarmup = \"0s\"\ndrain = \"2s\"\n\
@@ -122,7 +127,7 @@ impl Trying {
     fn tables_left(&self) -> Vec<String> {
         match self.name {
             "redis" => return self.keys_left(),
-            "clickhouse" => return self.table_left(),
+            "clickhouse" | "cassandra" => return self.table_left(),
             _ => {}
         }
         let database = database::find(self.name).unwrap().open_sql(
@@ -156,12 +161,12 @@ impl Trying {
 impl Trying {
     /// The table of the study, if it is on the server; it is removed.
     fn table_left(&self) -> Vec<String> {
-        let target =
-            database::find(self.name).unwrap().open(&DatabaseSettings::default(), Some(self.server.endpoint()));
-        let mut session = target.unwrap().open().unwrap();
-        let is_left = session.count_rows("hostile").is_ok();
+        let settings = DatabaseSettings { name: self.name.to_owned(), ..DatabaseSettings::default() };
+        let target = database::find(self.name).unwrap().open(&settings, Some(self.server.endpoint())).unwrap();
+        let mut session = target.open().unwrap();
+        let is_there = session.count_rows("hostile").is_ok();
         session.drop_table("hostile").unwrap();
-        if is_left { vec!["hostile".to_owned()] } else { Vec::new() }
+        if is_there { vec!["hostile".to_owned()] } else { Vec::new() }
     }
 }
 
@@ -262,4 +267,21 @@ fn damaged_answers_of_redis_end_no_run_badly() {
 #[test]
 fn damaged_answers_of_clickhouse_end_no_run_badly() {
     every_run_ends_well("clickhouse", Protocol::Http);
+}
+
+/// The test that needs Cassandra.
+mod with_cassandra {
+    use loadline::database;
+    use loadline::trial::DatabaseSettings;
+
+    use super::{Protocol, every_run_ends_well};
+
+    #[test]
+    fn damaged_answers_of_cassandra_end_no_run_badly() {
+        let recipe = database::find("cassandra").unwrap().recipe.unwrap();
+        if let Err(missing) = recipe.find_binary(&DatabaseSettings::default()) {
+            return eprintln!("{missing}: nothing was checked");
+        }
+        every_run_ends_well("cassandra", Protocol::Cassandra);
+    }
 }

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 pub struct FetchArguments {
     /// What to fetch
     pub what: Fetched,
-    /// Takes the package from this directory, where it was put before, and nothing from the network
+    /// Takes the files from this directory, where they were put before, and nothing from the network
     #[arg(long, value_name = "DIRECTORY")]
     pub from: Option<PathBuf>,
 }
@@ -19,4 +19,6 @@ pub struct FetchArguments {
 pub enum Fetched {
     /// The library of DuckDB, out of its package for Node.js
     Duckdb,
+    /// Cassandra's server, as its archives for Java
+    Cassandra,
 }

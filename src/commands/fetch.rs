@@ -1,4 +1,4 @@
-//! `loadline fetch`: brings a library that loadline does not contain into the cache of this user.
+//! `loadline fetch`: brings a library or a server that loadline does not contain into the cache of this user.
 //!
 //! Main function: [`run`]. Invariants: nothing is fetched unless this command is typed. A file is used only if it has the size and the hash that are pinned in the source, and it is
 //! in its place as a whole or not at all.
@@ -14,7 +14,9 @@ use serde_json::json;
 use super::output::{note, print, print_json};
 use super::{Failure, Refusal, Status};
 use crate::cli::{FetchArguments, Fetched};
-use crate::database::duckdb::library::{self, Package, VARIABLE};
+use crate::database::cassandra::jars;
+use crate::database::duckdb::library::{self, VARIABLE};
+use crate::database::package::{Form, Member, Package, Published};
 use crate::fault::fault;
 use crate::file::CACHE_VARIABLE;
 use crate::units::show_bytes;
@@ -24,102 +26,165 @@ const DOWNLOAD_MOST_S: &str = "1800";
 /// The prefix of directories of packages that are being fetched; the id of the process follows.
 const BEGUN: &str = "begun-";
 
-/// Brings the library and prints where it is.
+/// Brings the package and prints where it is.
 ///
 /// # Errors
 /// [`Failure::Usage`] if there is no package for this machine or no place for it, or if the directory does not have it; [`Failure::Broken`] if it cannot be fetched, or is not
 /// what was published.
 pub fn run(arguments: &FetchArguments, is_json: bool) -> Result<Status, Failure> {
-    let FetchArguments { what: Fetched::Duckdb, from } = arguments;
-    let Some(package) = library::package() else {
+    let FetchArguments { what, from } = arguments;
+    let known = match what {
+        Fetched::Duckdb => library::package(),
+        Fetched::Cassandra => Some(jars::package()),
+    };
+    let Some(package) = known else {
         let here = format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH);
         return Err(Failure::refused(
             fault!("no package of DuckDB is known for {here}"; "build or install it, and name the file of its library in {VARIABLE}"),
         ));
     };
-    let Some(place) = library::place() else {
-        let remedy = "name a directory in it, or take the library out of the package yourself and name its file in";
+    let Some(place) = package.place() else {
+        let remedy = match package.form {
+            Form::Member(_) => "take the library out of the package yourself and name its file",
+            Form::Files => "bring the files yourself and name their directory",
+        };
         return Err(Failure::refused(
-            fault!("there is no place to keep it, because {CACHE_VARIABLE} is \"off\" or there is no home directory"; "{remedy} {VARIABLE}"),
+            fault!("there is no place to keep it, because {CACHE_VARIABLE} is \"off\" or there is no home directory"; "name a directory in it, or {remedy} in {}", package.variable),
         ));
     };
-    let is_there = place.is_file();
+    let is_there = place.exists();
     if !is_there {
-        let archive = from.as_deref().map(|directory| given(directory, &package)).transpose()?;
-        bring(&package, archive, &place).map_err(Failure::broken)?;
+        let given = from.as_deref().map(|directory| given(directory, &package)).transpose()?;
+        bring(&package, given, &place).map_err(Failure::broken)?;
     }
+    let (name, title, version) = (package.name, package.title, package.version);
     if is_json {
-        let (file, version) = (place.display().to_string(), package.version);
-        print_json(&json!({ "name": "duckdb", "database_version": version, "file": file, "was_there": is_there }))?;
+        let file = place.display().to_string();
+        print_json(&json!({ "name": name, "database_version": version, "file": file, "was_there": is_there }))?;
     } else {
         let had = if is_there { "is there already" } else { "is there now" };
-        print(&format!("DuckDB {} {had}: {}\n", package.version, place.display()))?;
+        print(&format!("{title} {version} {had}: {}\n", place.display()))?;
     }
     Ok(Status::Valid)
 }
 
-fn file_name(package: &Package) -> &'static str {
-    package.url.rsplit('/').next().unwrap_or(package.url)
+/// Returns the package's files in a directory.
+fn given(directory: &Path, package: &Package) -> Result<Vec<PathBuf>, Failure> {
+    let place_of = |file: &Published| {
+        let path = directory.join(file.name());
+        if path.is_file() {
+            return Ok(path);
+        }
+        let (place, what) = (path.display().to_string(), "there is no such file");
+        Err(Failure::refused(Refusal::at(place, what, format!("put there what {} gives", file.url))))
+    };
+    package.files.iter().map(place_of).collect()
 }
 
-/// Returns the package's file in a directory.
-fn given(directory: &Path, package: &Package) -> Result<PathBuf, Failure> {
-    let path = directory.join(file_name(package));
-    if path.is_file() {
-        return Ok(path);
-    }
-    let (place, what) = (path.display().to_string(), "there is no such file");
-    Err(Failure::refused(Refusal::at(place, what, format!("put there what {} gives", package.url))))
-}
-
-/// Puts the library of a package into its place. Without an archive, the package is downloaded first.
-fn bring(package: &Package, archive: Option<PathBuf>, place: &Path) -> anyhow::Result<()> {
-    let directory = place.parent().context("the place has no directory")?;
-    let above = directory.parent().context("the place has no directory")?;
-    fs::create_dir_all(directory).with_context(|| format!("{} cannot be made", directory.display()))?;
+/// Puts a package into its place. Files that are not given are downloaded first.
+fn bring(package: &Package, given: Option<Vec<PathBuf>>, place: &Path) -> anyhow::Result<()> {
+    let own = match package.form {
+        Form::Member(_) => place.parent().context("the place has no directory")?,
+        Form::Files => place,
+    };
+    let above = own.parent().context("the place has no directory")?;
+    let unmade = || format!("{} cannot be made", above.display());
+    fs::create_dir_all(above).with_context(unmade)?;
     remove_left_behind(above);
     let begun = Begun::new(above)?;
-    let archive = match archive {
-        Some(archive) => archive,
+    let is_given = given.is_some();
+    let files = match given {
+        Some(files) => files,
         None => {
-            let archive = begun.0.join(file_name(package));
-            download(package, &archive)?;
-            archive
+            let files: Vec<PathBuf> = package.files.iter().map(|file| begun.0.join(file.name())).collect();
+            download(package, &files)?;
+            files
         }
     };
-    check(package, &archive)?;
+    for (published, file) in package.files.iter().zip(&files) {
+        check(published, file)?;
+    }
+    match (&package.form, &files[..]) {
+        (Form::Member(member), [archive]) => {
+            fs::create_dir_all(own).with_context(|| format!("{} cannot be made", own.display()))?;
+            take_out(member, archive, &begun.0, place)
+        }
+        (Form::Member(_), _) => bail!("a library is in one archive, and {} are given", files.len()),
+        (Form::Files, _) => {
+            for (published, file) in package.files.iter().zip(&files).filter(|_| is_given) {
+                let copied = fs::copy(file, begun.0.join(published.name()));
+                copied.with_context(|| format!("{} cannot be copied", file.display()))?;
+            }
+            sync_all(&begun.0)?;
+            fs::rename(&begun.0, place).with_context(|| format!("{} cannot be put there", place.display()))
+        }
+    }
+}
+
+/// Puts the library in an archive into its place.
+fn take_out(member: &Member, archive: &Path, begun: &Path, place: &Path) -> anyhow::Result<()> {
     let mut tar = Command::new("tar");
-    tar.arg("--extract").arg("--gzip").arg("--no-same-owner").arg("--file").arg(&archive);
-    carry_out(tar.arg("--directory").arg(&begun.0).arg(package.member))?;
-    let library = begun.0.join(package.member);
-    let file = File::open(&library).with_context(|| format!("{} is not in the package", package.member))?;
+    tar.arg("--extract").arg("--gzip").arg("--no-same-owner").arg("--file").arg(archive);
+    carry_out(tar.arg("--directory").arg(begun).arg(member.path))?;
+    let library = begun.join(member.path);
+    let file = File::open(&library).with_context(|| format!("{} is not in the package", member.path))?;
     let bytes = file.metadata()?.len();
-    let right = package.library_bytes;
-    ensure!(bytes == right, "{} has {bytes} bytes in the package instead of {right}", package.member);
-    library::try_loading(&library)?;
+    let right = member.bytes;
+    ensure!(bytes == right, "{} has {bytes} bytes in the package instead of {right}", member.path);
+    (member.check)(&library)?;
     file.sync_all()?;
     fs::rename(&library, place).with_context(|| format!("{} cannot be put there", place.display()))
 }
 
-fn download(package: &Package, to: &Path) -> anyhow::Result<()> {
-    let (size, version) = (show_bytes(package.bytes as f64), package.version);
-    note(&format!("fetching DuckDB {version}, {size}, from {}", package.url));
+/// Has the disk keep the files of a directory.
+fn sync_all(directory: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        File::open(entry?.path())?.sync_all()?;
+    }
+    Ok(())
+}
+
+/// Downloads the files of a package, one after another over one connection where the server allows it.
+fn download(package: &Package, to: &[PathBuf]) -> anyhow::Result<()> {
+    let (size, title, version, files) =
+        (show_bytes(package.bytes() as f64), package.title, package.version, &package.files);
+    let what = match &files[..] {
+        [file] => format!("fetching {title} {version}, {size}, from {}", file.url),
+        _ => format!("fetching {title} {version}, {size} in {} files, from {}", files.len(), shared_part(files)),
+    };
+    note(&what);
+    let largest = files.iter().map(|file| file.bytes).max().unwrap_or_default();
     let mut curl = Command::new("curl");
     curl.args(["--fail", "--location", "--silent", "--show-error", "--proto", "=https", "--max-time", DOWNLOAD_MOST_S]);
-    curl.arg("--max-filesize").arg(package.bytes.to_string()).arg("--output").arg(to).arg(package.url);
-    let name = file_name(package);
+    curl.arg("--fail-early").arg("--max-filesize").arg(largest.to_string());
+    for (file, place) in files.iter().zip(to) {
+        curl.arg("--output").arg(place).arg(&*file.url);
+    }
+    let name = match &files[..] {
+        [file] => file.name(),
+        _ => title,
+    };
     carry_out(&mut curl).with_context(|| {
-        format!("{name} was not fetched; put it into a directory by other means, and name that: loadline fetch duckdb --from DIRECTORY")
+        let what = package.name;
+        format!("{name} was not fetched; put it into a directory by other means, and name that: loadline fetch {what} --from DIRECTORY")
     })
 }
 
+/// Returns what the addresses of all files begin with.
+fn shared_part(files: &[Published]) -> &str {
+    let Some(first) = files.first() else { return "" };
+    let is_shared = |length: &usize| files.iter().all(|file| file.url.get(..*length) == first.url.get(..*length));
+    let length = first.url.match_indices('/').map(|(place, _)| place + 1).rfind(is_shared);
+    &first.url[..length.unwrap_or(0)]
+}
+
 /// Checks that a file is the one that was published.
-fn check(package: &Package, archive: &Path) -> anyhow::Result<()> {
-    let shown = archive.display();
-    let mut file = File::open(archive).with_context(|| format!("{shown} cannot be read"))?;
+fn check(published: &Published, path: &Path) -> anyhow::Result<()> {
+    let shown = path.display();
+    let mut file = File::open(path).with_context(|| format!("{shown} cannot be read"))?;
     let bytes = file.metadata()?.len();
     let remedy = "it is not the file that was published; fetch it again";
-    ensure!(bytes == package.bytes, "{shown} has {bytes} bytes instead of {}; {remedy}", package.bytes);
+    ensure!(bytes == published.bytes, "{shown} has {bytes} bytes instead of {}; {remedy}", published.bytes);
     let mut hash = ring::digest::Context::new(&ring::digest::SHA512);
     let mut buffer = vec![0; 1 << 16];
     loop {
@@ -130,7 +195,7 @@ fn check(package: &Package, archive: &Path) -> anyhow::Result<()> {
         hash.update(&buffer[..read]);
     }
     let found: String = hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    ensure!(found == package.sha512, "{shown} has the SHA-512 {found} instead of {}; {remedy}", package.sha512);
+    ensure!(found == published.sha512, "{shown} has the SHA-512 {found} instead of {}; {remedy}", published.sha512);
     Ok(())
 }
 
@@ -179,22 +244,35 @@ fn remove_left_behind(above: &Path) {
 mod tests {
     use super::*;
 
+    // The example of the standard, FIPS 180-4.
+    const SHA512_OF_ABC: &str = "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f";
+
+    fn directory(name: &str) -> PathBuf {
+        let directory = std::env::temp_dir().join(format!("loadline-fetch-{name}-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        directory
+    }
+
+    fn package(urls: &[&'static str], form: Form) -> Package {
+        let published = |url: &&'static str| Published { url: (*url).into(), bytes: 3, sha512: SHA512_OF_ABC };
+        let files = urls.iter().map(published).collect();
+        Package { name: "duckdb", title: "DuckDB", version: "1", variable: VARIABLE, files, form }
+    }
+
     #[test]
     fn only_the_file_that_was_published_is_used() {
-        let directory = std::env::temp_dir().join(format!("loadline-fetch-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
+        let directory = directory("one");
         let file = directory.join("package.tgz");
         fs::write(&file, b"abc").unwrap();
-        // The example of the standard, FIPS 180-4.
-        let sha512 = "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f";
-        let member = "package/libduckdb.so";
-        let package =
-            Package { version: "1", url: "https://a/package.tgz", bytes: 3, sha512, member, library_bytes: 9 };
-        check(&package, &file).unwrap();
+        let member =
+            Member { path: "package/libduckdb.so", bytes: 9, file: library::FILE, check: library::try_loading };
+        let package = package(&["https://a/package.tgz"], Form::Member(member));
+        let published = &package.files[0];
+        check(published, &file).unwrap();
         fs::write(&file, b"abd").unwrap();
-        assert!(check(&package, &file).unwrap_err().to_string().contains("has the SHA-512"));
+        assert!(check(published, &file).unwrap_err().to_string().contains("has the SHA-512"));
         fs::write(&file, b"abcd").unwrap();
-        assert!(check(&package, &file).unwrap_err().to_string().contains("has 4 bytes instead of 3"));
+        assert!(check(published, &file).unwrap_err().to_string().contains("has 4 bytes instead of 3"));
         // A file that was published and is no archive leaves nothing behind.
         fs::write(&file, b"abc").unwrap();
         let place = directory.join("libraries/duckdb-1").join(library::FILE);
@@ -202,6 +280,25 @@ mod tests {
         assert!(told.starts_with("tar failed"), "{told}");
         assert_eq!(fs::read_dir(directory.join("libraries")).unwrap().count(), 1, "the directory of the library");
         assert!(!place.exists());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn several_files_are_in_their_place_together_or_not_at_all() {
+        let directory = directory("several");
+        let package = package(&["https://a/b/one.jar", "https://a/c/two.jar"], Form::Files);
+        assert_eq!(shared_part(&package.files), "https://a/");
+        fs::write(directory.join("one.jar"), b"abc").unwrap();
+        assert!(given(&directory, &package).is_err(), "one is missing");
+        fs::write(directory.join("two.jar"), b"abd").unwrap();
+        let place = directory.join("libraries/cassandra-1");
+        let files = || Some(given(&directory, &package).unwrap());
+        assert!(bring(&package, files(), &place).unwrap_err().to_string().contains("two.jar has the SHA-512"));
+        assert_eq!(fs::read_dir(directory.join("libraries")).unwrap().count(), 0, "nothing is left behind");
+        fs::write(directory.join("two.jar"), b"abc").unwrap();
+        bring(&package, files(), &place).unwrap();
+        assert_eq!(fs::read(place.join("two.jar")).unwrap(), b"abc");
+        assert_eq!(fs::read_dir(&place).unwrap().count(), 2);
         fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -15,6 +15,7 @@ pub enum Protocol {
     Redis,
     /// Of answers over HTTP in chunks: each head, and each chunk with its size.
     Http,
+    Cassandra,
 }
 
 impl Protocol {
@@ -35,6 +36,7 @@ impl Protocol {
                 let size = std::str::from_utf8(&input[..line]).ok();
                 line + 4 + size.and_then(|size| usize::from_str_radix(size, 16).ok()).unwrap_or(0)
             }
+            Protocol::Cassandra => 9 + u32::from_be_bytes(input.get(5..9)?.try_into().ok()?) as usize,
         };
         (input.len() >= length).then_some(length)
     }
@@ -46,6 +48,7 @@ impl Protocol {
             Protocol::Mysql => (0..3, 4),
             Protocol::Redis => (1..2, 1),
             Protocol::Http => (0..1, 3),
+            Protocol::Cassandra => (5..9, 9),
         }
     }
 }
@@ -223,7 +226,8 @@ impl Shared {
                 message[length_at.start] &= if self.protocol == Protocol::Postgres { 0x7f } else { 0xff };
             }
             Damage::WrongLength => {
-                let place = if self.protocol == Protocol::Postgres { length_at.end - 1 } else { length_at.start };
+                let ends = matches!(self.protocol, Protocol::Postgres | Protocol::Cassandra);
+                let place = if ends { length_at.end - 1 } else { length_at.start };
                 let by = 1 + random.below(12) as u8;
                 let is_more = random.below(2) == 0;
                 message[place] =

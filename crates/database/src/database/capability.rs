@@ -15,8 +15,6 @@ pub enum Capability {
     Transactions,
     /// Stores all of several rows or none.
     Batches,
-    /// Refuses a second row with the same key, or says that there was one.
-    Keys,
     /// Refuses a second row with the same values in columns beside the key.
     UniqueKeys,
     /// Finds rows by columns that are not part of their key.
@@ -49,6 +47,8 @@ pub enum Capability {
     DryRuns,
     /// Is opened by several processes at once.
     Processes,
+    /// Tells of a write whether its row was there: a key keeps a second row out, or shows that there was one, and a change of a missing row is noticed.
+    Counts,
 }
 
 impl Capability {
@@ -59,7 +59,6 @@ impl Capability {
             Capability::Joins => "joins",
             Capability::Transactions => "transactions of several statements",
             Capability::Batches => "batches that are stored whole or not at all",
-            Capability::Keys => "keys that tell a second row",
             Capability::UniqueKeys => "unique columns beside the key",
             Capability::Indexes => "indexes beside the key",
             Capability::Ranges => "ranges of keys",
@@ -76,6 +75,7 @@ impl Capability {
             Capability::Notifications => "notifications",
             Capability::DryRuns => "transactions that go on after a statement that was refused",
             Capability::Processes => "access for several processes at once",
+            Capability::Counts => "count of the rows that a write finds",
         }
     }
 }
@@ -93,7 +93,6 @@ impl Capabilities {
         .with(Capability::Joins)
         .with(Capability::Transactions)
         .with(Capability::Batches)
-        .with(Capability::Keys)
         .with(Capability::UniqueKeys)
         .with(Capability::Indexes)
         .with(Capability::Ranges)
@@ -104,7 +103,8 @@ impl Capabilities {
         .with(Capability::SchemaChanges)
         .with(Capability::Plans)
         .with(Capability::DryRuns)
-        .with(Capability::Processes);
+        .with(Capability::Processes)
+        .with(Capability::Counts);
 
     /// Returns the set with one capability added.
     pub const fn with(self, capability: Capability) -> Self {

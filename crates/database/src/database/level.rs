@@ -142,6 +142,15 @@ mod tests {
             let facts = [("appendonly", log), ("appendfsync", sync), ("no_appendfsync_on_rewrite", on_rewrite)];
             assert_eq!(of("redis", None, &facts), expected, "{facts:?}");
         }
+        for (sync, writes, expected) in [
+            ("batch", "true", power),
+            ("group", "true", power),
+            ("periodic", "true", nothing),
+            ("batch", "false", nothing),
+        ] {
+            let facts = [("commitlog_sync", sync), ("durable_writes", writes)];
+            assert_eq!(of("cassandra", None, &facts), expected, "{facts:?}");
+        }
         assert_eq!(of("sqlite", None, &[]), None, "what is not told is not guessed");
         assert_eq!(of("simulated", None, &[]), None);
     }

@@ -9,6 +9,7 @@
 pub mod address;
 mod capability;
 mod carrying;
+pub mod cassandra;
 pub mod channel;
 pub mod clickhouse;
 pub mod clustered;
@@ -31,6 +32,7 @@ pub mod mysql;
 pub mod namespace;
 pub mod nats;
 pub mod nodes;
+pub mod package;
 pub mod postgres;
 pub mod recipe;
 pub mod recorder;
@@ -65,8 +67,9 @@ pub use nodes::{Deal, Nodes};
 pub use wire::{Progress, Unasked, Wire};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use {
-    clickhouse::FUZZED as FUZZED_CLICKHOUSE, fuzzed::MYSQL as FUZZED_MYSQL, fuzzed::POSTGRES as FUZZED_POSTGRES,
-    nats::FUZZED as FUZZED_NATS, recorder::FUZZED as FUZZED_FRONTS, redis::FUZZED as FUZZED_REDIS,
+    cassandra::FUZZED as FUZZED_CASSANDRA, clickhouse::FUZZED as FUZZED_CLICKHOUSE, fuzzed::MYSQL as FUZZED_MYSQL,
+    fuzzed::POSTGRES as FUZZED_POSTGRES, nats::FUZZED as FUZZED_NATS, recorder::FUZZED as FUZZED_FRONTS,
+    redis::FUZZED as FUZZED_REDIS,
 };
 
 /// Something that requests can be sent to: a database, or a recorder that takes records in the place of one.
@@ -455,6 +458,7 @@ pub static REGISTRY: &[&Entry] = &[
     &redis::REDIS,
     &duckdb::DUCKDB,
     &clickhouse::CLICKHOUSE,
+    &cassandra::CASSANDRA,
     &simulated::SIMULATED,
 ];
 

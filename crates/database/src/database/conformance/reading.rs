@@ -13,7 +13,11 @@ pub const CHECKS: &[Check] = &[
     ),
     ("7, 1000, 1075 and 3000 wide rows in one request come back", &[Capability::Batches], many_rows_come_back),
     ("reads that find nothing count as empty, others do not", &[], empty_reads_are_counted),
-    ("an update that changes another number of rows than expected fails", &[Capability::Updates], changes_are_counted),
+    (
+        "an update that changes another number of rows than expected fails",
+        &[Capability::Updates, Capability::Counts],
+        changes_are_counted,
+    ),
     ("thousands of requests on one connection", &[], many_requests_are_answered),
     ("a connection sees at once what another has committed", &[], commits_are_seen),
     ("rows that are read are appended to those kept", &[], kept_rows_are_appended),
@@ -22,7 +26,11 @@ pub const CHECKS: &[Check] = &[
         &[Capability::Sql, Capability::Updates],
         answers_are_carried_to_later_steps,
     ),
-    ("what was deleted is gone, and is not deleted again", &[Capability::Deletes], deletes_are_counted),
+    (
+        "what was deleted is gone, and is not deleted again",
+        &[Capability::Deletes, Capability::Counts],
+        deletes_are_counted,
+    ),
 ];
 
 fn versions_are_told(bench: &Bench<'_>) -> Outcome {

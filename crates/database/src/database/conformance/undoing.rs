@@ -6,9 +6,18 @@ use super::*;
 const DRY_RUNS: &[Capability] = &[Capability::Sql, Capability::Transactions, Capability::DryRuns];
 
 pub const CHECKS: &[Check] = &[
-    ("a duplicate key is refused and the connection stays usable", &[Capability::Keys], duplicates_are_refused),
-    ("a failing step undoes the steps before it", &[Capability::Keys], failing_steps_undo_all),
-    ("rows written together are all written or none", &[Capability::Batches, Capability::Keys], failing_rows_undo_all),
+    ("a duplicate key is refused and the connection stays usable", &[Capability::Counts], duplicates_are_refused),
+    (
+        "a second row takes the place of the first where keys do not show it",
+        &[Capability::Updates, Capability::Deletes],
+        second_rows_replace,
+    ),
+    ("a failing step undoes the steps before it", &[Capability::Counts], failing_steps_undo_all),
+    (
+        "rows written together are all written or none",
+        &[Capability::Batches, Capability::Counts],
+        failing_rows_undo_all,
+    ),
     (
         "rows written together are none written where one of them cannot be",
         &[Capability::Batches],
@@ -16,7 +25,7 @@ pub const CHECKS: &[Check] = &[
     ),
     (
         "a step with an unexpected number of changes undoes the steps before it",
-        &[Capability::Updates],
+        &[Capability::Updates, Capability::Counts],
         unexpected_changes_undo_all,
     ),
     ("an error while preparing is named with the text", &[Capability::Sql], bad_texts_are_named),
@@ -174,6 +183,43 @@ fn duplicates_are_refused(bench: &Bench<'_>) -> Outcome {
         answered(&mut *session, &read(1), Answer { rows: 1, ..Answer::default() })?;
     }
     answered(&mut *session, &insert(2), Answer { changed: 1, ..Answer::default() })?;
+    let seen = bench.seen_by_others(0..10)?;
+    ensure(seen == 2, || format!("expected 2 samples and got {seen}"))
+}
+
+/// Steps of one request take effect in their order, also where they write the same row.
+fn second_rows_replace(bench: &Bench<'_>) -> Outcome {
+    if bench.has(Capability::Counts) {
+        return Ok(());
+    }
+    let mut session = bench.connect()?;
+    let edge = |id: i64, case: i64| one(INSERT_SAMPLE, 1, Expect::Changed(1), |cells| sample::edge(id, case, cells));
+    for case in [3, 4] {
+        let request = edge(1, case);
+        answered(&mut *session, &request, Answer { changed: 1, ..Answer::default() })?;
+        let mut found = Cells::new();
+        session.execute(&read(1), Some(&mut found))?;
+        ensure(found.get(1) == request.cells.get(1), || format!("the row has {:?}", found.get(1)))?;
+    }
+    for round in 0..20 {
+        let mut both = edge(2, 5);
+        let right = i64::from(round % 2 == 0) * 30_000 - 15_000;
+        for value in [-right, right] {
+            step(&mut both, UPDATE_SAMPLE, 1, Expect::Changed(1), |cells| {
+                cells.int(value);
+                cells.int(2);
+            });
+        }
+        answered(&mut *session, &both, Answer { changed: 3, ..Answer::default() })?;
+        let mut found = Cells::new();
+        session.execute(&read(2), Some(&mut found))?;
+        ensure(found.get(1) == Cell::Int(right), || {
+            format!("the last step wrote {right}, and {:?} is there", found.get(1))
+        })?;
+    }
+    let mut gone = edge(3, 5);
+    step(&mut gone, DELETE_SAMPLE, 1, Expect::Changed(1), |cells| cells.int(3));
+    session.execute(&gone, None)?;
     let seen = bench.seen_by_others(0..10)?;
     ensure(seen == 2, || format!("expected 2 samples and got {seen}"))
 }

@@ -5,67 +5,69 @@
 use std::path::{Path, PathBuf};
 
 use super::api::Library;
+use crate::database::package::{Form, Member, Package, Published};
 use crate::fault::{Fault, fault};
-use crate::file::cache_directory;
 
 /// Environment variable with the file of the library.
 pub const VARIABLE: &str = "LOADLINE_DUCKDB";
 /// The name of the library's file.
 pub const FILE: &str = "libduckdb.so";
 
-/// A package that has the library in it, as it is published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Package {
-    /// Version of DuckDB.
-    pub version: &'static str,
-    /// Address that it is fetched from; behind the last slash is the name of its file.
-    pub url: &'static str,
-    /// Size in bytes.
-    pub bytes: u64,
-    /// SHA-512 in hexadecimal digits.
-    pub sha512: &'static str,
-    /// The name of the library in the archive.
-    pub member: &'static str,
-    /// Size of the library in bytes.
-    pub library_bytes: u64,
+/// Version of DuckDB.
+const VERSION: &str = "1.5.6";
+/// The name of the library in the archive.
+const MEMBER: &str = "package/libduckdb.so";
+
+/// A package of Node.js's binding, which contains the library as it was built by DuckDB's authors.
+struct Pinned {
+    /// The processor that it is for.
+    processor: &'static str,
+    url: &'static str,
+    bytes: u64,
+    sha512: &'static str,
+    /// The size of the library in bytes.
+    library_bytes: u64,
 }
 
-/// The packages of Node.js's binding, which contain the library as it was built by DuckDB's authors, by the processor.
-const PACKAGES: [(&str, Package); 2] = [
-    (
-        "x86_64",
-        Package {
-            version: "1.5.6",
-            url: "https://registry.npmjs.org/@duckdb/node-bindings-linux-x64/-/node-bindings-linux-x64-1.5.6-r.1.tgz",
-            bytes: 23_927_610,
-            sha512: "21772b64913a904a8cd19e30c1d5671811d7fdface4b7dd53cd0300d743f43e16cf386f4e7c41ef78721ac208870d2651bc6375072145387817824315b998dd5",
-            member: "package/libduckdb.so",
-            library_bytes: 70_546_800,
-        },
-    ),
-    (
-        "aarch64",
-        Package {
-            version: "1.5.6",
-            url: "https://registry.npmjs.org/@duckdb/node-bindings-linux-arm64/-/node-bindings-linux-arm64-1.5.6-r.1.tgz",
-            bytes: 21_667_742,
-            sha512: "de39d46838a5d41ac5ffabc067055a227275c6805a5861c1e0f0e2527cc958a0a8f1af132f1f63eff80fc8f97f5064417edad822e4e28516527c5e2658c82d58",
-            member: "package/libduckdb.so",
-            library_bytes: 62_945_312,
-        },
-    ),
+const PACKAGES: [Pinned; 2] = [
+    Pinned {
+        processor: "x86_64",
+        url: "https://registry.npmjs.org/@duckdb/node-bindings-linux-x64/-/node-bindings-linux-x64-1.5.6-r.1.tgz",
+        bytes: 23_927_610,
+        sha512: "21772b64913a904a8cd19e30c1d5671811d7fdface4b7dd53cd0300d743f43e16cf386f4e7c41ef78721ac208870d2651bc6375072145387817824315b998dd5",
+        library_bytes: 70_546_800,
+    },
+    Pinned {
+        processor: "aarch64",
+        url: "https://registry.npmjs.org/@duckdb/node-bindings-linux-arm64/-/node-bindings-linux-arm64-1.5.6-r.1.tgz",
+        bytes: 21_667_742,
+        sha512: "de39d46838a5d41ac5ffabc067055a227275c6805a5861c1e0f0e2527cc958a0a8f1af132f1f63eff80fc8f97f5064417edad822e4e28516527c5e2658c82d58",
+        library_bytes: 62_945_312,
+    },
 ];
 
 /// Returns the package for this machine; `None` where there is none.
 pub fn package() -> Option<Package> {
     let is_known = cfg!(all(target_os = "linux", target_env = "gnu"));
-    let here = |(processor, _): &&(&str, Package)| is_known && *processor == std::env::consts::ARCH;
-    PACKAGES.iter().find(here).map(|(_, package)| *package)
+    let here = |pinned: &&Pinned| is_known && pinned.processor == std::env::consts::ARCH;
+    PACKAGES.iter().find(here).map(package_of)
+}
+
+fn package_of(pinned: &Pinned) -> Package {
+    let Pinned { url, bytes, sha512, library_bytes, .. } = *pinned;
+    Package {
+        name: "duckdb",
+        title: "DuckDB",
+        version: VERSION,
+        variable: VARIABLE,
+        files: vec![Published { url: url.into(), bytes, sha512 }],
+        form: Form::Member(Member { path: MEMBER, bytes: library_bytes, file: FILE, check: try_loading }),
+    }
 }
 
 /// Returns where `loadline fetch duckdb` puts the library; `None` where there is no package for this machine, or no place to keep it.
 pub fn place() -> Option<PathBuf> {
-    Some(cache_directory()?.join("libraries").join(format!("duckdb-{}", package()?.version)).join(FILE))
+    package()?.place()
 }
 
 /// Returns the file of the library: the one that `LOADLINE_DUCKDB` names, else the one that was fetched, else the system's.
@@ -123,14 +125,14 @@ fn load_from(path: &Path) -> Result<&'static Library, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::package::assert_pinned;
 
     #[test]
     fn packages_are_pinned_by_size_and_hash() {
-        for (processor, package) in PACKAGES {
-            let is_digit = |digit: char| digit.is_ascii_digit() || ('a'..='f').contains(&digit);
-            assert!(package.sha512.len() == 128 && package.sha512.chars().all(is_digit), "{processor}");
-            assert!(package.url.starts_with("https://") && package.url.contains(package.version), "{processor}");
-            assert!(package.bytes > 1 << 20 && package.library_bytes > package.bytes, "{processor}");
+        for pinned in &PACKAGES {
+            assert_pinned(&package_of(pinned));
+            assert!(pinned.url.contains(VERSION), "{}", pinned.processor);
+            assert!(pinned.bytes > 1 << 20 && pinned.library_bytes > pinned.bytes, "{}", pinned.processor);
         }
     }
 }

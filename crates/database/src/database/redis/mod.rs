@@ -44,11 +44,11 @@ pub static REDIS: Entry = Entry {
     read_url: Some(read_url),
     capabilities: Capabilities::NONE
         .with(Capability::Batches)
-        .with(Capability::Keys)
         .with(Capability::Updates)
         .with(Capability::Deletes)
         .with(Capability::NumberedRows)
-        .with(Capability::Processes),
+        .with(Capability::Processes)
+        .with(Capability::Counts),
     processes: &["redis-server", "valkey-server"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

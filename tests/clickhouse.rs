@@ -105,6 +105,8 @@ fn what_it_cannot_do_is_refused_before_anything_is_started_with_who_can() {
         let text = study("name = \"clickhouse\"", layout, workload);
         let is_without_rows = workload.contains("sql") || workload == freshness;
         let text = if is_without_rows { text.replace("rows = 500", "rows = 0") } else { text };
+        let timed = "duration = \"2s\"\nclients = 2\narrivals = \"constant\"\nrate = 200\n";
+        let text = if workload == freshness { text.replace("operations = 200\nclients = 2\n", timed) } else { text };
         scratch.write("s.toml", &text);
         scratch.run(&["plan", "s.toml"]).refused(&[why, "database.name = \""]);
     }

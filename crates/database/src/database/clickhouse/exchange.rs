@@ -164,12 +164,20 @@ mod tests {
         };
         let line = Line::new(&endpoint, &[("max_threads".to_owned(), "1&x=2".to_owned())]);
         let mut out = b"own".to_vec();
-        line.append(&mut out, |body| Ok::<(), ()>(body.extend_from_slice(b"SELECT 1"))).unwrap();
+        let write = |body: &mut Vec<u8>| {
+            body.extend_from_slice(b"SELECT 1");
+            Ok::<(), ()>(())
+        };
+        line.append(&mut out, write).unwrap();
         let text = String::from_utf8(out.clone()).unwrap();
         let right = "ownPOST /?wait_end_of_query=1&database=a%20b&max_threads=1%26x%3D2 HTTP/1.1\r\nHost: [::1]:8123\r\n\
                      Authorization: Basic bWUNClg6IHk6cDp3\r\nContent-Length:           8\r\n\r\nSELECT 1";
         assert_eq!(text, right);
-        assert_eq!(line.append(&mut out, |body| Err::<(), _>(body.push(1))), Err(()));
+        let fail = |body: &mut Vec<u8>| {
+            body.push(1);
+            Err(())
+        };
+        assert_eq!(line.append(&mut out, fail), Err(()));
         assert_eq!(out, right.as_bytes());
     }
 

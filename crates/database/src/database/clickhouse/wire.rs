@@ -78,17 +78,20 @@ impl ClickhouseWire {
 
     fn send_nothing(&mut self, out: &mut Vec<u8>) {
         self.run.step = None;
-        // This body can always be written.
-        let _ = self.line.append(out, |body| Ok::<(), DatabaseError>(body.extend_from_slice(NOTHING)));
+        let written = self.line.append(out, |body| {
+            body.extend_from_slice(NOTHING);
+            Ok::<(), std::convert::Infallible>(())
+        });
+        let Ok(()) = written;
     }
 
     #[cold]
     fn fail(&mut self, error: DatabaseError) {
-        let stored = self.run.stored;
+        let has_stored = self.run.stored > 0;
         let error = match error {
-            DatabaseError::Refused { code, message } if stored > 0 => DatabaseError::Refused {
+            DatabaseError::Refused { code, message } if has_stored => DatabaseError::Refused {
                 code,
-                message: format!("{message}; what {stored} statements before it stored stays"),
+                message: format!("{message}; what the statements before it stored stays"),
             },
             error => error,
         };

@@ -344,3 +344,6 @@ impl Prepare for CassandraWire {
         Ok(query::query(channel, &text, Consistency::LocalOne)?.into_iter().flatten().flatten().next())
     }
 }
+
+#[cfg(test)]
+mod tests;

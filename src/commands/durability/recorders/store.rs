@@ -9,6 +9,7 @@ use anyhow::Context;
 use super::file::{Own, Tested};
 use super::judge::Stored;
 use super::source::MEASUREMENT;
+use crate::database::recipe::Reach;
 use crate::database::recorder::recipe::{RecorderRecipe, Takes};
 use crate::database::{self, Database, DatabaseError, Target};
 use crate::layout::RECORD_ID;
@@ -38,7 +39,15 @@ enum Kind {
     /// A private server of a database, with its address and the settings to open it.
     Server { stage: Box<Stage>, settings: Box<Settings> },
     /// A recorder of loadline's own, which takes line protocol as InfluxDB does and writes it into SQLite. It stands behind recorders of others.
-    Taker { server: Server, recipe: RecorderRecipe, file: PathBuf },
+    Taker(Box<Taker>),
+}
+
+/// A recorder that takes what another one brings.
+struct Taker {
+    server: Server,
+    recipe: RecorderRecipe,
+    /// The file of its database.
+    file: PathBuf,
 }
 
 /// How the store of loadline's own recorder is named in its configuration.
@@ -76,13 +85,16 @@ impl Store {
         let recipe = RecorderRecipe { config, password: String::new(), takes, files: Vec::new() };
         let server =
             Server::start(&recipe, &DatabaseSettings::default(), None).context("the store behind the recorder")?;
-        Ok(Store { kind: Kind::Taker { server, recipe, file }, table: stored_tables(Shape::Wide, MEASUREMENT).records })
+        Ok(Store {
+            kind: Kind::Taker(Box::new(Taker { server, recipe, file })),
+            table: stored_tables(Shape::Wide, MEASUREMENT).records,
+        })
     }
 
     /// Returns the address of a store that takes line protocol; empty for another one.
     pub fn address(&self) -> String {
-        let Kind::Taker { server, .. } = &self.kind else { return String::new() };
-        server.endpoint().tcp.as_ref().map_or(String::new(), |(host, port)| format!("http://{host}:{port}"))
+        let Kind::Taker(taker) = &self.kind else { return String::new() };
+        taker.server.endpoint().tcp.as_ref().map_or(String::new(), |(host, port)| format!("http://{host}:{port}"))
     }
 
     /// Returns the section of loadline's own configuration that names the store; `None` for a store that is no database.
@@ -91,7 +103,7 @@ impl Store {
     /// Fails if there is no server.
     pub fn section(&self, own: &DatabaseSettings) -> anyhow::Result<Option<Section>> {
         let (text, password) = match &self.kind {
-            Kind::Taker { .. } => return Ok(None),
+            Kind::Taker(_) => return Ok(None),
             Kind::Server { stage, settings } => {
                 database_section(settings, stage.current().context("there is no store")?)?
             }
@@ -116,7 +128,7 @@ impl Store {
     fn server_mut(&mut self) -> anyhow::Result<&mut Server> {
         match &mut self.kind {
             Kind::File(_) => None,
-            Kind::Taker { server, .. } => Some(server),
+            Kind::Taker(taker) => Some(&mut taker.server),
             Kind::Server { stage, .. } => {
                 stage.current_mut().and_then(|current| current.server.as_mut()).and_then(|cluster| cluster.node_mut(1))
             }
@@ -167,9 +179,8 @@ impl Store {
     pub fn come_back(&mut self) -> anyhow::Result<()> {
         match &mut self.kind {
             Kind::File(_) => Ok(()),
-            Kind::Taker { server, recipe, .. } => {
-                let reach = crate::database::recipe::Reach::LOOPBACK;
-                Ok(server.start_again(&reach, &*recipe, &DatabaseSettings::default())?)
+            Kind::Taker(taker) => {
+                Ok(taker.server.start_again(&Reach::LOOPBACK, &taker.recipe, &DatabaseSettings::default())?)
             }
             Kind::Server { stage, settings } => {
                 let recipe = database::find(&settings.database.name).and_then(|entry| entry.recipe);
@@ -226,17 +237,16 @@ impl Store {
     }
 
     fn with(&self, read: impl FnOnce(&dyn Database) -> anyhow::Result<()>) -> anyhow::Result<()> {
-        match &self.kind {
-            Kind::Server { stage, .. } => read(stage.current().context("there is no store")?.database()?),
-            Kind::File(path) | Kind::Taker { file: path, .. } => {
-                if !path.exists() {
-                    return Ok(());
-                }
-                let settings =
-                    DatabaseSettings { path: Some(path.display().to_string()), ..DatabaseSettings::default() };
-                let target: Box<dyn Target> = database::find("sqlite").context("sqlite")?.open(&settings, None)?;
-                read(target.sql().context("SQLite speaks SQL")?)
-            }
+        let path = match &self.kind {
+            Kind::Server { stage, .. } => return read(stage.current().context("there is no store")?.database()?),
+            Kind::File(path) => path,
+            Kind::Taker(taker) => &taker.file,
+        };
+        if !path.exists() {
+            return Ok(());
         }
+        let settings = DatabaseSettings { path: Some(path.display().to_string()), ..DatabaseSettings::default() };
+        let target: Box<dyn Target> = database::find("sqlite").context("sqlite")?.open(&settings, None)?;
+        read(target.sql().context("SQLite speaks SQL")?)
     }
 }

@@ -7,8 +7,8 @@
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
-#[path = "durability/mounted_disk_recorders.rs"]
-mod mounted_disk_recorders;
+#[path = "durability/recorders.rs"]
+mod recorders;
 
 use program::{Scratch, outcome};
 

@@ -70,7 +70,7 @@ fn what_run_and_report_print_is_as_the_schema_says() {
 fn what_has_no_schema_is_refused_with_what_has_one() {
     let outcome = Scratch::new().run(&["schema", "studies"]);
     assert_eq!(outcome.status, Some(2));
-    assert!(outcome.stderr.contains("study, recorder, results"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("study, recorder, other-recorder, results"), "{}", outcome.stderr);
 }
 
 #[test]

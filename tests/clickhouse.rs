@@ -110,7 +110,10 @@ fn what_it_cannot_do_is_refused_before_anything_is_started_with_who_can() {
         scratch.write("s.toml", &text);
         scratch.run(&["plan", "s.toml"]).refused(&[why, "database.name = \""]);
     }
-    scratch.write("s.toml", &study("name = \"clickhouse\"\ntls = \"verify\"", "wide", "name = \"write\""));
+    scratch.write(
+        "s.toml",
+        &study("name = \"clickhouse\"\ntls = \"verify\"\nsocket = \"tcp\"", "wide", "name = \"write\""),
+    );
     scratch.run(&["run", "s.toml", "--out", "none"]).refused(&["database.tls", "database.url"]);
 }
 

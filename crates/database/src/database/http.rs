@@ -53,7 +53,7 @@ pub fn read_head(input: &[u8]) -> Result<Option<Head>, String> {
     let mut lines = text.split("\r\n");
     let first = lines.next().unwrap_or_default();
     let status = first.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)?.parse().ok());
-    let status: u16 = status.ok_or_else(|| format!("\"{}\" is no answer of HTTP/1.1", shortened(first, TOLD_MOST)))?;
+    let status: u16 = status.ok_or_else(|| format!("\"{}\" is no answer of HTTP/1.1", shown(first, TOLD_MOST)))?;
     let (mut length, mut is_chunked, mut closes) = (None, false, false);
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         let value = value.trim();
@@ -66,11 +66,11 @@ pub fn read_head(input: &[u8]) -> Result<Option<Head>, String> {
             length = Some(told);
         } else if name.eq_ignore_ascii_case("transfer-encoding") {
             if !value.eq_ignore_ascii_case("chunked") {
-                return Err(format!("the answer is encoded as \"{}\", which was not asked for", shortened(value, 40)));
+                return Err(format!("the answer is encoded as \"{}\", which was not asked for", shown(value, 40)));
             }
             is_chunked = true;
         } else if name.eq_ignore_ascii_case("content-encoding") && !value.eq_ignore_ascii_case("identity") {
-            return Err(format!("the answer is encoded as \"{}\", which was not asked for", shortened(value, 40)));
+            return Err(format!("the answer is encoded as \"{}\", which was not asked for", shown(value, 40)));
         } else if name.eq_ignore_ascii_case("connection") {
             closes |= value.split(',').any(|word| word.trim().eq_ignore_ascii_case("close"));
         }
@@ -84,6 +84,11 @@ pub fn read_head(input: &[u8]) -> Result<Option<Head>, String> {
         _ => Extent::Bytes(0),
     };
     Ok(Some(Head { status, extent, closes, length: end + 4 }))
+}
+
+/// Returns a foreign text as a short line without control characters, which a terminal would obey.
+pub fn shown(text: &str, characters_max: usize) -> String {
+    shortened(text, characters_max).chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
 /// An answer that was read as a whole.
@@ -268,7 +273,7 @@ mod tests {
             let answer = format!("HTTP/1.1 503 No\r\nContent-Length: {length}\r\n\r\n");
             assert!(read_answer(answer.as_bytes()).is_err(), "{length}");
         }
-        assert!(read_answer(b"SSH-2.0\r\n\r\n").is_err());
+        assert!(read_answer(b"SSH\x08-2.0\r\n\r\n").is_err_and(|why| why.contains("\"SSH?-2.0\"")));
         assert!(read_answer(&vec![b'x'; HEAD_BYTES_MAX + 1]).is_err());
     }
 

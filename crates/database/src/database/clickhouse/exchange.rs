@@ -5,10 +5,9 @@ use std::io::Write;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::database::http::{Part, Reading, TOLD_MOST};
+use crate::database::http::{Part, Reading, TOLD_MOST, shown};
 use crate::database::session::Channel;
 use crate::database::{DatabaseError, Endpoint};
-use crate::statement::shortened;
 
 /// The maximum bytes of an answer in words, and of an error.
 pub(super) const TEXT_BYTES_MAX: usize = 256 << 10;
@@ -137,16 +136,11 @@ pub(super) fn refusal(status: u16, told: &[u8]) -> DatabaseError {
             let rest = rest.strip_prefix("e.displayText() = ").unwrap_or(rest);
             let rest = rest.split(", e.what() = ").next().unwrap_or(rest);
             let rest = rest.strip_prefix("DB::Exception: ").unwrap_or(rest);
-            DatabaseError::refused(code, shown(rest))
+            DatabaseError::refused(code, shown(rest, TOLD_MOST))
         }
-        _ if (400..500).contains(&status) => DatabaseError::refused(status.to_string(), shown(&told)),
-        _ => DatabaseError::Lost(format!("the server answers with status {status}: {}", shown(&told))),
+        _ if (400..500).contains(&status) => DatabaseError::refused(status.to_string(), shown(&told, TOLD_MOST)),
+        _ => DatabaseError::Lost(format!("the server answers with status {status}: {}", shown(&told, TOLD_MOST))),
     }
-}
-
-/// Returns a foreign text as a short line without control characters.
-fn shown(text: &str) -> String {
-    shortened(text, TOLD_MOST).chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
 #[cfg(test)]

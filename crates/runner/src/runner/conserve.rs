@@ -3,7 +3,7 @@
 //! The order is that of a table's record numbers, which each lane of a recorder assigns by itself. A source moves to another lane when it sends more than
 //! its share, and later back; record numbers of two lanes have no common order, so the order is checked within each lane.
 //!
-//! Main functions: [`recorded`], and [`Check`], which is pure. Invariant: it checks every record, and keeps only a bit or two for each in memory.
+//! Main functions: [`recorded`], whose comparison is pure, and [`each_row`]. Invariant: every record is checked, and only a bit or two is kept in memory for each.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn an_own_recorder_is_tested_with_places_of_the_test() {
         let text = "[database]\nname = \"postgres\"\nurl = \"postgres://me@db.example/x\"\n[spool]\npath = \"/var/spool/x\"\nbound = \"8MiB\"\n\
-                    [layout]\nname = \"wide\"\n[intake.http]\nlisten = \"0.0.0.0:8086\"\ntokens = [\"secret\"]\n[intake.tcp]\nlisten = \"127.0.0.1:1\"\n";
+                    [layout]\nname = \"wide\"\n[intake.http]\nlisten = \"0.0.0.0:8086\"\ninsecure = true\ntokens = [\"secret-of-sixteen\"]\n[intake.tcp]\nlisten = \"127.0.0.1:1\"\n";
         let tested = read_own(text, "r.toml").unwrap();
         let (_, made) = &tested.files[0];
         for gone in ["db.example", "secret", "0.0.0.0", "/var/spool", "[intake.tcp]"] {

@@ -22,7 +22,9 @@ mod error;
 mod form;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
-mod http;
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+mod fuzzed_table;
+pub mod http;
 mod in_sql;
 pub mod instruments;
 pub mod level;
@@ -32,6 +34,7 @@ pub mod mysql;
 pub mod namespace;
 pub mod nats;
 pub mod nodes;
+mod opening;
 pub mod package;
 pub mod postgres;
 pub mod recipe;

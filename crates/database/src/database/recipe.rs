@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use super::{Endpoint, Namespace};
-use crate::fault::Fault;
+use crate::fault::{Fault, fault};
 use crate::trial::DatabaseSettings;
 
 /// How a private server is made, started and stopped. Methods return values only; the work is done in `server/`.
@@ -28,17 +28,23 @@ pub trait Recipe: Send + Sync {
         true
     }
 
-    /// Returns the settings that `settings.config` may not contain because they keep the server private: its paths and its account.
-    fn reserved_settings(&self) -> &'static [&'static str];
+    /// Returns the settings that `settings.config` may not contain because they keep the server private: its paths and its account; by default none.
+    fn reserved_settings(&self) -> &'static [&'static str] {
+        &[]
+    }
 
-    /// Returns the files in the directory that the commands need, by name with their content; written before the first command.
+    /// Returns the files in the directory that the commands need, by name with their content; written before the first command; by default none.
     /// They give `password` to the account of [`Recipe::endpoint`] and let it in from the addresses that `reach` allows. Encryption of the
     /// data depends on the password alone, so that kept data can be read again with it.
-    fn files(&self, password: &str, reach: &Reach) -> Vec<(&'static str, String)>;
+    fn files(&self, _password: &str, _reach: &Reach) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
 
-    /// Returns the commands that make an empty data directory; executed once, in order. `directory` belongs to the server's user and
+    /// Returns the commands that make an empty data directory; executed once, in order; by default none. `directory` belongs to the server's user and
     /// is its working directory; it contains an empty `data`.
-    fn initialise(&self, binary: &Path, directory: &Path, user: &str) -> Vec<CommandLine>;
+    fn initialise(&self, _binary: &Path, _directory: &Path, _user: &str) -> Vec<CommandLine> {
+        Vec::new()
+    }
 
     /// Returns the command that runs the server in the foreground.
     fn start(
@@ -60,12 +66,16 @@ pub trait Recipe: Send + Sync {
     /// Returns what the first bytes of the server's answer say about its readiness.
     fn readiness(&self, answer: &[u8]) -> Readiness;
 
-    /// Returns the signal that asks the server to stop in an orderly and quick way.
-    fn stop_signal(&self) -> i32;
+    /// Returns the signal that asks the server to stop in an orderly and quick way; by default SIGTERM.
+    fn stop_signal(&self) -> i32 {
+        libc::SIGTERM
+    }
 
     /// Returns the questions for the settings that matter, as (name, question): queries whose first row has the answer, or questions to
-    /// [`TargetSession::fact`](super::TargetSession::fact) of a target without SQL. A question that this version of the server does not know has no answer.
-    fn facts(&self) -> &'static [(&'static str, &'static str)];
+    /// [`TargetSession::fact`](super::TargetSession::fact) of a target without SQL. A question that this version of the server does not know has no answer. By default none.
+    fn facts(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
 }
 
 /// The number of connections that a private server accepts unless its settings say otherwise.
@@ -129,6 +139,50 @@ pub struct CommandLine {
     pub environment: Vec<(String, String)>,
     /// The standard input of the program; empty for none.
     pub input: String,
+}
+
+/// The programs of a server that is started under the name by which it is called, and where they are looked for.
+#[derive(Debug)]
+pub struct Programs {
+    /// Their names, in order of preference.
+    pub names: &'static [&'static str],
+    /// The directories below `database.base`; empty for itself.
+    pub below: &'static [&'static str],
+    /// The directories besides those of the PATH.
+    pub places: &'static [&'static str],
+    /// What to do if there is none.
+    pub remedy: &'static str,
+}
+
+impl Programs {
+    /// Returns the server's program: `database.binary`, one below `database.base`, or an installed one.
+    ///
+    /// # Errors
+    /// If it is not found: the places searched, and the remedy.
+    pub fn find(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
+        if let Some(binary) = &settings.binary {
+            let refused = || format!("database.binary = \"{binary}\" is no executable file").into();
+            return executable_as_named(Path::new(binary)).ok_or_else(refused);
+        }
+        let (first, remedy) = (self.names.first().copied().unwrap_or_default(), self.remedy);
+        let named = |directory: PathBuf| self.names.iter().map(move |name| directory.join(name));
+        let (places, searched): (Vec<PathBuf>, String) = match &settings.base {
+            Some(base) => {
+                let below = self.below.iter().flat_map(|place| named(Path::new(base).join(place)));
+                (below.collect(), format!("under database.base = \"{base}\""))
+            }
+            None => {
+                let of_name = |name: &&str| {
+                    let besides = self.places.iter().map(|place| Path::new(place).join(name));
+                    places_on_path(name).into_iter().chain(besides).collect::<Vec<_>>()
+                };
+                let besides: String = self.places.iter().map(|place| format!(" or in {place}")).collect();
+                (self.names.iter().flat_map(of_name).collect(), format!("on the PATH{besides}"))
+            }
+        };
+        let refused = || fault!("no server binary {first} {searched}"; "{remedy}");
+        places.iter().find_map(|place| executable_as_named(place)).ok_or_else(refused)
+    }
 }
 
 /// Returns the file behind `path`, with links resolved, if it is an executable file.

@@ -69,18 +69,6 @@ impl Recipe for TestedRecipe {
         false
     }
 
-    fn reserved_settings(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    fn files(&self, _: &str, _: &Reach) -> Vec<(&'static str, String)> {
-        Vec::new()
-    }
-
-    fn initialise(&self, _: &Path, _: &Path, _: &str) -> Vec<CommandLine> {
-        Vec::new()
-    }
-
     fn start(&self, binary: &Path, _: &Path, _: u16, _: &DatabaseSettings, _: &Reach) -> CommandLine {
         CommandLine {
             program: binary.to_owned(),
@@ -108,14 +96,6 @@ impl Recipe for TestedRecipe {
             }
             _ => Readiness::Ready,
         }
-    }
-
-    fn stop_signal(&self) -> i32 {
-        libc::SIGTERM
-    }
-
-    fn facts(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
     }
 }
 

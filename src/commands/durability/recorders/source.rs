@@ -2,16 +2,17 @@
 //!
 //! Main type: [`Sources`]. Invariant: a record is sent once, and counts as acknowledged only if the whole answer said so before the next request was sent.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail, ensure};
+use anyhow::{Context, anyhow, ensure};
 
 use super::judge::Sent;
+use crate::database::http::{Part, Reading, TOLD_MOST, shown};
 use crate::load::no_thread;
 use crate::random::{Stream, derive};
 use crate::record::time_of_number;
@@ -27,9 +28,10 @@ const LINES_MOST: u64 = 10;
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 /// Longest wait for an answer: the request then counts as sent, and the connection is given up.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// The maximum bytes of an answer's head, and of its body.
-const HEAD_BYTES_MAX: u64 = 64 << 10;
-const BODY_BYTES_MAX: u64 = 1 << 20;
+/// The maximum bytes of an answer's body.
+const BODY_BYTES_MAX: usize = 1 << 20;
+/// How many bytes are read at a time.
+const READ_BYTES: usize = 4 << 10;
 
 /// The address to which sources send.
 #[derive(Debug, Clone)]
@@ -113,7 +115,7 @@ struct Source {
     next: u64,
     sent: Vec<Sent>,
     refused: Option<String>,
-    connection: Option<BufReader<TcpStream>>,
+    connection: Option<Connection>,
 }
 
 impl Source {
@@ -130,8 +132,9 @@ impl Source {
         let records: Vec<u64> = (self.next..self.next + lines).map(|own| own * SOURCES + self.number).collect();
         self.next += lines;
         let request = request(&self.intake, self.number, &records);
-        let answer =
-            connection.get_mut().write_all(&request).map_err(Into::into).and_then(|()| read_answer(&mut connection));
+        let Connection { stream, arrived } = &mut connection;
+        let sent = stream.write_all(&request).map_err(anyhow::Error::from);
+        let answer = sent.and_then(|()| read_answer(stream, arrived));
         let now_ns = u64::try_from(self.clock.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let status = answer.as_ref().ok().map(|answer| answer.status);
         let is_acknowledged = status.is_some_and(|status| (200..300).contains(&status));
@@ -141,7 +144,8 @@ impl Source {
                 let says = || format!("{} {}", answer.status, answer.body.trim());
                 self.refused.get_or_insert_with(says);
             }
-            if !answer.closes {
+            // Whatever says more than it was asked for is not trusted with the next request.
+            if !answer.closes && connection.arrived.is_empty() {
                 self.connection = Some(connection);
             }
         }
@@ -151,12 +155,12 @@ impl Source {
     }
 }
 
-fn connect(address: SocketAddr) -> std::io::Result<BufReader<TcpStream>> {
+fn connect(address: SocketAddr) -> std::io::Result<Connection> {
     let stream = TcpStream::connect_timeout(&address, ANSWER_WITHIN)?;
     stream.set_read_timeout(Some(ANSWER_WITHIN))?;
     stream.set_write_timeout(Some(ANSWER_WITHIN))?;
     stream.set_nodelay(true)?;
-    Ok(BufReader::new(stream))
+    Ok(Connection { stream, arrived: Vec::new() })
 }
 
 fn request(intake: &Intake, source: u64, records: &[u64]) -> Vec<u8> {
@@ -173,84 +177,47 @@ fn request(intake: &Intake, source: u64, records: &[u64]) -> Vec<u8> {
     [head.into_bytes(), body.into_bytes()].concat()
 }
 
+/// A connection of a source, with what has arrived and was not read yet.
+struct Connection {
+    stream: TcpStream,
+    arrived: Vec<u8>,
+}
+
 /// The answer to a request.
 #[derive(Debug, PartialEq, Eq)]
 struct Answer {
     status: u16,
     body: String,
-    /// Whether the other side closes the connection, or the answer ended with it.
+    /// Whether the other side closes the connection behind it.
     closes: bool,
 }
 
-/// Reads one answer. An answer whose length is not stated, and that is not chunked, ends with the connection.
-fn read_answer(from: &mut impl BufRead) -> anyhow::Result<Answer> {
-    let mut left = HEAD_BYTES_MAX;
-    let first = read_line(from, &mut left)?;
-    let status = first.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)?.parse::<u16>().ok());
-    let status = status.with_context(|| format!("no answer of HTTP/1.1: {first:?}"))?;
-    let (mut length, mut is_chunked, mut closes) = (None, false, false);
+/// Reads one answer. Bytes behind it are left where they are.
+fn read_answer(from: &mut impl Read, arrived: &mut Vec<u8>) -> anyhow::Result<Answer> {
+    let (mut reading, mut answer, mut body) = (Reading::default(), None, Vec::new());
     loop {
-        let line = read_line(from, &mut left)?;
-        if line.is_empty() {
-            break;
+        let Some((part, consumed)) = reading.take(arrived).map_err(anyhow::Error::msg)? else {
+            let mut more = [0; READ_BYTES];
+            let read = from.read(&mut more)?;
+            ensure!(read > 0, "the connection ended within an answer");
+            arrived.extend_from_slice(&more[..read]);
+            continue;
+        };
+        let is_end = part == Part::End;
+        match part {
+            Part::Head(head) => answer = Some((head.status, head.closes)),
+            Part::Body(bytes) => {
+                ensure!(body.len() + bytes.len() <= BODY_BYTES_MAX, "an answer of more than 1 MiB");
+                body.extend_from_slice(bytes);
+            }
+            Part::Framing | Part::End => {}
         }
-        let (name, value) = line.split_once(':').with_context(|| format!("no header line: {line:?}"))?;
-        let value = value.trim();
-        match name.to_ascii_lowercase().as_str() {
-            "content-length" => length = Some(value.parse::<u64>().context("content-length is no number")?),
-            "transfer-encoding" => is_chunked = value.eq_ignore_ascii_case("chunked"),
-            "connection" => closes |= value.eq_ignore_ascii_case("close"),
-            _ => {}
+        arrived.drain(..consumed);
+        if is_end {
+            let (status, closes) = answer.context("an answer without a head")?;
+            return Ok(Answer { status, body: shown(&String::from_utf8_lossy(&body), TOLD_MOST), closes });
         }
     }
-    let mut body = Vec::new();
-    match (status, is_chunked, length) {
-        (100..200 | 204 | 304, ..) => {}
-        (_, true, _) => read_chunks(from, &mut body)?,
-        (_, false, Some(length)) => read_exactly(from, length, &mut body)?,
-        (_, false, None) => {
-            from.take(BODY_BYTES_MAX).read_to_end(&mut body)?;
-            closes = true;
-        }
-    }
-    Ok(Answer { status, body: String::from_utf8_lossy(&body).into_owned(), closes })
-}
-
-fn read_chunks(from: &mut impl BufRead, body: &mut Vec<u8>) -> anyhow::Result<()> {
-    loop {
-        let line = read_line(from, &mut { HEAD_BYTES_MAX })?;
-        let size = line.split(';').next().unwrap_or_default().trim();
-        let bytes = u64::from_str_radix(size, 16).with_context(|| format!("no size of a chunk: {line:?}"))?;
-        ensure!(body.len() as u64 + bytes.min(BODY_BYTES_MAX + 1) <= BODY_BYTES_MAX, "an answer of more than 1 MiB");
-        if bytes == 0 {
-            // Fields behind the last chunk end with an empty line.
-            while !read_line(from, &mut { HEAD_BYTES_MAX })?.is_empty() {}
-            return Ok(());
-        }
-        read_exactly(from, bytes, body)?;
-        read_line(from, &mut { HEAD_BYTES_MAX })?;
-    }
-}
-
-fn read_exactly(from: &mut impl BufRead, bytes: u64, body: &mut Vec<u8>) -> anyhow::Result<()> {
-    ensure!(bytes <= BODY_BYTES_MAX, "an answer of {bytes} bytes");
-    let read = from.take(bytes).read_to_end(body)?;
-    ensure!(read as u64 == bytes, "the connection ended within an answer");
-    Ok(())
-}
-
-/// Reads a line without its end.
-fn read_line(from: &mut impl BufRead, left: &mut u64) -> anyhow::Result<String> {
-    let mut line = Vec::new();
-    let read = from.take(*left).read_until(b'\n', &mut line)?;
-    *left -= read as u64;
-    if line.pop() != Some(b'\n') {
-        bail!("the connection ended within an answer, or its head is too long");
-    }
-    if line.last() == Some(&b'\r') {
-        line.pop();
-    }
-    Ok(String::from_utf8_lossy(&line).into_owned())
 }
 
 #[cfg(test)]
@@ -258,17 +225,19 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> anyhow::Result<Answer> {
-        read_answer(&mut BufReader::new(text.as_bytes()))
+        read_answer(&mut text.as_bytes(), &mut Vec::new())
     }
 
     #[test]
-    fn answers_of_each_form_are_read() {
+    fn answers_of_each_form_are_read_and_what_follows_stays() {
         let answer = |status, body: &str, closes| Answer { status, body: body.to_owned(), closes };
         assert_eq!(read("HTTP/1.1 204 No Content\r\nX-A: b\r\n\r\n").unwrap(), answer(204, "", false));
         assert_eq!(read("HTTP/1.1 400 Bad\r\ncontent-length: 3\r\n\r\nwhy").unwrap(), answer(400, "why", false));
         let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n2\r\nab\r\n1;x\r\nc\r\n0\r\n\r\n";
         assert_eq!(read(chunked).unwrap(), answer(200, "abc", true));
-        assert_eq!(read("HTTP/1.0 200 OK\r\n\r\nrest").unwrap(), answer(200, "rest", true));
+        let mut arrived = Vec::new();
+        read_answer(&mut &b"HTTP/1.1 204 No Content\r\n\r\nHTTP"[..], &mut arrived).unwrap();
+        assert_eq!(arrived, b"HTTP");
     }
 
     #[test]
@@ -278,8 +247,9 @@ mod tests {
             assert!(read(&whole[..cut]).is_err(), "{cut}");
         }
         assert!(read(&format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(1 << 17))).is_err());
-        assert!(read("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n").is_err());
-        assert!(read("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n").is_err());
+        let endless =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{}", "x".repeat(BODY_BYTES_MAX + 1));
+        assert!(read(&endless).unwrap_err().to_string().contains("1 MiB"));
         assert!(read("SSH-2.0-x\r\n\r\n").is_err());
     }
 

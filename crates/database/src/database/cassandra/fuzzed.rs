@@ -4,14 +4,13 @@ use super::Consistency;
 use super::frame::{long_bytes, opcode, read_frame, short_bytes};
 use super::startup::log_in;
 use super::wire::CassandraWire;
+use crate::database::fuzzed_table::{self, insert, select, table, update};
 use crate::database::session::WireSession;
 use crate::database::tls::Socket;
 use crate::database::{DatabaseError, Endpoint, TargetSession};
 use crate::fuzzed::{Target, said_by_a_server};
-use crate::record::{Cells, ColumnKind};
-use crate::statement::{
-    ColumnRef, Comparison, Condition, Expect, Program, Request, Select, Statement, Step, Table, TableColumn,
-};
+use crate::record::Cells;
+use crate::statement::{Comparison, Expect, Program, Request, Statement, Step};
 
 /// A server. The first byte selects the requests.
 pub static CASSANDRA: Target = Target {
@@ -95,31 +94,9 @@ fn seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-fn table() -> Table {
-    let column = |name: &str, kind| TableColumn { name: name.to_owned(), kind, nullable: name != "id" };
-    Table {
-        name: "t".to_owned(),
-        columns: vec![column("id", ColumnKind::Int64), column("note", ColumnKind::Text(40))],
-        primary_key: vec!["id".to_owned()],
-        numbered: false,
-        unique: Vec::new(),
-        indexes: Vec::new(),
-        foreign_keys: Vec::new(),
-    }
-}
-
 fn program() -> Program {
-    let table = table();
-    let at = |name: &str| ColumnRef { table: "t".to_owned(), column: name.to_owned() };
-    let by_id = Condition { column: at("id"), kind: ColumnKind::Int64, comparison: Comparison::Equal };
-    let columns = vec![at("id"), at("note")];
-    let (set, key) = (table.columns[1..].to_vec(), table.columns[..1].to_vec());
-    let statements = vec![
-        Statement::Insert { table: "t".to_owned(), columns: table.columns.clone() },
-        Statement::Select(Select { columns, from: "t".to_owned(), conditions: vec![by_id], ..Select::default() }),
-        Statement::Update { table: "t".to_owned(), set, key },
-    ];
-    Program { tables: vec![table], statements, rows_max: 10, ..Program::default() }
+    let by_id = Statement::Select(select(["id", "note"], "id", Comparison::Equal));
+    fuzzed_table::program(table(), vec![insert(), by_id, update()])
 }
 
 /// Returns the number of requests to such a server that were answered.

@@ -22,6 +22,7 @@ mod wire;
 
 use std::sync::Arc;
 
+use super::opening::server_of;
 use super::session::WireSession;
 use super::{Capabilities, Capability, DatabaseError, Endpoint, Entry, Opens, SessionLimits, Target, TargetSession};
 use crate::trial::DatabaseSettings;
@@ -136,9 +137,7 @@ impl Target for Cassandra {
 }
 
 fn open(settings: &DatabaseSettings, endpoint: Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError> {
-    let endpoint = endpoint.ok_or_else(|| {
-        DatabaseError::Unavailable("cassandra needs a server: a private one, or the one of database.url".to_owned())
-    })?;
+    let endpoint = server_of(CASSANDRA.name, endpoint)?;
     let url = settings.url.as_deref();
     let consistency = url::consistency_of(url);
     Ok(Box::new(Cassandra { endpoint: endpoint.clone(), limits: None, consistency, is_private: url.is_none() }))

@@ -169,10 +169,6 @@ impl Recipe for CassandraRecipe {
         vec![(CONFIG_FILE, config()), (LOG_FILE, LOG.to_owned())]
     }
 
-    fn initialise(&self, _: &Path, _: &Path, _: &str) -> Vec<CommandLine> {
-        Vec::new()
-    }
-
     fn start(
         &self,
         binary: &Path,
@@ -237,10 +233,6 @@ impl Recipe for CassandraRecipe {
             Ok(Some(_)) => Readiness::Ready,
             Err(error) => Readiness::Refused(error.to_string()),
         }
-    }
-
-    fn stop_signal(&self) -> i32 {
-        libc::SIGTERM
     }
 
     fn facts(&self) -> &'static [(&'static str, &'static str)] {

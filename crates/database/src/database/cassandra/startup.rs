@@ -2,12 +2,10 @@
 //!
 //! Invariant: every failure here is [`DatabaseError::Unavailable`], with the address and the server's message.
 
-use std::os::fd::AsRawFd;
-use std::sync::Arc;
-
 use super::frame::{BAD_CREDENTIALS, Body, Said, ask, broken, long_bytes, opcode, string_map};
 use super::{Cassandra, tables};
-use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
+use crate::database::opening::open_logged_in;
+use crate::database::session::Channel;
 use crate::database::tls::Socket;
 use crate::database::{DatabaseError, Endpoint};
 
@@ -28,23 +26,8 @@ pub(super) fn startup_body(out: &mut Vec<u8>) {
 /// [`DatabaseError::Unavailable`] as described above.
 pub(super) fn connect(target: &Cassandra) -> Result<Socket, DatabaseError> {
     let (endpoint, limits) = (&target.endpoint, target.limits.as_ref());
-    let mut socket = Socket::from(limits.map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits))?);
-    let mut channel = Channel::new(socket.as_raw_fd());
-    match limits {
-        Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
-        None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
-    }
-    let protected = match &endpoint.tcp {
-        Some((host, _)) if endpoint.tls.is_tried() => socket.protect(&mut channel, &endpoint.tls, host),
-        _ => Ok(()),
-    };
-    let ready =
-        protected.and_then(|()| log_in(&mut channel, endpoint)).and_then(|()| find_keyspace(&mut channel, target));
-    ready.map_err(|error| {
-        let place = endpoint.tcp.as_ref().map_or("nowhere".to_owned(), |(host, port)| format!("{host}:{port}"));
-        DatabaseError::Unavailable(format!("no connection to Cassandra at {place}: {}", explained(&error)))
-    })?;
-    Ok(socket)
+    let log_in = |channel: &mut Channel| log_in(channel, endpoint).and_then(|()| find_keyspace(channel, target));
+    open_logged_in("Cassandra", endpoint, limits, log_in, explained).map(|(socket, ())| socket)
 }
 
 /// Logs in by user and password where the server asks who connects.

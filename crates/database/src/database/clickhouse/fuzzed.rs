@@ -4,14 +4,13 @@ use super::Engine;
 use super::exchange::Line;
 use super::settings::Own;
 use super::wire::ClickhouseWire;
+use crate::database::fuzzed_table::{self, insert, select, table};
 use crate::database::session::WireSession;
 use crate::database::tls::Socket;
 use crate::database::{DatabaseError, Endpoint, TargetSession};
 use crate::fuzzed::{Target, assert_told, said_by_a_server, texts};
-use crate::record::{Cells, ColumnKind};
-use crate::statement::{
-    ColumnRef, Comparison, Condition, Expect, Program, Request, Select, Statement, Step, Table, TableColumn,
-};
+use crate::record::Cells;
+use crate::statement::{Comparison, Expect, Program, Request, Statement, Step};
 
 /// The maximum bytes of an error that quotes an answer.
 const TOLD_BYTES_MAX: usize = 2 << 10;
@@ -58,29 +57,9 @@ pub static CLICKHOUSE: Target = Target {
 const COUNTS: u8 = 4;
 const UNSCRIPTED: u8 = 32;
 
-fn table() -> Table {
-    let column = |name: &str, kind| TableColumn { name: name.to_owned(), kind, nullable: name == "note" };
-    Table {
-        name: "t".to_owned(),
-        columns: vec![column("id", ColumnKind::Int64), column("note", ColumnKind::Text(40))],
-        primary_key: vec!["id".to_owned()],
-        numbered: false,
-        unique: Vec::new(),
-        indexes: Vec::new(),
-        foreign_keys: Vec::new(),
-    }
-}
-
 fn program() -> Program {
-    let table = table();
-    let at = |name: &str| ColumnRef { table: "t".to_owned(), column: name.to_owned() };
-    let from = Condition { column: at("id"), kind: ColumnKind::Int64, comparison: Comparison::GreaterOrEqual };
-    let columns = vec![at("id"), at("note")];
-    let statements = vec![
-        Statement::Insert { table: "t".to_owned(), columns: table.columns.clone() },
-        Statement::Select(Select { columns, from: "t".to_owned(), conditions: vec![from], ..Select::default() }),
-    ];
-    Program { tables: vec![table], statements, rows_max: 10, ..Program::default() }
+    let from_id = Statement::Select(select(["id", "note"], "id", Comparison::GreaterOrEqual));
+    fuzzed_table::program(table(), vec![insert(), from_id])
 }
 
 /// Returns the number of requests to such a server that were answered.

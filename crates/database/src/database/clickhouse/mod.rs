@@ -22,6 +22,7 @@ mod wire;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use super::opening::server_of;
 use super::session::WireSession;
 use super::{Capabilities, Capability, DatabaseError, Endpoint, Entry, Opens, SessionLimits, Target, TargetSession};
 use crate::trial::DatabaseSettings;
@@ -119,13 +120,10 @@ impl Target for Clickhouse {
 }
 
 fn open(settings: &DatabaseSettings, endpoint: Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError> {
-    let unavailable = |why: String| DatabaseError::Unavailable(why);
-    let endpoint = endpoint.ok_or_else(|| {
-        unavailable("clickhouse needs a server: a private one, or the one of database.url".to_owned())
-    })?;
+    let endpoint = server_of(CLICKHOUSE.name, endpoint)?;
     let engine = Engine::of(settings).ok_or_else(|| {
         let asked = settings.engine.as_deref().unwrap_or_default();
-        unavailable(format!("clickhouse has no engine {asked:?} here; there are {}", ENGINES.join(", ")))
+        DatabaseError::Unavailable(format!("clickhouse has no engine {asked:?} here; there are {}", ENGINES.join(", ")))
     })?;
     let (endpoint, config) = (endpoint.clone(), settings.config.clone());
     Ok(Box::new(Clickhouse { endpoint, engine, config, limits: None, own: OnceLock::new() }))

@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::settings::OF_SERVER;
 use crate::database::Endpoint;
-use crate::database::recipe::{
-    CONNECTIONS, CommandLine, Reach, Readiness, Recipe, executable_as_named, places_on_path,
-};
-use crate::fault::{Fault, fault};
+use crate::database::recipe::{CONNECTIONS, CommandLine, Programs, Reach, Readiness, Recipe};
+use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 
 /// Starts `clickhouse-server`.
@@ -19,10 +17,13 @@ pub struct ClickhouseRecipe;
 /// The recipe of `database.name = "clickhouse"`.
 pub static CLICKHOUSE: ClickhouseRecipe = ClickhouseRecipe;
 
-/// The server's programs, in order of preference. The second one is all of ClickHouse, and needs to be told which part.
-const PROGRAMS: [&str; 2] = ["clickhouse-server", "clickhouse"];
-/// Where packages put them, which is not on every user's PATH.
-const PLACES: [&str; 2] = ["/usr/sbin", "/usr/bin"];
+/// The server's programs. The second one is all of ClickHouse, and needs to be told which part. Packages put them where not every user looks.
+const PROGRAMS: Programs = Programs {
+    names: &["clickhouse-server", "clickhouse"],
+    below: &["bin", "sbin", "usr/bin", "usr/sbin", ""],
+    places: &["/usr/sbin", "/usr/bin"],
+    remedy: "install the Debian package clickhouse-server (apt-get install clickhouse-server), or set database.url to a running server",
+};
 /// The name of the account.
 const USER: &str = "default";
 const CONFIG_FILE: &str = "config.xml";
@@ -31,32 +32,10 @@ const USERS_FILE: &str = "users.xml";
 const MARK_CACHE_BYTES: u64 = 1 << 30;
 /// The time in seconds after which the server closes an idle connection: longer than a study.
 const KEEP_ALIVE_S: u64 = 30 * 24 * 60 * 60;
-const REMEDY: &str = "install the Debian package clickhouse-server (apt-get install clickhouse-server), or set database.url to a running server";
 
 impl Recipe for ClickhouseRecipe {
     fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
-        if let Some(binary) = &settings.binary {
-            let refused = || format!("database.binary = \"{binary}\" is no executable file").into();
-            return executable_as_named(Path::new(binary)).ok_or_else(refused);
-        }
-        let under = |base: &Path| {
-            let all = ["bin", "sbin", "usr/bin", "usr/sbin", ""].iter();
-            all.flat_map(|place| PROGRAMS.map(|name| base.join(place).join(name))).collect()
-        };
-        let installed = |name: &str| {
-            let mut places = places_on_path(name);
-            places.extend(PLACES.map(|place| Path::new(place).join(name)));
-            places
-        };
-        let places: Vec<PathBuf> = match &settings.base {
-            Some(base) => under(Path::new(base)),
-            None => PROGRAMS.iter().flat_map(|name| installed(name)).collect(),
-        };
-        let refused = || match &settings.base {
-            Some(base) => fault!("no server binary clickhouse-server under database.base = \"{base}\""; "{REMEDY}"),
-            None => fault!("no server binary clickhouse-server on the PATH or in /usr/sbin"; "{REMEDY}"),
-        };
-        places.iter().find_map(|place| executable_as_named(place)).ok_or_else(refused)
+        PROGRAMS.find(settings)
     }
 
     fn users(&self) -> &'static [&'static str] {
@@ -111,10 +90,6 @@ impl Recipe for ClickhouseRecipe {
         vec![(CONFIG_FILE, config), (USERS_FILE, users)]
     }
 
-    fn initialise(&self, _: &Path, _: &Path, _: &str) -> Vec<CommandLine> {
-        Vec::new()
-    }
-
     fn start(
         &self,
         binary: &Path,
@@ -123,7 +98,7 @@ impl Recipe for ClickhouseRecipe {
         settings: &DatabaseSettings,
         reach: &Reach,
     ) -> CommandLine {
-        let is_of_all = binary.file_name().is_some_and(|name| name == PROGRAMS[1]);
+        let is_of_all = binary.file_name().is_some_and(|name| name == PROGRAMS.names[1]);
         let mut arguments: Vec<String> = is_of_all.then(|| "server".to_owned()).into_iter().collect();
         arguments.extend([format!("--config-file={}", directory.join(CONFIG_FILE).display()), "--".to_owned()]);
         let mut set = |name: &str, value: &str| arguments.push(format!("--{name}={value}"));
@@ -161,11 +136,6 @@ impl Recipe for ClickhouseRecipe {
             _ if answer.len() < 12 => Readiness::Incomplete,
             _ => Readiness::Starting,
         }
-    }
-
-    /// Rows that were acknowledged are in files already.
-    fn stop_signal(&self) -> i32 {
-        libc::SIGTERM
     }
 
     fn facts(&self) -> &'static [(&'static str, &'static str)] {

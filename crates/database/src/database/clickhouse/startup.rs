@@ -2,16 +2,13 @@
 //!
 //! Invariant: every failure here is [`DatabaseError::Unavailable`], with the address and the server's message.
 
-use std::os::fd::AsRawFd;
-use std::sync::Arc;
-
 use super::Clickhouse;
 use super::exchange::{Line, ask};
 use super::settings::Own;
 use super::wire::ClickhouseWire;
-use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
-use crate::database::tls::Socket;
-use crate::database::{DatabaseError, Endpoint};
+use crate::database::DatabaseError;
+use crate::database::opening::open_logged_in;
+use crate::database::session::Channel;
 
 /// Opens a connection that is ready for its first request; within limits if there are any.
 ///
@@ -19,25 +16,8 @@ use crate::database::{DatabaseError, Endpoint};
 /// [`DatabaseError::Unavailable`] as described above.
 pub(super) fn connect(target: &Clickhouse) -> Result<ClickhouseWire, DatabaseError> {
     let Clickhouse { endpoint, limits, .. } = target;
-    let dialled = limits.as_ref().map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits));
-    let mut socket = Socket::from(dialled?);
-    let mut channel = Channel::new(socket.as_raw_fd());
-    match limits {
-        Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
-        None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
-    }
-    let protected = match &endpoint.tcp {
-        Some((host, _)) if endpoint.tls.is_tried() => socket.protect(&mut channel, &endpoint.tls, host),
-        _ => Ok(()),
-    };
-    let logged_in = protected.and_then(|()| log_in(&mut channel, target));
-    let (line, own, version) = logged_in.map_err(|error| {
-        DatabaseError::Unavailable(format!(
-            "no connection to ClickHouse at {}: {}",
-            address(endpoint),
-            explained(&error)
-        ))
-    })?;
+    let log_in = |channel: &mut Channel| log_in(channel, target);
+    let (socket, (line, own, version)) = open_logged_in("ClickHouse", endpoint, limits.as_ref(), log_in, explained)?;
     Ok(ClickhouseWire::new(socket, line, own, target.engine, version))
 }
 
@@ -74,8 +54,4 @@ fn explained(error: &DatabaseError) -> String {
         _ => "",
     };
     format!("{error}{remedy}")
-}
-
-fn address(endpoint: &Endpoint) -> String {
-    endpoint.tcp.as_ref().map_or_else(|| "nowhere".to_owned(), |(host, port)| format!("{host}:{port}"))
 }

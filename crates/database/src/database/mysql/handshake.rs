@@ -6,13 +6,13 @@
 //!
 //! Invariant: a plain-text password is sent only through a unix socket or TLS; where the server asks for it by `mysql_clear_password`, over TLS only to a verified server.
 
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use super::packet::{self, Fields, Message};
 use super::password::{self, NONCE_BYTES};
 use super::response;
-use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace};
+use crate::database::opening::login_channel;
+use crate::database::session::Channel;
 use crate::database::tls::{Socket, TlsMode};
 use crate::database::{DatabaseError, Endpoint, SessionLimits};
 
@@ -68,11 +68,7 @@ pub fn shake_hands(
     endpoint: &Endpoint,
     limits: Option<&Arc<SessionLimits>>,
 ) -> Result<Abilities, DatabaseError> {
-    let mut channel = Channel::new(socket.as_raw_fd());
-    match limits {
-        Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
-        None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
-    }
+    let mut channel = login_channel(socket, limits);
     let mut sequence = 0;
     let greeting = receive(&mut channel, &mut sequence)?;
     let greeting = Greeting::parse(&greeting)?;

@@ -24,6 +24,7 @@ mod wsrep;
 
 use std::sync::Arc;
 
+use super::opening::server_of;
 use super::{
     Capabilities, Capability, Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, Opens, Session,
     SessionLimits, Target, TargetSession, Weakness,
@@ -91,9 +92,7 @@ impl MySql {
         endpoint: Option<&Endpoint>,
     ) -> Result<Box<dyn Database>, DatabaseError> {
         let unavailable = |text: String| Err(DatabaseError::Unavailable(text));
-        let Some(endpoint) = endpoint else {
-            return unavailable(format!("{name} needs a server: a private one or database.url"));
-        };
+        let endpoint = server_of(name, endpoint)?;
         let asked = settings.engine.as_deref().unwrap_or(engines[0]);
         let known = engines.iter().any(|engine| engine.eq_ignore_ascii_case(asked));
         match Engine::named(asked).filter(|_| known) {

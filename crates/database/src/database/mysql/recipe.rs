@@ -250,10 +250,6 @@ impl Recipe for MysqlRecipe {
         }
     }
 
-    fn stop_signal(&self) -> i32 {
-        libc::SIGTERM
-    }
-
     fn facts(&self) -> &'static [(&'static str, &'static str)] {
         &[
             ("version", "SELECT CONCAT(@@version, ' ', @@version_comment)"),

@@ -10,6 +10,7 @@ use super::program::{Plan, Prepared, Rows, shortened};
 use super::response::{Event, Response, error, out_of_step};
 use super::values::Bound;
 use super::wire::MySqlWire;
+use crate::database::opening::address;
 use crate::database::session::{Attempt, Channel, Prepare, Speak, WireSession, dial, dial_within, size_in_memory};
 use crate::database::tls::{Socket, Tls};
 use crate::database::{DatabaseError, Dialect, Endpoint, PassingOver, Session, SessionLimits};
@@ -118,14 +119,6 @@ fn settle(session: &mut WireSession<MySqlWire>) -> Result<(), DatabaseError> {
         session.run("SET autocommit = 1")?;
     }
     Ok(())
-}
-
-fn address(endpoint: &Endpoint) -> String {
-    match (&endpoint.unix, &endpoint.tcp) {
-        (Some(path), _) => path.display().to_string(),
-        (None, Some((host, port))) => format!("{host}:{port}"),
-        (None, None) => "nowhere".into(),
-    }
 }
 
 /// Reads the answer to a command given as text; its rows are passed to `row`, which returns the number of bytes that it keeps of them.

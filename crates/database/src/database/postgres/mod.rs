@@ -21,6 +21,7 @@ pub mod wire;
 
 use std::sync::Arc;
 
+use super::opening::server_of;
 use super::session::WireSession;
 use super::{
     Capabilities, Capability, Database, DatabaseError, Dialect, Endpoint, Entry, LogPosition, Opens, Session,
@@ -140,8 +141,5 @@ fn unless_refused(outcome: Result<(), DatabaseError>) -> Result<(), DatabaseErro
 }
 
 fn open(_settings: &DatabaseSettings, endpoint: Option<&Endpoint>) -> Result<Box<dyn Database>, DatabaseError> {
-    let endpoint = endpoint.ok_or_else(|| {
-        DatabaseError::Unavailable("postgres needs a server: a private one, or the one of database.url".to_owned())
-    })?;
-    Ok(Box::new(Postgres::new(endpoint.clone())))
+    Ok(Box::new(Postgres::new(server_of(POSTGRES.name, endpoint)?.clone())))
 }

@@ -4,14 +4,14 @@
 //! Invariant: every failure here is [`DatabaseError::Unavailable`], with the address, the server's message and
 //! a remedy.
 
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, ScramSha256};
 
 use super::message::{self, ServerError, take_i32, take_text};
-use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
+use crate::database::opening::{address, dialled, login_channel};
+use crate::database::session::Channel;
 use crate::database::tls::{ChannelBinding as Wanted, SharedSecure, Socket, TlsMode};
 use crate::database::{DatabaseError, Endpoint, SessionLimits};
 
@@ -54,13 +54,8 @@ fn is_about_encryption(error: &ServerError) -> bool {
 }
 
 fn connect_once(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>, tries_tls: bool) -> Result<Socket, Failure> {
-    let dialled = limits.map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits));
-    let mut socket = Socket::from(dialled.map_err(Failure::Unreachable)?);
-    let mut channel = Channel::new(socket.as_raw_fd());
-    match limits {
-        Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
-        None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
-    }
+    let mut socket = dialled(endpoint, limits).map_err(Failure::Unreachable)?;
+    let mut channel = login_channel(&socket, limits);
     if tries_tls && has_tls(&mut channel, endpoint)? {
         let host = endpoint.tcp.as_ref().map_or("", |(host, _)| host);
         socket.protect(&mut channel, &endpoint.tls, host).map_err(Failure::Unprotected)?;
@@ -97,7 +92,7 @@ fn has_tls(channel: &mut Channel, endpoint: &Endpoint) -> Result<bool, Failure> 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub(in crate::database) fn over(socket: std::os::fd::OwnedFd, endpoint: &Endpoint) -> Result<Socket, DatabaseError> {
     let socket = Socket::from(socket);
-    let started = start(&mut Channel::new(socket.as_raw_fd()), endpoint, None);
+    let started = start(&mut Channel::new(std::os::fd::AsRawFd::as_raw_fd(&socket)), endpoint, None);
     started.map(|()| socket).map_err(|failure| DatabaseError::Unavailable(failure.to_string()))
 }
 
@@ -267,14 +262,6 @@ pub fn receive(channel: &mut Channel) -> Result<(u8, Vec<u8>), DatabaseError> {
             return Ok(received);
         }
         channel.receive()?;
-    }
-}
-
-fn address(endpoint: &Endpoint) -> String {
-    match (&endpoint.unix, &endpoint.tcp) {
-        (Some(path), _) => path.display().to_string(),
-        (None, Some((host, port))) => format!("{host}:{port}"),
-        (None, None) => "no address".to_owned(),
     }
 }
 

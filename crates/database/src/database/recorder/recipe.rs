@@ -81,16 +81,8 @@ impl Recipe for RecorderRecipe {
         &[]
     }
 
-    fn reserved_settings(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn files(&self, _: &str, _: &Reach) -> Vec<(&'static str, String)> {
         self.files.clone()
-    }
-
-    fn initialise(&self, _: &Path, _: &Path, _: &str) -> Vec<CommandLine> {
-        Vec::new()
     }
 
     fn start(&self, binary: &Path, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> CommandLine {
@@ -127,14 +119,6 @@ impl Recipe for RecorderRecipe {
             _ => Readiness::Starting,
         }
     }
-
-    fn stop_signal(&self) -> i32 {
-        libc::SIGTERM
-    }
-
-    fn facts(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
-    }
 }
 
 impl RecorderRecipe {
@@ -164,10 +148,6 @@ impl Recipe for NatsRecipe {
         &[]
     }
 
-    fn reserved_settings(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     fn files(&self, _: &str, _: &Reach) -> Vec<(&'static str, String)> {
         let sync = if self.syncs { " sync_interval: always" } else { "" };
         let text = format!("jetstream {{ store_dir: \"data\"{sync} }}\nping_interval: \"1h\"\nmax_payload: 8MB\n");
@@ -176,10 +156,6 @@ impl Recipe for NatsRecipe {
             "include \"{CONFIG_FILE}\"\ntls {{ cert_file: \"{CERTIFICATE_FILE}\", key_file: \"{KEY_FILE}\", timeout: 20 }}\n"
         );
         vec![(CONFIG_FILE, text), (PROTECTED_FILE, protected)]
-    }
-
-    fn initialise(&self, _: &Path, _: &Path, _: &str) -> Vec<CommandLine> {
-        Vec::new()
     }
 
     fn start(&self, binary: &Path, _: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> CommandLine {
@@ -206,14 +182,6 @@ impl Recipe for NatsRecipe {
         } else {
             Readiness::Refused("something else than a NATS server answers on its port".to_owned())
         }
-    }
-
-    fn stop_signal(&self) -> i32 {
-        libc::SIGTERM
-    }
-
-    fn facts(&self) -> &'static [(&'static str, &'static str)] {
-        &[]
     }
 }
 

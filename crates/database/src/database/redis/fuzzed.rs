@@ -3,14 +3,13 @@
 use super::replica::COPYING;
 use super::reply::read_part;
 use super::wire::RedisWire;
+use crate::database::fuzzed_table::{self, at, insert, select, table, update};
 use crate::database::session::WireSession;
 use crate::database::tls::Socket;
 use crate::database::{Clustered, DatabaseError, TargetSession};
 use crate::fuzzed::{Target, said_by_a_server, texts};
-use crate::record::{Cells, ColumnKind};
-use crate::statement::{
-    ColumnRef, Comparison, Condition, Expect, Limit, Program, Request, Select, Statement, Step, Table, TableColumn,
-};
+use crate::record::Cells;
+use crate::statement::{Comparison, Expect, Limit, Program, Request, Select, Statement, Step, Table};
 
 /// A server. The first byte selects the requests.
 pub static REDIS: Target = Target {
@@ -54,50 +53,22 @@ const FOLLOWS: u8 = 16;
 const UNSCRIPTED: u8 = 32;
 const AWAITS: u8 = 64;
 
-fn table() -> Table {
-    let column = |name: &str, kind| TableColumn { name: name.to_owned(), kind, nullable: name != "id" };
-    Table {
-        name: "t".to_owned(),
-        columns: vec![column("id", ColumnKind::Int64), column("note", ColumnKind::Text(40))],
-        primary_key: vec!["id".to_owned()],
-        numbered: false,
-        unique: Vec::new(),
-        indexes: Vec::new(),
-        foreign_keys: Vec::new(),
-    }
-}
-
 fn program(is_numbered: bool) -> Program {
     if is_numbered {
         return numbered_program();
     }
-    let table = table();
-    let at = |name: &str| ColumnRef { table: "t".to_owned(), column: name.to_owned() };
-    let by_id = Condition { column: at("id"), kind: ColumnKind::Int64, comparison: Comparison::Equal };
-    let columns = vec![at("id"), at("note")];
-    let statements = vec![
-        Statement::Insert { table: "t".to_owned(), columns: table.columns.clone() },
-        Statement::Select(Select { columns, from: "t".to_owned(), conditions: vec![by_id], ..Select::default() }),
-        Statement::Update { table: "t".to_owned(), set: table.columns[1..].to_vec(), key: table.columns[..1].to_vec() },
-    ];
-    Program { tables: vec![table], statements, rows_max: 10, ..Program::default() }
+    let by_id = Statement::Select(select(["id", "note"], "id", Comparison::Equal));
+    fuzzed_table::program(table(), vec![insert(), by_id, update()])
 }
 
 fn numbered_program() -> Program {
     let table = Table { primary_key: vec!["number".to_owned()], numbered: true, ..table() };
-    let at = |name: &str| ColumnRef { table: "t".to_owned(), column: name.to_owned() };
-    let behind = Condition { column: at("number"), kind: ColumnKind::Int64, comparison: Comparison::Greater };
     let follow = Select {
-        columns: vec![at("number"), at("note")],
-        from: "t".to_owned(),
-        conditions: vec![behind],
         order: vec![(at("number"), false)],
         limit: Some(Limit::Fixed(100)),
-        ..Select::default()
+        ..select(["number", "note"], "number", Comparison::Greater)
     };
-    let statements =
-        vec![Statement::Insert { table: "t".to_owned(), columns: table.columns.clone() }, Statement::Select(follow)];
-    Program { tables: vec![table], statements, rows_max: 10, ..Program::default() }
+    fuzzed_table::program(table, vec![insert(), Statement::Select(follow)])
 }
 
 /// Returns the number of requests to such a server that were answered.

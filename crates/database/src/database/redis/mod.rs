@@ -22,6 +22,7 @@ mod wire;
 
 use std::sync::Arc;
 
+use super::opening::server_of;
 use super::session::WireSession;
 use super::{Capabilities, Capability, DatabaseError, Endpoint, Entry, Opens, SessionLimits, Target, TargetSession};
 use crate::trial::DatabaseSettings;
@@ -102,9 +103,7 @@ impl Target for Redis {
 }
 
 fn open(settings: &DatabaseSettings, endpoint: Option<&Endpoint>) -> Result<Box<dyn Target>, DatabaseError> {
-    let endpoint = endpoint.ok_or_else(|| {
-        DatabaseError::Unavailable("redis needs a server: a private one, or the one of database.url".to_owned())
-    })?;
+    let endpoint = server_of(REDIS.name, endpoint)?;
     let awaits_replica = settings.replication.as_deref() == Some("synchronous");
     Ok(Box::new(Redis::new(endpoint.clone()).awaiting_replica(awaits_replica)))
 }

@@ -6,10 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::database::Endpoint;
-use crate::database::recipe::{
-    CONNECTIONS, CommandLine, Reach, Readiness, Recipe, executable_as_named, places_on_path,
-};
-use crate::fault::{Fault, fault};
+use crate::database::recipe::{CONNECTIONS, CommandLine, Programs, Reach, Readiness, Recipe};
+use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 
 /// Starts `redis-server`.
@@ -19,33 +17,21 @@ pub struct RedisRecipe;
 /// The recipe of `database.name = "redis"`.
 pub static REDIS: RedisRecipe = RedisRecipe;
 
-/// The server's programs, in order of preference.
-const PROGRAMS: [&str; 2] = ["redis-server", "valkey-server"];
+/// The server's programs.
+const PROGRAMS: Programs = Programs {
+    names: &["redis-server", "valkey-server"],
+    below: &["bin", "src", ""],
+    places: &[],
+    remedy: "install the Debian package redis-server (apt-get install redis-server), or set database.url to a running server",
+};
 /// The file with the passwords.
 pub(super) const CONFIG_FILE: &str = "redis.conf";
 const SOCKET_FILE: &str = "redis.sock";
-const REMEDY: &str =
-    "install the Debian package redis-server (apt-get install redis-server), or set database.url to a running server";
 
 impl Recipe for RedisRecipe {
-    /// The program is started under its own name: Debian's file is a link to a program that checks dumps under another name.
+    /// Debian's file is a link to a program that checks dumps under another name.
     fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
-        if let Some(binary) = &settings.binary {
-            let refused = || format!("database.binary = \"{binary}\" is no executable file").into();
-            return executable_as_named(Path::new(binary)).ok_or_else(refused);
-        }
-        let under = |base: &Path| {
-            ["bin", "src", ""].iter().flat_map(|place| PROGRAMS.map(|name| base.join(place).join(name))).collect()
-        };
-        let places: Vec<PathBuf> = match &settings.base {
-            Some(base) => under(Path::new(base)),
-            None => PROGRAMS.iter().flat_map(|name| places_on_path(name)).collect(),
-        };
-        let refused = || match &settings.base {
-            Some(base) => fault!("no server binary redis-server under database.base = \"{base}\""; "{REMEDY}"),
-            None => fault!("no server binary redis-server on the PATH"; "{REMEDY}"),
-        };
-        places.iter().find_map(|place| executable_as_named(place)).ok_or_else(refused)
+        PROGRAMS.find(settings)
     }
 
     fn users(&self) -> &'static [&'static str] {
@@ -89,10 +75,6 @@ impl Recipe for RedisRecipe {
 
     fn files(&self, password: &str, _: &Reach) -> Vec<(&'static str, String)> {
         vec![(CONFIG_FILE, format!("requirepass {password}\n"))]
-    }
-
-    fn initialise(&self, _: &Path, _: &Path, _: &str) -> Vec<CommandLine> {
-        Vec::new()
     }
 
     fn start(
@@ -152,11 +134,6 @@ impl Recipe for RedisRecipe {
             (Some(_), Some(second)) => Readiness::Refused(second.trim_start_matches('-').trim().to_owned()),
             _ => Readiness::Incomplete,
         }
-    }
-
-    /// Acknowledged writes are already in the log.
-    fn stop_signal(&self) -> i32 {
-        libc::SIGTERM
     }
 
     fn facts(&self) -> &'static [(&'static str, &'static str)] {

@@ -2,11 +2,11 @@
 //!
 //! Invariant: every failure here is [`DatabaseError::Unavailable`], with the address and the server's message.
 
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use super::reply::ask;
-use crate::database::session::{CONNECT_TIMEOUT, Channel, Pace, dial, dial_within};
+use crate::database::opening::open_logged_in;
+use crate::database::session::Channel;
 use crate::database::tls::Socket;
 use crate::database::{DatabaseError, Endpoint, SessionLimits};
 
@@ -15,21 +15,8 @@ use crate::database::{DatabaseError, Endpoint, SessionLimits};
 /// # Errors
 /// [`DatabaseError::Unavailable`] as described above.
 pub(super) fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Result<Socket, DatabaseError> {
-    let mut socket = Socket::from(limits.map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits))?);
-    let mut channel = Channel::new(socket.as_raw_fd());
-    match limits {
-        Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
-        None => channel.set_timeout(Some(CONNECT_TIMEOUT)),
-    }
-    let host = endpoint.tcp.as_ref().filter(|_| endpoint.unix.is_none());
-    let protected = match host {
-        Some((host, _)) if endpoint.tls.is_tried() => socket.protect(&mut channel, &endpoint.tls, host),
-        _ => Ok(()),
-    };
-    protected.and_then(|()| log_in(&mut channel, endpoint)).map_err(|error| {
-        DatabaseError::Unavailable(format!("no connection to Redis at {}: {}", address(endpoint), explained(&error)))
-    })?;
-    Ok(socket)
+    let log_in = |channel: &mut Channel| log_in(channel, endpoint);
+    open_logged_in("Redis", endpoint, limits, log_in, explained).map(|(socket, ())| socket)
 }
 
 /// Logs in where the endpoint has a user or password, and selects the database.
@@ -57,12 +44,4 @@ fn explained(error: &DatabaseError) -> String {
         _ => "",
     };
     format!("{error}{remedy}")
-}
-
-fn address(endpoint: &Endpoint) -> String {
-    match (&endpoint.unix, &endpoint.tcp) {
-        (Some(path), _) => path.display().to_string(),
-        (None, Some((host, port))) => format!("{host}:{port}"),
-        (None, None) => "nowhere".to_owned(),
-    }
 }

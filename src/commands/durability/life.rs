@@ -5,28 +5,20 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::failure::{Cut, Failing, Failure};
 use super::oracle::{Holds, Judged, judge};
 use super::reference::{Content, Reference, holds};
 use super::subject::{Back, Subject};
 use super::writers::{self, Answers, Order, Writers};
 use crate::database::TargetSession;
 use crate::random::Stream;
-use crate::server::{DiskPlan, Faults, Keeps, When};
+use crate::server::{DiskPlan, PowerDisk};
 use crate::trial::{FaultKind, Settings};
 use crate::workload::{Client, Work};
 
 /// Longest time the writers write before something fails: long enough to include what a server writes to its disk once a second.
 const SERVER_WRITES: Duration = Duration::from_millis(1500);
 const EMBEDDED_WRITES: Duration = Duration::from_millis(200);
-
-/// Number of disk calls among which the moment of a failure is drawn.
-pub const CALLS: u64 = 200;
-
-/// Largest free space that is left on a disk that runs full, in bytes.
-pub const ROOM_MOST: u64 = 512 << 10;
-
-/// One read in this many has a flipped bit.
-const FLIPS_ONE_IN: u64 = 50;
 
 /// Number of connections opened to read the records, if each of them breaks again.
 const ATTEMPTS: u32 = 20;
@@ -91,7 +83,8 @@ pub fn live(scene: &Scene<'_>, subject: &mut Subject, (number, seed): (u64, u64)
     let lasts = longest.mul_f64(0.1 + 0.9 * chance.unit());
     let mut life = Life { number, ..Life::default() };
     let failure = Failure { fault: scene.fault, lasts, seed: chance.word() };
-    let failed = failure.happen(subject, &mut writers, &mut chance, &mut life);
+    let mut failing = Written { subject, writers: &mut writers };
+    let failed = failure.happen(&mut failing, &mut chance, &mut life);
     let mut written = writers.finish()?;
     let failed_ns = failed?.saturating_duration_since(clock).as_nanos() as u64;
     if scene.fault.takes_power() {
@@ -104,116 +97,39 @@ pub fn live(scene: &Scene<'_>, subject: &mut Subject, (number, seed): (u64, u64)
     Ok(life)
 }
 
-/// The kind and time of a failure.
-struct Failure {
-    fault: FaultKind,
-    lasts: Duration,
-    seed: u64,
+/// A database with its writers.
+struct Written<'a> {
+    subject: &'a mut Subject,
+    writers: &'a mut Writers,
 }
 
-impl Failure {
-    /// Makes the failure happen and returns when it was.
-    fn happen(
-        &self,
-        subject: &mut Subject,
-        writers: &mut Writers,
-        chance: &mut Stream,
-        life: &mut Life,
-    ) -> anyhow::Result<Instant> {
-        let nothing = DiskPlan { seed: self.seed, ..DiskPlan::default() };
-        match self.fault {
-            FaultKind::Power => {
-                let (keeps, kept) = draw_kept(chance);
-                let (when, moment) = draw_moment(chance);
-                let plan = DiskPlan { when, keeps, ..nothing };
-                subject.disk()?.plan(plan);
-                writers.begin()?;
-                let cut = subject.lose_power(plan, self.lasts, writers)?;
-                let moment = if cut.is_as_planned { &moment } else { "at a random moment" };
-                (life.what, life.unsynced) = (format!("{moment}, {kept} kept"), cut.unsynced);
-                Ok(cut.at)
-            }
-            FaultKind::Kill => {
-                writers.begin()?;
-                std::thread::sleep(self.lasts);
-                life.what = "killed".to_owned();
-                let at = Instant::now();
-                subject.kill(writers)?;
-                Ok(at)
-            }
-            FaultKind::Eio => {
-                let (faults, what) = draw_faults(chance);
-                subject.disk()?.plan(DiskPlan { faults, ..nothing });
-                writers.begin()?;
-                std::thread::sleep(self.lasts);
-                let cut = subject.lose_power(nothing, Duration::ZERO, writers)?;
-                (life.what, life.unsynced) = (what, cut.unsynced);
-                Ok(cut.at)
-            }
-            FaultKind::Enospc => {
-                let room = subject.disk()?.used_bytes() + chance.below(ROOM_MOST);
-                subject.disk()?.plan(DiskPlan { faults: Faults { room: Some(room), ..Faults::default() }, ..nothing });
-                writers.begin()?;
-                std::thread::sleep(self.lasts.mul_f64(0.7));
-                subject.disk()?.plan(nothing);
-                std::thread::sleep(self.lasts.mul_f64(0.3));
-                let cut = subject.lose_power(nothing, Duration::ZERO, writers)?;
-                (life.what, life.unsynced) = ("the disk was full for a while".to_owned(), cut.unsynced);
-                Ok(cut.at)
-            }
-            FaultKind::Bits => {
-                writers.begin()?;
-                std::thread::sleep(self.lasts);
-                let at = Instant::now();
-                writers.end()?;
-                subject.stop_in_order()?;
-                let faults = Faults { flips_one_in: Some(FLIPS_ONE_IN), ..Faults::default() };
-                subject.forget_cached()?;
-                subject.disk()?.plan(DiskPlan { faults, ..nothing });
-                life.what = "bits flipped by reading".to_owned();
-                Ok(at)
-            }
-            // Refused before anything is started: a database is its own store.
-            FaultKind::Store => anyhow::bail!("a database has no store behind it"),
-        }
+impl Failing for Written<'_> {
+    fn disk(&self) -> anyhow::Result<&PowerDisk> {
+        self.subject.disk()
     }
-}
 
-const KEEPS: [(Keeps, &str); 4] = [
-    (Keeps::Nothing, "nothing"),
-    (Keeps::Sectors, "sectors"),
-    (Keeps::Blocks, "blocks"),
-    (Keeps::Prefix, "what came first"),
-];
-
-/// Draws which part of its unsynced data the disk keeps, with its name.
-pub fn draw_kept(chance: &mut Stream) -> (Keeps, &'static str) {
-    KEEPS[chance.below(KEEPS.len() as u64) as usize]
-}
-
-/// Draws when the power goes: at a random time, or at a disk call if there are that many by then.
-pub fn draw_moment(chance: &mut Stream) -> (When, String) {
-    let call = 1 + chance.below(CALLS);
-    match chance.below(6) {
-        0 => (When::BeforeSync(call), format!("before sync {call}")),
-        1 => (When::AfterSync(call), format!("after sync {call}")),
-        2 => (When::BeforeWrite(call), format!("before write {call}")),
-        _ => (When::Told, "at a random moment".to_owned()),
+    fn begin(&mut self) -> anyhow::Result<()> {
+        self.writers.begin()
     }
-}
 
-/// Draws which call of the disk fails, once or from then on, and describes it.
-pub fn draw_faults(chance: &mut Stream) -> (Faults, String) {
-    let call = 1 + chance.below(CALLS);
-    let is_for_ever = chance.below(2) == 0;
-    let all = Faults { is_for_ever, ..Faults::default() };
-    let (faults, what) = match chance.below(3) {
-        0 => (Faults { failing_sync: Some(call), ..all }, "sync"),
-        1 => (Faults { failing_write: Some(call), ..all }, "write"),
-        _ => (Faults { failing_read: Some(call), ..all }, "read"),
-    };
-    let ever = if is_for_ever { ", and all behind it" } else { "" };
-    (faults, format!("{what} {call} failed{ever}"))
+    fn lose_power(&mut self, plan: DiskPlan) -> anyhow::Result<Cut> {
+        self.subject.lose_power(plan, self.writers)
+    }
+
+    fn kill(&mut self) -> anyhow::Result<()> {
+        self.subject.kill(self.writers)
+    }
+
+    fn stop_and_forget(&mut self) -> anyhow::Result<()> {
+        self.writers.end()?;
+        self.subject.stop_in_order()?;
+        self.subject.forget_cached()
+    }
+
+    /// Refused before anything is started.
+    fn lose_store(&mut self, _: &mut Stream) -> anyhow::Result<String> {
+        anyhow::bail!("a database has no store behind it")
+    }
 }
 
 /// Starts the database on what the failure has left, and looks for every acknowledged record.

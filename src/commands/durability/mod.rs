@@ -2,6 +2,7 @@
 //!
 //! Main function: [`run`]. Invariant: acknowledgements are kept outside of the disk that fails.
 
+mod failure;
 mod kept;
 mod life;
 mod oracle;
@@ -37,7 +38,7 @@ use crate::units::show_number;
 use crate::workload::Work;
 
 use kept::{begin, keep, tell};
-use life::{Scene, live};
+use life::{Life, Scene, live};
 use subject::Subject;
 use tally::{CaseTallies, Tally};
 
@@ -337,55 +338,66 @@ fn fail(
     let settings = &case.settings;
     let work = Work::with_reads(settings).map_err(anyhow::Error::msg)?;
     let scene = Scene { directory, settings, work: &work, fault };
-    let mut tally = Tally::new(fault);
     let mut subject: Option<Subject> = None;
-    let (mut said, mut unjudged) = (Instant::now(), 0);
-    for number in 0..u64::from(asked.plan.cuts) {
-        if interrupted() {
-            break;
-        }
+    repeat(&label(&case.levels), fault, asked.plan.cuts, asked.study.seed, |number, seed| {
         let mut own = match subject.take() {
             Some(subject) => subject,
             None => Subject::new(directory, settings)?,
         };
-        let seed = derive(derive(asked.study.seed, fault as u64), number);
-        let life = live(&scene, &mut own, (number + 1, seed));
-        if interrupted() {
-            // A life that the user interrupted says nothing.
-            break;
-        }
-        let life = match life {
-            Ok(life) => life,
-            Err(error) => {
-                let why = own.with_log(&sentence(&error));
-                unjudged += 1;
-                if number == 0 || unjudged == UNJUDGED_MOST {
-                    anyhow::bail!("{why}");
-                }
-                tally.case.not_judged += 1;
-                let (case, number) = (label(&case.levels), number + 1);
-                note(&format!("{case}, {}: failure {number} was not judged: {why}", fault.name()));
-                continue;
-            }
-        };
-        unjudged = 0;
+        let life = live(&scene, &mut own, (number, seed));
+        let life = life.map_err(|error| anyhow::anyhow!(own.with_log(&sentence(&error))))?;
         if facts.is_empty() {
             facts.extend(own.facts());
         }
         // A database that may be damaged is not reused, and an embedded one is made anew quickly.
         let is_sound = !own.is_embedded() && !life.is_harmed() && life.did_not_start.is_none();
         subject = (is_sound && matches!(fault, FaultKind::Power | FaultKind::Kill)).then_some(own);
-        tally.add(life);
+        Ok(life)
+    })
+}
+
+/// Carries out one life for each failure of a kind, and counts what became of them. A life gets its number, from 1, and its seed.
+///
+/// # Errors
+/// Fails if the first life cannot be judged, or several in a row.
+fn repeat(
+    about: &str,
+    fault: FaultKind,
+    cuts: u32,
+    seed: u64,
+    mut live: impl FnMut(u64, u64) -> anyhow::Result<Life>,
+) -> anyhow::Result<Tally> {
+    let mut tally = Tally::new(fault);
+    let (mut said, mut unjudged) = (Instant::now(), 0);
+    for number in 1..=u64::from(cuts) {
+        if interrupted() {
+            break;
+        }
+        let life = live(number, derive(derive(seed, fault as u64), number - 1));
+        if interrupted() {
+            // A life that the user interrupted says nothing.
+            break;
+        }
+        match life {
+            Ok(life) => {
+                unjudged = 0;
+                tally.add(life);
+            }
+            Err(error) => {
+                unjudged += 1;
+                if number == 1 || unjudged == UNJUDGED_MOST {
+                    return Err(error);
+                }
+                tally.case.not_judged += 1;
+                let name = fault.name();
+                note(&format!("{about}, {name}: failure {number} was not judged: {}", sentence(&error)));
+            }
+        }
         if said.elapsed() > SAID_EVERY {
             said = Instant::now();
-            note(&format!(
-                "{}, {}: {} of {} failures, {} with a loss",
-                label(&case.levels),
-                fault.name(),
-                show_number(tally.case.cuts as f64),
-                show_number(f64::from(asked.plan.cuts)),
-                show_number(tally.case.harmed() as f64)
-            ));
+            let [done, all, harmed] = [tally.case.cuts, u64::from(cuts), tally.case.harmed()];
+            let [done, all, harmed] = [done, all, harmed].map(|number| show_number(number as f64));
+            note(&format!("{about}, {}: {done} of {all} failures, {harmed} with a loss", fault.name()));
         }
     }
     Ok(tally)

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::failure::Cut;
 use super::writers::Writers;
 use crate::runner::entry::entry_of;
 use crate::runner::filling::{fill, make_tables};
 use crate::runner::opening::Opening;
 use crate::runner::stage::Stage;
-use crate::server::{DiskPlan, PowerDisk, Server, When};
+use crate::server::{DiskPlan, PowerDisk, Server};
 use crate::study::Passwords;
 use crate::study::plan::private_server;
 use crate::trial::{EventKind, EventSettings, Settings};
@@ -24,16 +25,6 @@ pub struct Subject {
     settings: Settings,
     /// The disk of an embedded database; a server has its own.
     disk: Option<PowerDisk>,
-}
-
-/// A power cut that has happened.
-pub struct Cut {
-    /// When the power went.
-    pub at: Instant,
-    /// Number of blocks and names that the disk had not synced.
-    pub unsynced: u64,
-    /// Whether the disk's plan cut the power, and not the elapsed time.
-    pub is_as_planned: bool,
 }
 
 /// Error message for a subject without a disk that can fail.
@@ -120,16 +111,11 @@ impl Subject {
         self.disk.as_ref().or_else(of_server).context(NO_DISK)
     }
 
-    /// Waits until the disk's plan cuts the power, for at most `most` (for exactly `most` if the plan has no moment), and cuts it then.
-    /// All processes that use the disk are killed, including the writers of an embedded database.
+    /// Cuts the power of the disk, if its plan has not done so. All processes that use the disk are killed, including the writers of an embedded database.
     ///
     /// # Errors
     /// Fails if the disk does not come back.
-    pub fn lose_power(&mut self, plan: DiskPlan, most: Duration, writers: &Writers) -> anyhow::Result<Cut> {
-        let is_as_planned = plan.when != When::Told && self.disk()?.wait_until_off(most);
-        if plan.when == When::Told {
-            std::thread::sleep(most);
-        }
+    pub fn lose_power(&mut self, plan: DiskPlan, writers: &Writers) -> anyhow::Result<Cut> {
         let at = Instant::now();
         let lost = match &mut self.disk {
             Some(disk) => {
@@ -141,7 +127,7 @@ impl Subject {
             }
             None => self.server_mut()?.lose_power(plan, || {})?,
         };
-        Ok(Cut { at, unsynced: lost.unsynced(), is_as_planned })
+        Ok(Cut { at, unsynced: lost.unsynced() })
     }
 
     /// Kills the server, or the writers of an embedded database; the disk stays as it is.

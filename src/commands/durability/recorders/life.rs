@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::super::life::{CALLS, Life, ROOM_MOST, draw_faults, draw_kept, draw_moment};
+use super::super::failure::{Cut, Failing, Failure};
+use super::super::life::Life;
 use super::super::oracle::Judged;
 use super::file::Tested;
 use super::judge::{Conserved, Sent, judge};
 use super::recipe::{Places, TestedRecipe};
-use super::source::{self, Answers, Intake};
+use super::source::{self, Answers, Intake, Sources};
 use super::store::Store;
 use crate::database::recipe::Reach;
 use crate::random::Stream;
-use crate::server::{DiskPlan, Faults, PowerDisk, Server, When, interrupted};
+use crate::server::{DiskPlan, PowerDisk, Server, interrupted};
 use crate::trial::{DatabaseSettings, FaultKind};
 
 /// Longest time the sources send before something fails.
@@ -27,6 +28,8 @@ const SENDS: Duration = Duration::from_millis(1500);
 const GOES_ON: Duration = Duration::from_millis(200);
 /// Longest time that a store is away.
 const AWAY_MOST: Duration = Duration::from_millis(1500);
+/// Error message for a recorder without a disk that can fail.
+const NO_DISK: &str = "the recorder is on no disk that can fail";
 /// Interval between two looks at the store.
 const LOOKS_EVERY: Duration = Duration::from_millis(50);
 
@@ -36,18 +39,19 @@ const LOOKS_EVERY: Duration = Duration::from_millis(50);
 /// Fails if the life cannot be carried out: the recorder does not start before anything has failed, or a disk or the store does not come back.
 pub fn live(tested: &Tested, directory: &Path, fault: FaultKind, (number, seed): (u64, u64)) -> anyhow::Result<Life> {
     let mut chance = Stream::seeded(seed);
-    let mut scene = Scene::new(tested, directory)?;
-    let mut life = Life { number, allows_duplicates: tested.own.is_none(), ..Life::default() };
     let clock = Instant::now();
+    let mut scene = Scene::new(tested, directory, chance.word(), clock)?;
+    let mut life = Life { number, allows_duplicates: tested.own.is_none(), ..Life::default() };
     let is_away = fault != FaultKind::Store && scene.store.can_be_away() && chance.below(2) == 0;
     if is_away {
         scene.store.leave()?;
     }
     let failure = Failure { fault, lasts: SENDS.mul_f64(0.1 + 0.9 * chance.unit()), seed: chance.word() };
-    let sources = source::start(&scene.intake, chance.word(), clock)?;
     let failed = failure.happen(&mut scene, &mut chance, &mut life);
-    let mut before = sources.finish()?;
-    let failed_ns = failed?.saturating_duration_since(clock).as_nanos() as u64;
+    let sources = scene.sources.take();
+    let failed_at = failed?;
+    let mut before = sources.context("the sources have not begun")?.finish()?;
+    let failed_ns = failed_at.saturating_duration_since(clock).as_nanos() as u64;
     if is_away {
         life.what += ", the store was away";
         scene.store.come_back()?;
@@ -70,10 +74,15 @@ struct Scene<'a> {
     recipe: TestedRecipe,
     intake: Intake,
     store: Store,
+    /// The seed of the sources.
+    seed: u64,
+    /// The clock of all answers.
+    clock: Instant,
+    sources: Option<Sources>,
 }
 
 impl<'a> Scene<'a> {
-    fn new(tested: &'a Tested, directory: &Path) -> anyhow::Result<Self> {
+    fn new(tested: &'a Tested, directory: &Path, seed: u64, clock: Instant) -> anyhow::Result<Self> {
         let disk = PowerDisk::mount(Some(directory))?;
         let data = disk.path().join("recorder");
         fs::create_dir(&data).with_context(|| format!("{} cannot be made", data.display()))?;
@@ -96,17 +105,13 @@ impl<'a> Scene<'a> {
         let recorder = Server::start(&recipe, &DatabaseSettings::default(), None)?.on(disk);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, places.port));
         let intake = Intake { address, path: tested.path.clone(), headers: tested.headers.clone() };
-        Ok(Scene { tested, recorder, recipe, intake, store })
+        Ok(Scene { tested, recorder, recipe, intake, store, seed, clock, sources: None })
     }
 
     fn start_again(&mut self) -> Result<Duration, String> {
         let begun = Instant::now();
         let started = self.recorder.start_again(&Reach::LOOPBACK, &self.recipe, &DatabaseSettings::default());
         started.map(|()| begun.elapsed()).map_err(|error| error.to_string())
-    }
-
-    fn disk(&self) -> anyhow::Result<&PowerDisk> {
-        self.recorder.disk().context("the recorder is on no disk that can fail")
     }
 }
 
@@ -116,91 +121,47 @@ fn free_port() -> anyhow::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// The kind and time of a failure.
-struct Failure {
-    fault: FaultKind,
-    lasts: Duration,
-    seed: u64,
-}
-
-impl Failure {
-    /// Makes the failure happen and returns when it was. The recorder is gone then, unless only the store failed.
-    fn happen(&self, scene: &mut Scene<'_>, chance: &mut Stream, life: &mut Life) -> anyhow::Result<Instant> {
-        let nothing = DiskPlan { seed: self.seed, ..DiskPlan::default() };
-        let plan = match self.fault {
-            FaultKind::Power => {
-                let (keeps, kept) = draw_kept(chance);
-                let (when, moment) = draw_moment(chance);
-                let plan = DiskPlan { when, keeps, ..nothing };
-                scene.disk()?.plan(plan);
-                let is_as_planned = when != When::Told && scene.disk()?.wait_until_off(self.lasts);
-                if when == When::Told {
-                    std::thread::sleep(self.lasts);
-                }
-                let moment = if is_as_planned { moment } else { "at a random moment".to_owned() };
-                life.what = format!("{moment}, {kept} kept");
-                plan
-            }
-            FaultKind::Kill => {
-                std::thread::sleep(self.lasts);
-                life.what = "killed".to_owned();
-                let at = Instant::now();
-                scene.recorder.kill();
-                return Ok(at);
-            }
-            FaultKind::Eio => {
-                let (faults, what) = draw_faults(chance);
-                scene.disk()?.plan(DiskPlan { faults, ..nothing });
-                std::thread::sleep(self.lasts);
-                life.what = what;
-                nothing
-            }
-            FaultKind::Enospc => {
-                let room = scene.disk()?.used_bytes() + chance.below(ROOM_MOST);
-                scene.disk()?.plan(DiskPlan { faults: Faults { room: Some(room), ..Faults::default() }, ..nothing });
-                std::thread::sleep(self.lasts.mul_f64(0.7));
-                scene.disk()?.plan(nothing);
-                std::thread::sleep(self.lasts.mul_f64(0.3));
-                life.what = "the disk was full for a while".to_owned();
-                nothing
-            }
-            FaultKind::Bits => {
-                std::thread::sleep(self.lasts);
-                let at = Instant::now();
-                scene.recorder.stop_in_order();
-                let flips_one_in = Some(1 + chance.below(CALLS));
-                let disk = scene.recorder.disk_mut().context("the recorder is on no disk that can fail")?;
-                disk.remount()?;
-                disk.plan(DiskPlan { faults: Faults { flips_one_in, ..Faults::default() }, ..nothing });
-                life.what = "bits flipped by reading".to_owned();
-                return Ok(at);
-            }
-            FaultKind::Store => return self.store_fails(scene, chance, life),
-        };
-        let at = Instant::now();
-        life.unsynced = scene.recorder.lose_power(plan, || {})?.unsynced();
-        Ok(at)
+impl Failing for Scene<'_> {
+    fn disk(&self) -> anyhow::Result<&PowerDisk> {
+        self.recorder.disk().context(NO_DISK)
     }
 
-    /// The store is killed, stopped or paused, and comes back; the recorder goes on.
-    fn store_fails(&self, scene: &mut Scene<'_>, chance: &mut Stream, life: &mut Life) -> anyhow::Result<Instant> {
-        std::thread::sleep(self.lasts);
-        let (at, away) = (Instant::now(), AWAY_MOST.mul_f64(chance.unit()));
-        let (store, what) = (&mut scene.store, chance.below(3));
+    fn begin(&mut self) -> anyhow::Result<()> {
+        self.sources = Some(source::start(&self.intake, self.seed, self.clock)?);
+        Ok(())
+    }
+
+    fn lose_power(&mut self, plan: DiskPlan) -> anyhow::Result<Cut> {
+        let at = Instant::now();
+        Ok(Cut { at, unsynced: self.recorder.lose_power(plan, || {})?.unsynced() })
+    }
+
+    fn kill(&mut self) -> anyhow::Result<()> {
+        self.recorder.kill();
+        Ok(())
+    }
+
+    fn stop_and_forget(&mut self) -> anyhow::Result<()> {
+        self.recorder.stop_in_order();
+        Ok(self.recorder.disk_mut().context(NO_DISK)?.remount()?)
+    }
+
+    /// The store is killed, stopped or paused, and comes back; sources go on for a moment.
+    fn lose_store(&mut self, chance: &mut Stream) -> anyhow::Result<String> {
+        let (away, what) = (AWAY_MOST.mul_f64(chance.unit()), chance.below(3));
         match what {
-            0 => store.kill()?,
-            1 => store.leave()?,
-            _ => store.pause()?,
+            0 => self.store.kill()?,
+            1 => self.store.leave()?,
+            _ => self.store.pause()?,
         }
         std::thread::sleep(away);
         if what > 1 {
-            store.resume()?
+            self.store.resume()?
         } else {
-            store.come_back()?
+            self.store.come_back()?
         }
-        life.what = format!("the store was {}", ["killed", "stopped", "paused"][what as usize]);
         std::thread::sleep(GOES_ON);
-        Ok(at)
+        Ok(format!("the store was {}", ["killed", "stopped", "paused"][what as usize]))
     }
 }
 

@@ -12,23 +12,20 @@ mod store;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
 
 use serde_json::Value;
 
 use super::super::output::{note, sentence};
 use super::super::{Failure, Status};
-use super::tally::{CaseTallies, Tally};
-use super::{SAID_EVERY, UNJUDGED_MOST, kept, subject};
+use super::tally::CaseTallies;
+use super::{kept, repeat, subject};
 use crate::cli::DurabilityArguments;
 use crate::database::Level;
 use crate::fault::fault;
 use crate::finding::DurabilityTest;
-use crate::random::derive;
 use crate::runner::private_start::remove_leftovers;
 use crate::server::{self, OwnDirectory, interrupted};
 use crate::trial::{DurabilityPlan, FaultKind, Levels};
-use crate::units::show_number;
 use file::Tested;
 
 pub use file::OTHER_RECORDER;
@@ -104,7 +101,10 @@ impl Test<'_> {
     fn run(&self) -> Result<CaseTallies, Failure> {
         let mut tallies = Vec::new();
         for fault in &self.plan.faults {
-            tallies.push(self.fail(*fault)?);
+            let name = &self.tested.name;
+            let live = |number, seed| life::live(self.tested, self.place, *fault, (number, seed));
+            let broken = |error: anyhow::Error| Failure::Broken(format!("{name}: {}", sentence(&error)));
+            tallies.push(repeat(name, *fault, self.plan.cuts, self.seed, live).map_err(broken)?);
             if interrupted() {
                 note("interrupted: what is told is what was found until then");
                 break;
@@ -113,46 +113,6 @@ impl Test<'_> {
         let levels: Levels = [(LEVEL.to_owned(), Value::from(self.tested.name.clone()))].into_iter().collect();
         let promised = self.tested.own.as_ref().map(|_| Level::PowerCut);
         Ok(CaseTallies { levels, server: self.version(), tallies, promised })
-    }
-
-    /// Tests one kind of failure.
-    fn fail(&self, fault: FaultKind) -> Result<Tally, Failure> {
-        let name = &self.tested.name;
-        let mut tally = Tally::new(fault);
-        let (mut said, mut unjudged) = (Instant::now(), 0);
-        for number in 0..u64::from(self.plan.cuts) {
-            if interrupted() {
-                break;
-            }
-            let seed = derive(derive(self.seed, fault as u64), number);
-            let life = life::live(self.tested, self.place, fault, (number + 1, seed));
-            if interrupted() {
-                // A life that the user interrupted says nothing.
-                break;
-            }
-            match life {
-                Ok(life) => {
-                    unjudged = 0;
-                    tally.add(life);
-                }
-                Err(error) => {
-                    unjudged += 1;
-                    if number == 0 || unjudged == UNJUDGED_MOST {
-                        return Err(Failure::Broken(format!("{name}: {}", sentence(&error))));
-                    }
-                    tally.case.not_judged += 1;
-                    let number = number + 1;
-                    note(&format!("{name}, {}: failure {number} was not judged: {}", fault.name(), sentence(&error)));
-                }
-            }
-            if said.elapsed() > SAID_EVERY {
-                said = Instant::now();
-                let (done, harmed) = (show_number(tally.case.cuts as f64), show_number(tally.case.harmed() as f64));
-                let all = show_number(f64::from(self.plan.cuts));
-                note(&format!("{name}, {}: {done} of {all} failures, {harmed} with a loss", fault.name()));
-            }
-        }
-        Ok(tally)
     }
 
     /// Returns the first line of what the recorder says of its version; empty if that is not known.

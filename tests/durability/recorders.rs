@@ -10,7 +10,7 @@ const KEEPER: &str = include_str!("keeper.py");
 fn keeper(scratch: &Scratch, mode: &str) {
     let script = scratch.write("keeper.py", KEEPER);
     let text = format!(
-        "name = \"keeper, {mode}\"\nversion = [\"python3\", \"--version\"]\nsettles = \"2s\"\n\
+        "name = \"keeper, {mode}\"\nversion = [\"python3\", \"--version\"]\npatience = \"2s\"\n\
          command = [\"python3\", \"{}\", \"{mode}\", \"{{port}}\", \"{{store}}\", \"{{data}}\"]\n[intake]\npath = \"/write\"\n",
         script.display()
     );

@@ -4,7 +4,6 @@
 
 use std::time::{Duration, Instant};
 
-use super::life::Life;
 use crate::random::Stream;
 use crate::server::{DiskPlan, Faults, Keeps, PowerDisk, When};
 use crate::trial::FaultKind;
@@ -30,6 +29,16 @@ pub struct Cut {
     /// When the power went.
     pub at: Instant,
     /// Number of blocks and names that the disk had not synced.
+    pub unsynced: u64,
+}
+
+/// A failure that has happened.
+pub struct Happened {
+    /// When it was.
+    pub at: Instant,
+    /// Description.
+    pub what: String,
+    /// Number of blocks and names that the disk had not synced; 0 where it kept its power.
     pub unsynced: u64,
 }
 
@@ -83,13 +92,13 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Begins the load, makes the failure happen and returns when it was. The life learns what happened.
+    /// Begins the load and makes the failure happen.
     ///
     /// # Errors
     /// The errors of [`Failing`].
-    pub fn happen(&self, to: &mut dyn Failing, chance: &mut Stream, life: &mut Life) -> anyhow::Result<Instant> {
+    pub fn happen(&self, to: &mut dyn Failing, chance: &mut Stream) -> anyhow::Result<Happened> {
         let nothing = DiskPlan { seed: self.seed, ..DiskPlan::default() };
-        let plan = match self.fault {
+        let (plan, what) = match self.fault {
             FaultKind::Power => {
                 let (keeps, kept) = KEEPS[chance.below(KEEPS.len() as u64) as usize];
                 let (when, moment) = draw_moment(chance);
@@ -101,16 +110,14 @@ impl Failure {
                     std::thread::sleep(self.lasts);
                 }
                 let moment = if is_as_planned { &moment } else { "at a random moment" };
-                life.what = format!("{moment}, {kept} kept");
-                plan
+                (plan, format!("{moment}, {kept} kept"))
             }
             FaultKind::Eio => {
                 let (faults, what) = draw_faults(chance);
                 to.disk()?.plan(DiskPlan { faults, ..nothing });
                 to.begin()?;
                 std::thread::sleep(self.lasts);
-                life.what = what;
-                nothing
+                (nothing, what)
             }
             FaultKind::Enospc => {
                 let room = to.disk()?.used_bytes() + chance.below(ROOM_MOST);
@@ -119,22 +126,20 @@ impl Failure {
                 std::thread::sleep(self.lasts.mul_f64(0.7));
                 to.disk()?.plan(nothing);
                 std::thread::sleep(self.lasts.mul_f64(0.3));
-                "the disk was full for a while".clone_into(&mut life.what);
-                nothing
+                (nothing, "the disk was full for a while".to_owned())
             }
-            FaultKind::Kill | FaultKind::Bits | FaultKind::Store => return self.happen_on(to, chance, life),
+            FaultKind::Kill | FaultKind::Bits | FaultKind::Store => return self.happen_on(to, chance),
         };
-        let cut = to.lose_power(plan)?;
-        life.unsynced = cut.unsynced;
-        Ok(cut.at)
+        let Cut { at, unsynced } = to.lose_power(plan)?;
+        Ok(Happened { at, what, unsynced })
     }
 
     /// Makes a failure happen that takes no power.
-    fn happen_on(&self, to: &mut dyn Failing, chance: &mut Stream, life: &mut Life) -> anyhow::Result<Instant> {
+    fn happen_on(&self, to: &mut dyn Failing, chance: &mut Stream) -> anyhow::Result<Happened> {
         to.begin()?;
         std::thread::sleep(self.lasts);
         let at = Instant::now();
-        life.what = match self.fault {
+        let what = match self.fault {
             FaultKind::Store => to.lose_store(chance)?,
             FaultKind::Bits => {
                 to.stop_and_forget()?;
@@ -147,7 +152,7 @@ impl Failure {
                 "killed".to_owned()
             }
         };
-        Ok(at)
+        Ok(Happened { at, what, unsynced: 0 })
     }
 }
 

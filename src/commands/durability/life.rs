@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::failure::{Cut, Failing, Failure};
+use super::failure::{Cut, Failing, Failure, Happened};
 use super::oracle::{Holds, Judged, judge};
 use super::reference::{Content, Reference, holds};
 use super::subject::{Back, Subject};
@@ -84,9 +84,11 @@ pub fn live(scene: &Scene<'_>, subject: &mut Subject, (number, seed): (u64, u64)
     let mut life = Life { number, ..Life::default() };
     let failure = Failure { fault: scene.fault, lasts, seed: chance.word() };
     let mut failing = Written { subject, writers: &mut writers };
-    let failed = failure.happen(&mut failing, &mut chance, &mut life);
+    let failed = failure.happen(&mut failing, &mut chance);
     let mut written = writers.finish()?;
-    let failed_ns = failed?.saturating_duration_since(clock).as_nanos() as u64;
+    let Happened { at, what, unsynced } = failed?;
+    (life.what, life.unsynced) = (what, unsynced);
+    let failed_ns = at.saturating_duration_since(clock).as_nanos() as u64;
     if scene.fault.takes_power() {
         // A machine without power reports nothing: a server that did not need its disk at that moment may have gone on until it was killed.
         let late = |answer: &&mut Option<u64>| answer.is_some_and(|answer_ns| answer_ns > failed_ns);

@@ -18,7 +18,7 @@ use crate::written::tree::{Node, Table};
 use crate::written::{Absent, Kind, Part, Setting, Span, StudyErrors};
 
 /// How long a recorder may bring nothing new to the store, once everything runs again, before what is missing counts as lost, in seconds.
-const SETTLES_S: f64 = 10.0;
+const PATIENCE_S: f64 = 10.0;
 
 /// The file of a recorder other than loadline's.
 pub static OTHER_RECORDER: Part = Part {
@@ -34,7 +34,7 @@ pub static OTHER_RECORDER: Part = Part {
             "The program and arguments that print the version; the first line is kept.",
         ),
         Setting::new(
-            "settles",
+            "patience",
             Kind::Duration(Span::Within(1.0, 600.0)),
             Absent::Text("10s"),
             "How long it may bring nothing new to the store, once everything runs again, before what is missing counts as lost.",
@@ -85,7 +85,7 @@ pub struct Tested {
     /// Header lines of the sources' requests.
     pub headers: Vec<String>,
     /// How long nothing new may reach the store before what is missing counts as lost.
-    pub settles: Duration,
+    pub patience: Duration,
     /// What is particular to loadline's own; `None` for another recorder.
     pub own: Option<Own>,
 }
@@ -122,7 +122,7 @@ fn read_other(text: &str, shown: &str) -> Result<Tested, StudyErrors> {
         files: top.list("file", &mut errors).iter().filter_map(|node| read_file(node, &mut errors)).collect(),
         path: intake.read("path", &mut errors),
         headers: intake.texts("headers", &mut errors),
-        settles: Duration::from_secs_f64(top.find("settles", &mut errors).unwrap_or(SETTLES_S)),
+        patience: Duration::from_secs_f64(top.find("patience", &mut errors).unwrap_or(PATIENCE_S)),
         own: None,
     };
     if tested.command.is_empty() {
@@ -196,7 +196,7 @@ fn read_own(text: &str, shown: &str) -> anyhow::Result<Tested> {
         files: vec![("recorder.toml".to_owned(), format!("{rest}\n[intake.http]\nlisten = \"127.0.0.1:{{port}}\"\n"))],
         path: "/write".to_owned(),
         headers: Vec::new(),
-        settles: Duration::from_secs_f64(SETTLES_S),
+        patience: Duration::from_secs_f64(PATIENCE_S),
         own: Some(Own {
             database: DatabaseSettings { name, config: settings, engine, ..DatabaseSettings::default() },
             shape,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::super::failure::{Cut, Failing, Failure};
+use super::super::failure::{Cut, Failing, Failure, Happened};
 use super::super::life::Life;
 use super::super::oracle::Judged;
 use super::file::Tested;
@@ -47,11 +47,12 @@ pub fn live(tested: &Tested, directory: &Path, fault: FaultKind, (number, seed):
         scene.store.leave()?;
     }
     let failure = Failure { fault, lasts: SENDS.mul_f64(0.1 + 0.9 * chance.unit()), seed: chance.word() };
-    let failed = failure.happen(&mut scene, &mut chance, &mut life);
+    let failed = failure.happen(&mut scene, &mut chance);
     let sources = scene.sources.take();
-    let failed_at = failed?;
+    let Happened { at, what, unsynced } = failed?;
+    (life.what, life.unsynced) = (what, unsynced);
     let mut before = sources.context("the sources have not begun")?.finish()?;
-    let failed_ns = failed_at.saturating_duration_since(clock).as_nanos() as u64;
+    let failed_ns = at.saturating_duration_since(clock).as_nanos() as u64;
     if is_away {
         life.what += ", the store was away";
         scene.store.come_back()?;
@@ -184,7 +185,7 @@ fn look(scene: &mut Scene<'_>, before: Answers, fault: FaultKind, life: &mut Lif
         // What is in the store already is there; nothing more will come.
         judge(&before.sent, &scene.store.read()?)
     } else {
-        settled(scene, &before.sent, wanted)?
+        arrived(scene, &before.sent, wanted)?
     };
     let Conserved { judged, duplicated, out_of_order } = found;
     life.judged = match life.did_not_start {
@@ -201,7 +202,7 @@ fn look(scene: &mut Scene<'_>, before: Answers, fault: FaultKind, life: &mut Lif
 
 /// Waits until the store has everything that was acknowledged, or has got nothing new for the time that the file gives. Records that come again are not new: a
 /// recorder may send the same ones for ever.
-fn settled(scene: &Scene<'_>, sent: &[Vec<Sent>], wanted: u64) -> anyhow::Result<Conserved> {
+fn arrived(scene: &Scene<'_>, sent: &[Vec<Sent>], wanted: u64) -> anyhow::Result<Conserved> {
     let (mut known, mut missing, mut changed) = (0, u64::MAX, Instant::now());
     loop {
         let count = scene.store.count()?;
@@ -210,7 +211,7 @@ fn settled(scene: &Scene<'_>, sent: &[Vec<Sent>], wanted: u64) -> anyhow::Result
             changed = Instant::now();
         }
         known = count;
-        let is_over = changed.elapsed() > scene.tested.settles || interrupted();
+        let is_over = changed.elapsed() > scene.tested.patience || interrupted();
         let begun = Instant::now();
         if count >= wanted || is_over {
             let found = judge(sent, &scene.store.read()?);

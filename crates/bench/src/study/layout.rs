@@ -3,7 +3,8 @@
 use super::names::Names;
 use super::reading::read_name;
 use super::shape::{INDEXES, read_indexes};
-use crate::trial::LayoutSettings;
+use crate::fault::fault;
+use crate::trial::{LayoutSettings, TimeIndex};
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::Table;
@@ -28,6 +29,14 @@ pub static LAYOUT: Part = Part {
             "Columns with a secondary index each. As a level of a factor they are written as text.",
         )
         .factor(|settings| Some(settings.layout.indexes.join(", ").into())),
+        Setting::new(
+            "time_index",
+            Kind::Listed(|| TimeIndex::NAMES.map(|(name, _)| name).to_vec()),
+            Absent::Means("`\"source-time\"`"),
+            "The index on `source_id` and `time_ns`: source first, time first, or none.",
+        )
+        .only("`record.sources`")
+        .factor(|settings| settings.layout.time_index.and_then(|index| serde_json::to_value(index).ok())),
         Setting::new(
             "tables",
             Kind::OneOf(&[ONE, PER_CLIENT, RECORDER]),
@@ -61,7 +70,22 @@ pub fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSe
     LayoutSettings {
         name: read_name(&section, "name", &names.layouts, errors),
         indexes: read_indexes(&section, errors),
+        time_index: read_time_index(&section, root, errors),
         tables_per_client: tables == Some(PER_CLIENT),
         tables_as_recorded: tables == Some(RECORDER),
     }
+}
+
+/// Reads the index on sources and times; `None` where records have none.
+fn read_time_index(section: &Section, root: &Table, errors: &mut Errors) -> Option<TimeIndex> {
+    let name = section.text("time_index", errors);
+    if root.find("record.sources").is_none() {
+        if let Some(entry) = section.get("time_index") {
+            let remedy = "write record.sources, or leave it out";
+            errors.push(entry.node.place, fault!("layout.time_index is set and record.sources is not"; "{remedy}"));
+        }
+        return None;
+    }
+    let named = TimeIndex::NAMES.into_iter().find(|(known, _)| Some(*known) == name);
+    Some(named.map_or(TimeIndex::default(), |(_, index)| index))
 }

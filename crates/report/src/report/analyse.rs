@@ -210,6 +210,7 @@ fn operation_finding(merged: &OperationMeasurement, empty_known: bool) -> Operat
         failed: merged.failed,
         empty: empty_known.then_some(merged.empty),
         rows: merged.rows.filter(|_| merged.completed > 0).map(|rows| rows as f64 / merged.completed as f64),
+        wrong: merged.wrong,
         abandoned: merged.abandoned,
         response_time_s: times(TimeKind::ResponseTime),
         response_time_at_least: merged.abandoned > 0,

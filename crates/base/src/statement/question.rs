@@ -26,6 +26,8 @@ pub struct Asking {
     pub columns: Vec<(ColumnRef, ColumnKind)>,
     /// Whether it concerns all sources.
     pub all_sources: bool,
+    /// Whether an index finds the readings of a source in the order of time.
+    pub is_indexed_by_source: bool,
     /// Whether it has a span.
     pub has_span: bool,
     /// Length of a bucket, in the unit of the time column; 0 without buckets.

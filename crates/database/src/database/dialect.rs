@@ -105,8 +105,8 @@ pub trait Dialect: Send + Sync {
         None
     }
 
-    /// Returns how the newest reading of each source is asked for.
-    fn newest_of_each(&self) -> NewestOfEach {
+    /// Returns how the newest reading of each source is asked for, with an index on source and time or without.
+    fn newest_of_each(&self, _is_indexed: bool) -> NewestOfEach {
         NewestOfEach::Join
     }
 

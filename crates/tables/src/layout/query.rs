@@ -216,6 +216,7 @@ impl Path {
             time: self.column(time, record_type),
             columns: columns.iter().map(column).collect(),
             all_sources: question.all_sources,
+            is_indexed_by_source: false,
             has_span: question.span_ns.is_some() && question.ask != Ask::Newest,
             bucket: question.bucket_ns,
             most: question.most,

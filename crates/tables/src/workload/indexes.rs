@@ -1,7 +1,7 @@
 //! Indexes that a study asks for, whatever the layout: on columns that it names, and on sources and times.
 
 use crate::data::{SOURCE_ID, TIME_NS};
-use crate::statement::{Program, Table};
+use crate::statement::{Program, Statement, Table};
 use crate::trial::TimeIndex;
 
 /// Adds an index on a column to the first table that has it; identities come before values.
@@ -19,7 +19,7 @@ pub(super) fn add(program: &mut Program, column: &str, layout: &str) -> Result<(
     }
 }
 
-/// Adds an index on source and time to the table that has them; does nothing where no table has.
+/// Adds an index on source and time to the table that has them, and tells the questions of it; does nothing where no table has.
 pub(super) fn add_times(program: &mut Program, index: TimeIndex) {
     let has = |table: &&mut Table| table.columns.iter().any(|own| own.name == TIME_NS);
     let Some(table) = program.tables.iter_mut().find(has) else { return };
@@ -29,4 +29,9 @@ pub(super) fn add_times(program: &mut Program, index: TimeIndex) {
         TimeIndex::None => return,
     };
     table.indexes.push(columns.iter().map(|column| (*column).to_owned()).collect());
+    for statement in &mut program.statements {
+        if let Statement::Ask(asking) = statement {
+            asking.is_indexed_by_source = index == TimeIndex::SourceTime;
+        }
+    }
 }

@@ -12,6 +12,9 @@ pub enum NewestOfEach {
     Join,
     /// `DISTINCT ON`, as PostgreSQL's documentation of SELECT shows it.
     DistinctOn,
+    /// A recursive query that goes from source to source in the index on source and time, and looks up the newest time of each. PostgreSQL's wiki has it under "Loose
+    /// indexscan"; it is for databases that do not skip by themselves.
+    Skipping,
     /// Columns beside a `MAX`, which SQLite takes from the row of the maximum ("bare columns in an aggregate query").
     BareColumns,
 }
@@ -117,7 +120,8 @@ impl<'a> Parts<'a> {
 
     fn newest_of_each(&self) -> String {
         let (source, time, from) = (&self.source, &self.time, &self.from);
-        match self.dialect.newest_of_each() {
+        match self.dialect.newest_of_each(self.asking.is_indexed_by_source) {
+            NewestOfEach::Skipping => self.skipping(),
             NewestOfEach::DistinctOn => {
                 format!("SELECT DISTINCT ON ({source}) {}{from} ORDER BY {source}, {time} DESC", self.readings())
             }
@@ -137,5 +141,20 @@ impl<'a> Parts<'a> {
                 )
             }
         }
+    }
+
+    fn skipping(&self) -> String {
+        let quote = |name: &str| self.dialect.quote(name);
+        let (sources, number, others) = (quote("each_source"), quote("number"), quote("others"));
+        let (table, time, source) = (quote(&self.asking.from), &self.time, &self.source);
+        let (own_source, own_time) = (quote(&self.asking.source.column), quote(&self.asking.time.column));
+        format!(
+            "WITH RECURSIVE {sources} ({number}) AS (SELECT MIN({own_source}) FROM {table} UNION ALL SELECT (SELECT MIN({others}.{own_source}) \
+             FROM {table} AS {others} WHERE {others}.{own_source} > {sources}.{number}) FROM {sources} WHERE {sources}.{number} IS NOT NULL) \
+             SELECT {}{} JOIN {sources} ON {source} = {sources}.{number} WHERE {time} = (SELECT MAX({others}.{own_time}) FROM {table} AS {others} \
+             WHERE {others}.{own_source} = {sources}.{number})",
+            self.readings(),
+            self.from
+        )
     }
 }

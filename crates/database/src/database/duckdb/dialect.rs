@@ -17,7 +17,7 @@ impl Dialect for DuckdbDialect {
         "//"
     }
 
-    fn newest_of_each(&self) -> NewestOfEach {
+    fn newest_of_each(&self, _is_indexed: bool) -> NewestOfEach {
         NewestOfEach::DistinctOn
     }
 

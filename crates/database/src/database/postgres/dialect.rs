@@ -49,8 +49,8 @@ impl Dialect for PostgresDialect {
         .to_owned()
     }
 
-    fn newest_of_each(&self) -> NewestOfEach {
-        NewestOfEach::DistinctOn
+    fn newest_of_each(&self, is_indexed: bool) -> NewestOfEach {
+        if is_indexed { NewestOfEach::Skipping } else { NewestOfEach::DistinctOn }
     }
 
     /// The mean of whole numbers is a decimal number with sixteen significant digits or more.

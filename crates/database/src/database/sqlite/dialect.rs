@@ -56,8 +56,8 @@ impl Dialect for SqliteDialect {
         }
     }
 
-    fn newest_of_each(&self) -> NewestOfEach {
-        NewestOfEach::BareColumns
+    fn newest_of_each(&self, is_indexed: bool) -> NewestOfEach {
+        if is_indexed { NewestOfEach::Skipping } else { NewestOfEach::BareColumns }
     }
 
     fn straight_join(&self) -> Option<StraightJoin> {

@@ -413,7 +413,7 @@ fn a_run_tells_how_many_answers_were_checked_and_names_each_question() {
             assert!(operation.completed > 0 && operation.rows.is_some_and(|rows| rows > 0), "{name}: {operation:?}");
         }
         let told = &done.json()["cases"][0]["operations"]["newest"]["wrong"];
-        assert!(sets.len() > 0 || *told == 0, "{}", done.stdout);
+        assert!(!sets.is_empty() || *told == 0, "{}", done.stdout);
         std::fs::remove_dir_all(place.path("run")).unwrap();
     }
 }

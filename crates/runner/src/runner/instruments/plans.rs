@@ -45,11 +45,11 @@ fn plans(beginning: &Beginning<'_>) -> Result<BTreeMap<String, Vec<String>>, Dat
             let Some(statement) = work.program().statements.get(usize::from(step.statement)) else { continue };
             let first = step.first_cell as usize;
             let Some(text) = dialect::query_with_values(dialect, statement, &request.cells, first) else { continue };
-            if matches!(operation, Operation::Ask { .. }) {
-                lines.push(text.clone());
-            }
             let rows = session.query(&dialect.explain(&text))?;
             lines.extend(rows.iter().map(|row| dialect.plan_line(row)));
+            if matches!(operation, Operation::Ask { .. }) {
+                lines.push(text);
+            }
         }
         plans.insert(names.name(operation.kind()), lines);
     }

@@ -58,7 +58,7 @@ impl<'a> Answer<'a> {
             Ask::Buckets => 2 + OF_BUCKETS.len() * columns.len(),
             Ask::Top => 2,
         };
-        if cells.len() % width != 0 {
+        if !cells.len().is_multiple_of(width) {
             return Err(format!("{} values, which are no rows of {width}", cells.len()));
         }
         Ok(Answer { cells, question, columns, width })
@@ -247,7 +247,7 @@ impl<'a> Answer<'a> {
         ranked.sort_unstable_by(|one, other| other.total_cmp(one));
         self.must_have(ranked.len().min(self.question.most as usize))?;
         let mut seen = BTreeSet::new();
-        for row in 0..self.rows() {
+        for (row, at) in ranked.iter().take(self.rows()).enumerate() {
             let source = self.whole(row, 0).unwrap_or(0);
             let own = u64::try_from(source - 1).ok().and_then(|source| right.get(&source));
             let Some(own) = own.filter(|_| seen.insert(source)) else {
@@ -258,7 +258,7 @@ impl<'a> Answer<'a> {
             };
             let wrong = |why: String| format!("row {}: the {by:?} of source {source} is {why}", row + 1).to_lowercase();
             own.check(by, self.cell(row, 1), self.cells).map_err(wrong)?;
-            let (found, at) = (own.get(by).map_or(f64::NAN, Number::real), ranked[row]);
+            let found = own.get(by).map_or(f64::NAN, Number::real);
             if (found - at).abs() > 2.0 * own.tolerance(by) {
                 return Err(format!(
                     "row {} has source {source} with {found}, and the figure of that rank is {at}",

@@ -37,10 +37,16 @@ pub(super) static QUESTIONS: Entry = Entry {
 /// The largest number of records whose right answers are known: they take 16 bytes of memory for each record, and 8 more for each number that is aggregated.
 const RECORDS_MOST: u64 = 50_000_000;
 
+/// The step from question to question, the fractional part of the golden ratio: of any number of executions each question has its share but for one or two, so
+/// that trials do not differ by what they asked.
+const TURN: f64 = 0.618_033_988_749_894_9;
+
 /// A client that asks.
 struct Asker {
     /// Cumulated weights of the questions.
     weights: Vec<f64>,
+    /// Where the next question lies in the sum of the weights, 0..1.
+    turn: f64,
     stream: Stream,
 }
 
@@ -71,7 +77,8 @@ impl Asker {
             sum += question.weight;
             weights.push(sum);
         }
-        Ok(Asker { weights, stream: Stream::new(client.seed, u64::from(client.number), 0x61_736b) })
+        let mut stream = Stream::new(client.seed, u64::from(client.number), 0x61_736b);
+        Ok(Asker { weights, turn: stream.unit(), stream })
     }
 }
 
@@ -82,7 +89,8 @@ fn is_open(question: &Question) -> bool {
 
 impl Workload for Asker {
     fn next(&mut self, _: &mut Cells) -> Operation {
-        let at = self.stream.unit() * self.weights.last().copied().unwrap_or(0.0);
+        self.turn = (self.turn + TURN).fract();
+        let at = self.turn * self.weights.last().copied().unwrap_or(0.0);
         let question = self.weights.partition_point(|weight| *weight <= at).min(self.weights.len() - 1);
         Operation::Ask { question: question as u16, draw: self.stream.word() }
     }
@@ -181,5 +189,94 @@ impl Asked {
         let spot = self.spots.of(asked, draw);
         answer::check(oracle, (usize::from(question), asked), &spot, rows, generator)
             .map_err(|why| spot.said(asked, &why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::question::{Figure, Places};
+    use crate::trial::{RecordSettings, SeriesSettings};
+
+    fn settings(weights: &[f64]) -> Settings {
+        let mut settings = Settings::default();
+        settings.record = RecordSettings {
+            type_name: "qos".to_owned(),
+            rows: 100,
+            per_measurement: 1,
+            series: Some(SeriesSettings {
+                sources: 3,
+                interval_ns: 1_000_000_000,
+                jitter: 0.0,
+                missing: 0.0,
+                late_share: 0.0,
+                late_up_to_ns: 0,
+                repeated: 0.0,
+            }),
+            ..RecordSettings::default()
+        };
+        settings.workload.name = "questions".to_owned();
+        let question = |weight: &f64| Question {
+            name: format!("{weight}"),
+            ask: Ask::Newest,
+            of: vec!["ul_delay".to_owned()],
+            all_sources: false,
+            span_ns: None,
+            bucket_ns: 0,
+            above: 0.0,
+            most: 0,
+            by: Figure::Mean,
+            places: Places::Newest,
+            weight: *weight,
+        };
+        settings.workload.questions = weights.iter().map(question).collect();
+        settings
+    }
+
+    #[test]
+    fn each_question_has_its_share_of_every_few_executions() {
+        let settings = settings(&[1.0, 2.0, 5.0]);
+        for seed in 0..20 {
+            let mut asker = Asker::new(&settings, Client { number: 0, of: 1, seed }).unwrap();
+            let mut counts = [0.0_f64; 3];
+            for executions in 1..=400 {
+                let Operation::Ask { question, .. } = asker.next(&mut Cells::new()) else { panic!() };
+                counts[usize::from(question)] += 1.0;
+                for (count, share) in counts.iter().zip([0.125, 0.25, 0.625]) {
+                    let right = share * f64::from(executions);
+                    assert!((count - right).abs() < 3.0, "{counts:?} of {executions}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_refused_with_the_reason() {
+        let refusal = |change: fn(&mut Settings)| {
+            let mut settings = settings(&[1.0]);
+            change(&mut settings);
+            Asker::new(&settings, Client { number: 0, of: 1, seed: 1 }).err().unwrap()
+        };
+        assert!(refusal(|settings| settings.workload.questions.clear()).contains("workload.questions has 0 questions"));
+        assert!(refusal(|settings| settings.record.rows = 0).contains("record.rows is 0"));
+        assert!(refusal(|settings| settings.record.series = None).contains("set record.sources"));
+        let unknown = refusal(|settings| settings.workload.questions[0].of = vec!["ul_dealy".to_owned()]);
+        assert!(unknown.contains("has no column \"ul_dealy\""), "{unknown}");
+        let no_number = refusal(|settings| {
+            settings.workload.questions[0].ask = Ask::Top;
+            settings.workload.questions[0].of = vec!["customerId".to_owned()];
+        });
+        assert!(no_number.contains("customerId is no number that is measured each time"), "{no_number}");
+        let open = refusal(|settings| {
+            settings.workload.questions[0].ask = Ask::Range;
+            settings.background = Some(crate::trial::BackgroundSettings {
+                workload: "write".to_owned(),
+                clients: 1,
+                arrivals: crate::trial::Arrivals::Constant,
+                rate_per_s: 1.0,
+                batch: 1,
+            });
+        });
+        assert!(open.contains("give it a span"), "{open}");
     }
 }

@@ -418,6 +418,24 @@ fn a_run_tells_how_many_answers_were_checked_and_names_each_question() {
     }
 }
 
+/// ClickHouse takes no SQL through loadline's sessions; its questions go the way of all its requests.
+#[test]
+fn clickhouse_answers_what_the_records_say_in_the_order_of_any_key() {
+    let place = Scratch::new();
+    let more = "{ name = \"sums\", ask = \"aggregate\", of = [\"object\", \"value_2\"], sources = \"all\", span = \"20s\" },\n    \
+        { ask = \"above\", of = [\"quality\"], above = 500, span = \"20s\" },\n]\n[load]";
+    place.write("study.toml", &STUDY.replace("]\n[load]", more));
+    let sets =
+        ["--set", "database.name=clickhouse", "--set", "layout.time_index=[source-time-key, time-source-key, none]"];
+    place.run(&[&["run", "study.toml", "--json", "--out", "run"], &sets[..]].concat());
+    let stored = place.stored("run");
+    assert_eq!(stored.len(), 3);
+    for (kind, operation) in stored.iter().flat_map(|trial| &trial.operations) {
+        assert_eq!((operation.wrong, operation.failed), (Some(0), 0), "{kind}: {:?}", stored[0].errors);
+        assert!(operation.completed > 0, "{kind}");
+    }
+}
+
 #[test]
 fn a_run_over_tables_with_another_content_is_invalid_and_says_what_was_wrong() {
     let place = Scratch::new();

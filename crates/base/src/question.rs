@@ -107,6 +107,22 @@ impl Figure {
     /// All of them, by the name that studies give.
     pub const NAMES: [(&'static str, Figure); 4] =
         [("mean", Figure::Mean), ("sum", Figure::Sum), ("min", Figure::Min), ("max", Figure::Max)];
+
+    /// The figures of each column of an aggregate, in the order of the answer.
+    pub const OF_AGGREGATES: [Figure; 4] = [Figure::Sum, Figure::Mean, Figure::Min, Figure::Max];
+
+    /// The figures of each column of a bucket, in the order of the answer.
+    pub const OF_BUCKETS: [Figure; 3] = [Figure::Mean, Figure::Min, Figure::Max];
+
+    /// Returns the kind of the figure over values of a kind.
+    pub fn kind(self, of: ColumnKind) -> ColumnKind {
+        match self {
+            Figure::Mean => ColumnKind::Float64,
+            Figure::Sum if is_whole(of) => ColumnKind::Int64,
+            Figure::Sum => ColumnKind::Float64,
+            Figure::Min | Figure::Max => of,
+        }
+    }
 }
 
 /// Where the spans of a question lie in the times of the records.

@@ -47,4 +47,27 @@ impl Asking {
             (self.ask == Ask::Above).then(|| self.columns.first().map_or(ColumnKind::Float64, |(_, kind)| *kind));
         source.into_iter().chain(span).chain(bound).collect()
     }
+
+    /// Returns the kinds of the columns of its answer, in their order.
+    pub fn answer_kinds(&self) -> Vec<ColumnKind> {
+        let source = self.all_sources.then_some(ColumnKind::Int32);
+        let of_figures = |figures: &[Figure]| -> Vec<ColumnKind> {
+            let of = |(_, kind): &(ColumnRef, ColumnKind)| {
+                figures.iter().map(|figure| figure.kind(*kind)).collect::<Vec<_>>()
+            };
+            self.columns.iter().flat_map(of).collect()
+        };
+        match self.ask {
+            Ask::Range | Ask::Newest | Ask::Above => {
+                let read = self.columns.iter().map(|(_, kind)| *kind);
+                source.into_iter().chain([ColumnKind::Int64]).chain(read).collect()
+            }
+            Ask::Aggregate => [vec![ColumnKind::Int64], of_figures(&Figure::OF_AGGREGATES)].concat(),
+            Ask::Buckets => [vec![ColumnKind::Int64; 2], of_figures(&Figure::OF_BUCKETS)].concat(),
+            Ask::Top => {
+                let kind = self.columns.first().map_or(ColumnKind::Float64, |(_, kind)| self.by.kind(*kind));
+                vec![ColumnKind::Int32, kind]
+            }
+        }
+    }
 }

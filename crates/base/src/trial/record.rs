@@ -80,12 +80,21 @@ pub enum TimeIndex {
     SourceTime,
     /// Time first: the readings of a moment lie together.
     TimeSource,
+    /// The table itself is kept in the order of source and time, where the database can: both are the first columns of its primary key.
+    SourceTimeKey,
+    /// The same in the order of time and source.
+    TimeSourceKey,
     /// No index.
     None,
 }
 
 impl TimeIndex {
     /// All of them, by the name that studies give.
-    pub const NAMES: [(&'static str, TimeIndex); 3] =
-        [("source-time", TimeIndex::SourceTime), ("time-source", TimeIndex::TimeSource), ("none", TimeIndex::None)];
+    pub const NAMES: [(&'static str, TimeIndex); 5] = [
+        ("source-time", TimeIndex::SourceTime),
+        ("time-source", TimeIndex::TimeSource),
+        ("source-time-key", TimeIndex::SourceTimeKey),
+        ("time-source-key", TimeIndex::TimeSourceKey),
+        ("none", TimeIndex::None),
+    ];
 }

@@ -49,6 +49,8 @@ pub enum Capability {
     Processes,
     /// Tells of a write whether its row was there: a key keeps a second row out, or shows that there was one, and a change of a missing row is noticed.
     Counts,
+    /// Computes figures over rows, and groups and orders rows by any column.
+    Figures,
 }
 
 impl Capability {
@@ -75,6 +77,7 @@ impl Capability {
             Capability::Notifications => "notifications",
             Capability::DryRuns => "transactions that go on after a statement that was refused",
             Capability::Processes => "access for several processes at once",
+            Capability::Figures => "figures over rows, such as means",
             Capability::Counts => "count of the rows that a write finds",
         }
     }
@@ -104,7 +107,8 @@ impl Capabilities {
         .with(Capability::Plans)
         .with(Capability::DryRuns)
         .with(Capability::Processes)
-        .with(Capability::Counts);
+        .with(Capability::Counts)
+        .with(Capability::Figures);
 
     /// Returns the set with one capability added.
     pub const fn with(self, capability: Capability) -> Self {
@@ -166,7 +170,13 @@ fn of_statement(statement: &Statement, tables: &[Table], need: &mut impl FnMut(C
         Statement::SelectMember { .. } | Statement::SelectRecords(_) => need(Capability::Documents),
         Statement::SelectGroups { .. } => need(Capability::Ranges),
         Statement::Select(select) => of_select(select, tables, need),
-        Statement::Ask(_) | Statement::Sql { .. } => need(Capability::Sql),
+        Statement::Ask(asking) => {
+            need(Capability::Figures);
+            if !asking.joins.is_empty() {
+                need(Capability::Joins);
+            }
+        }
+        Statement::Sql { .. } => need(Capability::Sql),
     }
 }
 

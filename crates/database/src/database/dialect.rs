@@ -110,9 +110,14 @@ pub trait Dialect: Send + Sync {
         NewestOfEach::Join
     }
 
-    /// Returns the operator that divides whole numbers and gives a whole number.
-    fn whole_division(&self) -> &'static str {
-        "/"
+    /// Returns the expression of a whole number divided by another one, as a whole number.
+    fn divided(&self, number: &str, by: i64) -> String {
+        format!("{number} / {by}")
+    }
+
+    /// Returns the expression of the number of rows.
+    fn count(&self) -> &'static str {
+        "COUNT(*)"
     }
 
     /// Returns the expression of the mean of a column, as a floating-point number.

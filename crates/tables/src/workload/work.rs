@@ -107,7 +107,7 @@ impl Work {
             indexes::add(&mut program, column, &settings.layout.name)?;
         }
         if let Some(index) = settings.layout.time_index {
-            indexes::add_times(&mut program, index);
+            indexes::add_times(&mut program, index, &settings.layout.name)?;
         }
         if settings.record.existing {
             program.tables.clear();

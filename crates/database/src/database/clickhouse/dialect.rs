@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use crate::database::Dialect;
+use crate::database::dialect::NewestOfEach;
 use crate::database::literal::{Literals, hexadecimal};
 use crate::record::ColumnKind;
 
@@ -39,6 +40,19 @@ impl Dialect for ClickhouseDialect {
         let mut out = Vec::new();
         quoted(text.as_bytes(), &mut out);
         String::from_utf8_lossy(&out).into_owned()
+    }
+
+    fn newest_of_each(&self, _is_indexed: bool) -> NewestOfEach {
+        NewestOfEach::LimitBy
+    }
+
+    fn divided(&self, number: &str, by: i64) -> String {
+        format!("intDiv({number}, {by})")
+    }
+
+    /// The count itself has no sign.
+    fn count(&self) -> &'static str {
+        "toInt64(COUNT(*))"
     }
 
     /// Queries with locks are refused.

@@ -47,6 +47,7 @@ pub static CLICKHOUSE: Entry = Entry {
         .with(Capability::Batches)
         .with(Capability::Ranges)
         .with(Capability::Indexes)
+        .with(Capability::Figures)
         .with(Capability::Processes),
     processes: &["clickhouse-server", "clickhouse-serv", "clickhouse"],
     level: Some(durability::level),

@@ -7,7 +7,7 @@ use super::value::{self, Column};
 use crate::database::literal::TextStatement;
 use crate::database::{DatabaseError, Dialect};
 use crate::record::Cells;
-use crate::statement::{Program, Select, Statement, Step, Table};
+use crate::statement::{Program, Select, Statement, Step, Table, TableColumn};
 
 /// The maximum number of rows of one insert: the server makes one block of so many, which is stored whole or not at all.
 pub(super) const ROWS_MAX: usize = 1_000_000;
@@ -92,6 +92,13 @@ fn plan(statement: &Statement, program: &Program) -> Result<Plan, DatabaseError>
             let columns = columns_of(table_of(table)?, columns.iter().map(String::as_str))?;
             let own = Statement::Sql { sql, allow_empty: true, form: Default::default() };
             Ok(Plan::Select { text: Box::new(TextStatement::new(&ClickhouseDialect, &own)), columns })
+        }
+        Statement::Ask(asking) if !asking.joins.is_empty() => Err(refused("it reads rows of one table at a time here")),
+        Statement::Ask(asking) => {
+            let kinds = asking.answer_kinds().into_iter();
+            let column = |kind| Column::from(&TableColumn { name: String::new(), kind, nullable: false });
+            let columns = kinds.map(column).collect();
+            Ok(Plan::Select { text: Box::new(TextStatement::new(&ClickhouseDialect, statement)), columns })
         }
         Statement::Update { .. } | Statement::Delete { .. } => {
             Err(refused("it changes and removes rows some time later, and does not say when"))

@@ -15,6 +15,8 @@ pub enum NewestOfEach {
     /// A recursive query that goes from source to source in the index on source and time, and looks up the newest time of each. PostgreSQL's wiki has it under "Loose
     /// indexscan"; it is for databases that do not skip by themselves.
     Skipping,
+    /// `LIMIT 1 BY`, as ClickHouse's documentation shows it.
+    LimitBy,
     /// Columns beside a `MAX`, which SQLite takes from the row of the maximum ("bare columns in an aggregate query").
     BareColumns,
 }
@@ -46,21 +48,22 @@ pub(super) fn text(dialect: &dyn Dialect, asking: &Asking, value: &dyn Fn(usize)
         Ask::Newest if all => parts.newest_of_each(),
         Ask::Newest => format!("SELECT {}{from}{condition} ORDER BY {time} DESC LIMIT 1", parts.readings()),
         Ask::Aggregate => {
-            let figures = parts.figures(&[Figure::Sum, Figure::Mean, Figure::Min, Figure::Max]);
-            format!("SELECT COUNT(*){figures}{from}{condition}")
+            let figures = parts.figures(&Figure::OF_AGGREGATES);
+            format!("SELECT {}{figures}{from}{condition}", dialect.count())
         }
         Ask::Buckets => {
-            let figures = parts.figures(&[Figure::Mean, Figure::Min, Figure::Max]);
-            let (division, width) = (dialect.whole_division(), asking.bucket);
-            // Columns of the answer by their places: a name could be that of a column of the table, too.
+            let figures = parts.figures(&Figure::OF_BUCKETS);
+            let width = asking.bucket;
+            let bucket = format!("({}) * {width}", dialect.divided(time, width));
             format!(
-                "SELECT ({time} {division} {width}) * {width}, COUNT(*){figures}{from}{condition} GROUP BY 1 ORDER BY 1"
+                "SELECT {bucket}, {}{figures}{from}{condition} GROUP BY {bucket} ORDER BY {bucket}",
+                dialect.count()
             )
         }
         Ask::Top => {
             let figure = parts.columns.first().map_or(String::new(), |column| parts.figure(column, asking.by));
             let most = asking.most;
-            format!("SELECT {source}, {figure}{from}{condition} GROUP BY {source} ORDER BY 2 DESC LIMIT {most}")
+            format!("SELECT {source}, {figure}{from}{condition} GROUP BY {source} ORDER BY {figure} DESC LIMIT {most}")
         }
     }
 }
@@ -124,6 +127,9 @@ impl<'a> Parts<'a> {
             NewestOfEach::Skipping => self.skipping(),
             NewestOfEach::DistinctOn => {
                 format!("SELECT DISTINCT ON ({source}) {}{from} ORDER BY {source}, {time} DESC", self.readings())
+            }
+            NewestOfEach::LimitBy => {
+                format!("SELECT {}{from} ORDER BY {source}, {time} DESC LIMIT 1 BY {source}", self.readings())
             }
             NewestOfEach::BareColumns => {
                 let read: String = self.columns.iter().map(|(column, _)| format!(", {column}")).collect();

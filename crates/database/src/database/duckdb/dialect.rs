@@ -13,8 +13,8 @@ use crate::record::ColumnKind;
 pub(super) struct DuckdbDialect;
 
 impl Dialect for DuckdbDialect {
-    fn whole_division(&self) -> &'static str {
-        "//"
+    fn divided(&self, number: &str, by: i64) -> String {
+        format!("{number} // {by}")
     }
 
     fn newest_of_each(&self, _is_indexed: bool) -> NewestOfEach {

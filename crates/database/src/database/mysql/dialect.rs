@@ -63,8 +63,8 @@ pub struct MySqlDialect {
 }
 
 impl Dialect for MySqlDialect {
-    fn whole_division(&self) -> &'static str {
-        "DIV"
+    fn divided(&self, number: &str, by: i64) -> String {
+        format!("{number} DIV {by}")
     }
 
     /// The mean of whole numbers would be a decimal number with four digits behind the point.

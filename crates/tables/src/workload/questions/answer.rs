@@ -9,12 +9,6 @@ use crate::query::Place;
 use crate::question::{Ask, Figure, Question};
 use crate::record::{Cell, Cells, Generator};
 
-/// Figures of each column of an aggregate, in the order of the answer.
-const OF_AGGREGATES: [Figure; 4] = [Figure::Sum, Figure::Mean, Figure::Min, Figure::Max];
-
-/// Figures of each column of a bucket, in the order of the answer.
-const OF_BUCKETS: [Figure; 3] = [Figure::Mean, Figure::Min, Figure::Max];
-
 /// Checks the answer to a question, value by value.
 ///
 /// # Errors
@@ -54,8 +48,8 @@ impl<'a> Answer<'a> {
         let of_source = usize::from(question.all_sources);
         let width = match question.ask {
             Ask::Range | Ask::Newest | Ask::Above => of_source + 1 + columns.len(),
-            Ask::Aggregate => 1 + OF_AGGREGATES.len() * columns.len(),
-            Ask::Buckets => 2 + OF_BUCKETS.len() * columns.len(),
+            Ask::Aggregate => 1 + Figure::OF_AGGREGATES.len() * columns.len(),
+            Ask::Buckets => 2 + Figure::OF_BUCKETS.len() * columns.len(),
             Ask::Top => 2,
         };
         if !cells.len().is_multiple_of(width) {
@@ -201,7 +195,7 @@ impl<'a> Answer<'a> {
     /// Checks the figures over all readings of a span.
     fn check_aggregate(&self, (count, figures): &(u64, Vec<Figures>)) -> Result<(), String> {
         self.must_have(1)?;
-        self.check_figures(0, 0, *count, figures, &OF_AGGREGATES)
+        self.check_figures(0, 0, *count, figures, &Figure::OF_AGGREGATES)
     }
 
     /// Checks the figures of each bucket, which are right in the order of time; buckets without readings are not in the answer.
@@ -212,7 +206,7 @@ impl<'a> Answer<'a> {
                 let found = told(Number::of(self.cell(row, 0), self.cells));
                 return Err(format!("row {} is of the bucket {found} instead of {begin}", row + 1));
             }
-            self.check_figures(row, 1, *count, figures, &OF_BUCKETS)?;
+            self.check_figures(row, 1, *count, figures, &Figure::OF_BUCKETS)?;
         }
         Ok(())
     }
@@ -228,6 +222,10 @@ impl<'a> Answer<'a> {
         if self.whole(row, first) != Some(count as i64) {
             let found = told(Number::of(self.cell(row, first), self.cells));
             return Err(format!("row {} counts {found} readings instead of {count}", row + 1));
+        }
+        if count == 0 {
+            // Figures over nothing are null, 0 or no number, by the database.
+            return Ok(());
         }
         let mut column = first + 1;
         for (figures, name) in figures.iter().zip(&self.question.of) {

@@ -194,6 +194,7 @@ impl Rules<'_> {
         let name = workload.name.as_str();
         self.queries();
         self.questions();
+        self.sources_of_records();
         let workload = &self.settings.workload;
         let needs_rows = |name: &str| matches!(name, "read" | "select" | "update");
         if needs_rows(name) && self.settings.record.rows == 0 {
@@ -210,6 +211,29 @@ impl Rules<'_> {
             self.refuse(&["workload.batch", "workload.name"], message);
         }
         self.mix();
+    }
+
+    /// Refuses sources where records are numbered, written or sent in another way.
+    fn sources_of_records(&mut self) {
+        if self.settings.record.series.is_none() {
+            return;
+        }
+        let settings = &self.settings;
+        let name = settings.workload.name.as_str();
+        let is_other = matches!(name, "delete" | "turnover" | "freshness") || name.starts_with("ycsb");
+        let tables = settings.layout.tables_as_recorded || settings.layout.tables_per_client;
+        let others = [
+            (is_other, "workload.name", format!("workload.name is \"{name}\"")),
+            (settings.recorder.is_some(), "recorder", "there is a [recorder]".to_owned()),
+            (tables, "layout.tables", "layout.tables is not \"one\"".to_owned()),
+        ];
+        for (is_so, key, what) in others {
+            if is_so {
+                let message =
+                    fault!("record.sources is set and {what}"; "they do not go together, leave one of them out");
+                self.refuse(&["record.sources", key], message);
+            }
+        }
     }
 
     fn questions(&mut self) {

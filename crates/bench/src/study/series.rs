@@ -102,7 +102,8 @@ fn series(settings: &Settings) -> Option<&SeriesSettings> {
 pub(super) fn read_series(section: &Section, errors: &mut Errors) -> Option<SeriesSettings> {
     let sources: Option<u32> = section.find("sources", errors);
     let of_sources = ["interval", "jitter", "missing", "late", "repeated"];
-    if let (None, Some(entry)) = (sources, of_sources.iter().find_map(|key| section.get(key))) {
+    let is_without = section.get("sources").is_none();
+    if let (true, Some(entry)) = (is_without, of_sources.iter().find_map(|key| section.get(key))) {
         let message =
             fault!("record.{} is set and record.sources is not", entry.key; "write sources = 100, or leave it out");
         errors.push(entry.node.place, message);

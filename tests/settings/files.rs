@@ -149,6 +149,7 @@ fn around_study(part: &str, key: &str) -> &'static str {
             "[database]\nname = \"mariadb\"\n"
         }
         ("database", "tls") => "[database]\nname = \"mariadb\"\nsocket = \"tcp\"\n",
+        ("layout", "time_index") => "[layout]\ntables = \"recorder\"\n",
         ("record", "permutation") => "[record]\ntype = \"wisconsin\"\nrows = 1000\n",
         ("record", "scale") => "[record]\nruns = [[2, 100]]\n",
         ("record", "length") => "[record]\ntype = \"sensor\"\n",

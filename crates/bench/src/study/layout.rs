@@ -3,6 +3,7 @@
 use super::names::Names;
 use super::reading::read_name;
 use super::shape::{INDEXES, read_indexes};
+use crate::fault::fault;
 use crate::trial::LayoutSettings;
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -35,6 +36,14 @@ pub static LAYOUT: Part = Part {
             "Whether all clients write into the same tables (`one`), each client into its own (`per-client`), or all into the tables that `loadline record` makes, where each transaction also updates the recorder's row of its writer (`recorder`).",
         )
         .factor(|settings| Some(tables_of(&settings.layout).into())),
+        Setting::new(
+            "time_index",
+            Kind::Truth,
+            Absent::Truth(true),
+            "Whether the tables that `loadline record` makes have an index on source and time.",
+        )
+        .only("`tables = \"recorder\"` and `[recorder]`")
+        .factor(|settings| Some(settings.layout.time_index.into())),
     ],
 };
 
@@ -58,10 +67,17 @@ fn layout_names() -> Vec<&'static str> {
 pub fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
     let section = Section::open(root, &LAYOUT, errors);
     let tables = section.find("tables", errors);
+    let has_recorder = tables == Some(RECORDER) || root.get("recorder").is_some();
+    let time_index = section.read("time_index", errors);
+    if let Some(entry) = section.get("time_index").filter(|_| !has_recorder) {
+        let remedy = "write layout.tables = \"recorder\" or a [recorder], or leave it out";
+        errors.push(entry.place, fault!("layout.time_index is for the tables that a recorder makes"; "{remedy}"));
+    }
     LayoutSettings {
         name: read_name(&section, "name", &names.layouts, errors),
         indexes: read_indexes(&section, errors),
         tables_per_client: tables == Some(PER_CLIENT),
         tables_as_recorded: tables == Some(RECORDER),
+        time_index: time_index && has_recorder,
     }
 }

@@ -91,6 +91,8 @@ pub struct LayoutConfig {
     pub name: String,
     /// The fields that `star-hot` keeps in the main table.
     pub hot: Vec<String>,
+    /// True if new tables get an index on source and time.
+    pub time_index: bool,
 }
 
 /// `[spool]`: the durable queue in front of the database.

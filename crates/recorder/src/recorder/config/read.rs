@@ -96,7 +96,7 @@ fn read_layout(root: &Table, errors: &mut Errors) -> LayoutConfig {
         errors
             .push(entry.place, fault!("layout.hot is for \"star-hot\" and layout.name is \"{name}\""; "leave it out"));
     }
-    LayoutConfig { name, hot }
+    LayoutConfig { name, hot, time_index: section.read("time_index", errors) }
 }
 
 fn read_spool(root: &Table, errors: &mut Errors) -> SpoolConfig {

@@ -81,6 +81,12 @@ pub static LAYOUT: Part = Part {
             "The fields to keep in the main table.",
         )
         .only("`name = \"star-hot\"`"),
+        Setting::new(
+            "time_index",
+            Kind::Truth,
+            Absent::Truth(true),
+            "Whether tables that are made new get an index on source and time (`wide`: on the time). Tables that exist keep the indexes that they have.",
+        ),
     ],
 };
 

@@ -20,14 +20,16 @@ use crate::statement::{Table, TableColumn};
 pub struct Registry {
     pub(super) shape: Shape,
     pub(super) hot: Vec<String>,
+    /// Whether new tables get an index on source and time.
+    pub(super) time_index: bool,
     pub(super) measurements_max: usize,
     current: Mutex<Option<Arc<Catalogue>>>,
 }
 
 impl Registry {
     /// Returns a registry that has not been read yet.
-    pub fn new(shape: Shape, hot: Vec<String>, measurements_max: u32) -> Self {
-        Registry { shape, hot, measurements_max: measurements_max as usize, current: Mutex::new(None) }
+    pub fn new(shape: Shape, hot: Vec<String>, time_index: bool, measurements_max: u32) -> Self {
+        Registry { shape, hot, time_index, measurements_max: measurements_max as usize, current: Mutex::new(None) }
     }
 
     /// Returns whether a writer is reading or changing the registry, so that others wait.

@@ -69,14 +69,14 @@ pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
         impossible: super::catalogue::no_columns_impossible(),
     };
     let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);
-    let tables = Tables::of(&measurement).tables.into_iter().map(|table| table.name);
+    let tables = Tables::of(&measurement, false).tables.into_iter().map(|table| table.name);
     StoredTables { records: described(&measurement).record_table(), all: own.into_iter().chain(tables).collect() }
 }
 
 /// Returns the names of all tables that are written, including the recorder's own.
 pub(super) fn own_tables(catalogue: &Catalogue) -> HashSet<String> {
     let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);
-    let tables = catalogue.measurements().iter().flat_map(|measurement| Tables::of(measurement).tables);
+    let tables = catalogue.measurements().iter().flat_map(|measurement| Tables::of(measurement, false).tables);
     own.into_iter().chain(tables.map(|table| table.name)).collect()
 }
 
@@ -88,9 +88,9 @@ impl Tables {
         self.tables.iter().flat_map(|table| [vec![table.name.clone()], indexes(table)].concat()).collect()
     }
 
-    /// Returns the tables of a measurement with its columns.
-    pub(super) fn of(measurement: &Measurement) -> Self {
-        Tables { tables: described(measurement).tables() }
+    /// Returns the tables of a measurement with its columns and, with `time_index`, an index on source and time.
+    pub(super) fn of(measurement: &Measurement, time_index: bool) -> Self {
+        Tables { tables: described(measurement).tables(time_index) }
     }
 }
 

@@ -273,6 +273,10 @@ fn around_recorder(part: &str, key: &str) -> &'static str {
             "[database]\npath = \"m.db\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n\
              certificate = \"c\"\nkey = \"k\"\n"
         }
+        ("query", _) => {
+            "[database]\npath = \"m.db\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[query]\nlisten = \"127.0.0.1:0\"\n\
+             certificate = \"c\"\nkey = \"k\"\n"
+        }
         _ => SQLITE,
     }
 }

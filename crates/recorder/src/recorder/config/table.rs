@@ -11,6 +11,7 @@ use super::log::LOG;
 use super::metrics::METRICS;
 use super::nats::FORWARD;
 use super::processing::{OFFICE, PROCESSING};
+use super::query::QUERY;
 use crate::layout::recorded::Shape;
 use crate::written::{Absent, Kind, Part, Setting, Span};
 
@@ -65,6 +66,7 @@ pub static RECORDER_FILE: Part = Part {
             Absent::Means("intakes that speak HTTP answer `/metrics`"),
             "A separate address for `/metrics`.",
         ),
+        table("query", &QUERY, OFF, "Questions about what is stored, as Grafana asks them."),
     ],
 };
 

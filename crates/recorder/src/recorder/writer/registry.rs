@@ -163,6 +163,28 @@ pub(in crate::recorder) fn ensure(
     Ok(())
 }
 
+/// Returns the catalogue, and all fields in the order in which they were registered: measurement and field. Both are empty before a recorder has stored
+/// anything.
+///
+/// # Errors
+/// Returns the error of the database.
+pub(in crate::recorder) fn registered(
+    dialect: &dyn Dialect,
+    session: &mut dyn Session,
+) -> Result<(Catalogue, Vec<(String, String)>), DatabaseError> {
+    if !has_columns(dialect, session, TABLE, &[])? {
+        return Ok((Catalogue::default(), Vec::new()));
+    }
+    let catalogue = read(session, &[])?;
+    let rows =
+        session.query(&format!("SELECT measurement, name FROM {TABLE} WHERE role = 'field' ORDER BY place, id"))?;
+    let field = |row: Vec<Option<String>>| {
+        let mut texts = row.into_iter().map(|text| text.as_deref().map(decoded));
+        Some((texts.next()??, texts.next()??))
+    };
+    Ok((catalogue, rows.into_iter().filter_map(field).collect()))
+}
+
 /// Reads the registry.
 fn read(session: &mut dyn Session, hot: &[String]) -> Result<Catalogue, DatabaseError> {
     let rows = session.query(&format!(

@@ -73,6 +73,26 @@ pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
     StoredTables { records: described(&measurement).record_table(), all: own.into_iter().chain(tables).collect() }
 }
 
+/// The tables that questions about a measurement read.
+pub(in crate::recorder) struct ReadTables {
+    /// The table of the identities; `None` if every record repeats the tags.
+    pub identities: Option<String>,
+    /// The table whose rows are the records.
+    pub records: String,
+    /// The table of the fields that `star-hot` keeps apart.
+    pub apart: Option<String>,
+}
+
+/// Returns the tables that questions about a measurement read.
+pub(in crate::recorder) fn read_tables(measurement: &Measurement) -> ReadTables {
+    let described = described(measurement);
+    ReadTables {
+        identities: measurement.shape.has_identity().then(|| described.identity_table()),
+        records: described.record_table(),
+        apart: described.second_table().filter(|_| measurement.shape == Shape::StarHot),
+    }
+}
+
 /// Returns the names of all tables that are written, including the recorder's own.
 pub(super) fn own_tables(catalogue: &Catalogue) -> HashSet<String> {
     let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);

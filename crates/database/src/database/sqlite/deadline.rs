@@ -15,8 +15,8 @@ const STEPS: c_int = 1_000;
 
 /// What a connection asks whether its statement must end. It must be dropped after the connection.
 pub(super) struct Deadline {
-    /// In a box, whose address the connection has.
-    _limits: Box<Arc<SessionLimits>>,
+    /// What the connection has the address of.
+    _limits: Arc<SessionLimits>,
 }
 
 impl Deadline {
@@ -25,8 +25,8 @@ impl Deadline {
     /// # Safety
     /// The connection must be dropped before the value.
     pub(super) unsafe fn set(connection: &Connection, limits: &Arc<SessionLimits>) -> Self {
-        let limits = Box::new(Arc::clone(limits));
-        let address: *const Arc<SessionLimits> = &*limits;
+        let limits = Arc::clone(limits);
+        let address = Arc::as_ptr(&limits);
         // SAFETY: the handle is that of an open connection, and the caller keeps the value behind the address alive for longer.
         unsafe {
             ffi::sqlite3_progress_handler(connection.handle(), STEPS, Some(is_over), address.cast_mut().cast());
@@ -38,7 +38,7 @@ impl Deadline {
 /// Returns 1 if the deadline is over.
 unsafe extern "C" fn is_over(limits: *mut c_void) -> c_int {
     // SAFETY: the address is that which `set` gave, of limits that live as long as the connection; they are only read.
-    let limits = unsafe { &*limits.cast::<Arc<SessionLimits>>() };
+    let limits = unsafe { &*limits.cast::<SessionLimits>() };
     c_int::from(limits.over_at().is_some_and(|over_at| Instant::now() >= over_at))
 }
 

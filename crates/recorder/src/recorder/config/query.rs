@@ -109,6 +109,9 @@ mod tests {
         let query = said("[query]\nlisten = \"127.0.0.1:9090\"\n").unwrap().unwrap();
         assert_eq!((query.within, query.at_once, query.series), (Duration::from_secs(10), 4, 5_000));
         assert_eq!((query.rows, query.token), (1_000_000, None));
+        // Another process may record.
+        let alone = "[database]\npath = \"m.db\"\n[query]\nlisten = \"127.0.0.1:0\"\n";
+        assert!(read(alone, "c.toml").is_ok_and(|config| config.query.is_some() && !config.takes_lines()));
         for (more, says) in [
             ("[query]\n", "query.listen is missing"),
             ("[query]\nlisten = \"0.0.0.0:9090\"\n", "query.listen is \"0.0.0.0:9090\" and there is no token"),

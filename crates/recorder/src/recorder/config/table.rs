@@ -36,7 +36,7 @@ pub static RECORDER_FILE: Part = Part {
         table(
             "intake",
             &INTAKE,
-            Absent::Means("none: it must be given, unless there is `processing`, `office` or `forward`"),
+            Absent::Means("none: it must be given, unless there is `processing`, `office`, `forward` or `query`"),
             "What is taken in.",
         ),
         Setting::new(

@@ -7,8 +7,11 @@ use crate::units::parse_utc;
 /// The most times of an answer, as in Prometheus.
 const STEPS_MAX: i64 = 11_000;
 const NS_PER_MS: i64 = 1_000_000;
-/// The largest time in milliseconds on each side of 1970.
-const TIME_MS_MAX: f64 = 9.0e12;
+/// The largest number of milliseconds that is a whole number of nanoseconds here.
+const MS_MAX: f64 = 9.0e12;
+/// The first and the last time that can be asked about, in nanoseconds: in the years 1938 and 2223. What lies between them, and the longest range before the first,
+/// are numbers of 64 bits.
+const TIMES_NS: std::ops::RangeInclusive<i64> = -1_000_000_000_000_000_000..=8_000_000_000_000_000_000;
 
 /// Times with the same distance, in nanoseconds since 1970, each a whole millisecond.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +74,7 @@ impl Steps {
 pub(super) fn read_time(name: &str, text: &str) -> Result<i64, Refusal> {
     let time_ns = milliseconds(text).or_else(|| parse_utc(text).map(|ns| ns / NS_PER_MS * NS_PER_MS));
     let remedy = "write seconds since 1970, or a time in UTC, as in 2026-11-22T10:00:00Z";
-    time_ns.ok_or_else(|| {
+    time_ns.filter(|time_ns| TIMES_NS.contains(time_ns)).ok_or_else(|| {
         Refusal::Bad(format!("invalid parameter \"{name}\": cannot parse {text:?} to a valid timestamp; {remedy}"))
     })
 }
@@ -79,12 +82,13 @@ pub(super) fn read_time(name: &str, text: &str) -> Result<i64, Refusal> {
 /// Returns seconds in nanoseconds, rounded to milliseconds.
 fn milliseconds(text: &str) -> Option<i64> {
     let ms = (text.parse::<f64>().ok()? * 1e3).round();
-    (ms.abs() <= TIME_MS_MAX).then_some(ms as i64 * NS_PER_MS)
+    (ms.abs() <= MS_MAX).then(|| ms as i64 * NS_PER_MS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorder::prometheus::language::RANGE_NS_MAX;
 
     #[test]
     fn times_are_read_as_prometheus_reads_them() {
@@ -93,10 +97,18 @@ mod tests {
         assert_eq!(steps.times().last(), Some(steps.end_ns()));
         assert_eq!(read_time("time", "2023-11-14T22:13:20Z"), Ok(1_700_000_000_000_000_000));
         assert_eq!(Steps::read("0", "59", "1m").unwrap().count, 1);
+        // The ends of what can be asked about, with the longest range before them.
+        for step in ["8e8", "4.5e9", "9e9"] {
+            let all = Steps::read("-1e9", "8e9", step).unwrap();
+            assert!(all.times().all(|time_ns| time_ns > i64::MIN + RANGE_NS_MAX) && all.end_ns() <= *TIMES_NS.end());
+        }
         for (start, end, step, says) in [
             ("x", "1", "1", "invalid parameter \"start\""),
             ("1", "NaN", "1", "invalid parameter \"end\""),
             ("1", "1e300", "1", "invalid parameter \"end\""),
+            ("-9e9", "1", "1", "invalid parameter \"start\""),
+            ("1", "9e9", "1", "invalid parameter \"end\""),
+            ("1", "9999-01-01T00:00:00Z", "1", "invalid parameter \"end\""),
             ("2", "1", "1", "end timestamp must not be before start"),
             ("1", "2", "0", "less than a millisecond"),
             ("1", "2", "-1", "less than a millisecond"),

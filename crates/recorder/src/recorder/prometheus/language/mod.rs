@@ -9,6 +9,8 @@ mod tokens;
 
 use crate::recorder::prometheus::labels::Labels;
 
+#[cfg(test)]
+pub(super) use parse::RANGE_NS_MAX;
 pub(super) use parse::{duration_ns, parse, selector};
 use pattern::Pattern;
 

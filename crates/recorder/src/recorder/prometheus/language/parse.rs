@@ -7,7 +7,7 @@ use super::{Expression, Fold, Function, Matcher, NAME, Selector, Test};
 /// The most aggregations within each other.
 const DEPTH_MAX: usize = 8;
 /// The longest range of time, in nanoseconds: 10 years.
-const RANGE_NS_MAX: i64 = 10 * 365 * 86_400 * 1_000_000_000;
+pub(in crate::recorder::prometheus) const RANGE_NS_MAX: i64 = 10 * 365 * 86_400 * 1_000_000_000;
 /// What is said of everything else.
 const SUPPORTED: &str = "supported are metric{label=\"x\", label=~\"a|b\"}, avg_over_time, min_over_time, max_over_time, sum_over_time, \
                          count_over_time and rate of metric{...}[5m], and avg, min, max, sum and count by (label) (...) around them";
@@ -222,7 +222,8 @@ impl Parser<'_> {
         let (mut sum, mut sign) = (0.0, 1.0);
         loop {
             let Some(Token::Number(written)) = self.peek() else { return Err(self.unexpected()) };
-            let number: f64 = written.parse().map_err(|_| self.unexpected())?;
+            let number = written.parse().ok().filter(|number: &f64| number.is_finite());
+            let number = number.ok_or_else(|| self.unexpected())?;
             sum += sign * number;
             self.at += 1;
             sign = match self.peek() {
@@ -300,6 +301,7 @@ mod tests {
             ("a{b=~\"[a]\"}", "1:6: parse error: the regular expression \"[a]\" is not supported"),
             ("{}", "1:1: parse error: a selector needs"),
             ("a{b}", "1:4: parse error: unexpected \"}\""),
+            ("1 - 1e999", "1:5: parse error: unexpected number 1e999"),
             ("sum(1)", "an aggregation is of series"),
             ("ä", "1:1: parse error: unexpected character"),
             ("a @ 5", "1:3: parse error: unexpected \"@\""),

@@ -1,5 +1,5 @@
 //! The part of PromQL that is answered: selectors, functions over a range of time, and aggregations around them. Main types: [`Expression`] and [`Selector`];
-//! the way in is [`parse`].
+//! the way in is [`parse()`].
 //!
 //! Everything else is refused with its place, and with a sentence that says what there is.
 

@@ -8,8 +8,8 @@
 #[cfg(any(test, fuzzing))]
 pub use loadline_base::fuzzed;
 pub use loadline_base::{
-    csv, fault, file, finding, histogram, imported, measurement, operation, query, queueing, quote, random, reason,
-    record, said, scoring, sizing, statement, statistics, trace, trial, units, written,
+    csv, fault, file, finding, histogram, imported, measurement, operation, query, question, queueing, quote, random,
+    reason, record, said, scoring, sizing, statement, statistics, trace, trial, units, written,
 };
 
 // The recorded data, its layouts and the workloads on it.

@@ -31,6 +31,7 @@ impl Users {
             identity: vec![column("user_key", ColumnKind::Text(40), false)],
             identity_key: 1,
             identity_end: None,
+            series: None,
             key: Some(0),
             values: vec![
                 column("a", ColumnKind::Text(100), false),

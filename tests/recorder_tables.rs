@@ -28,7 +28,7 @@ fn settings(record: RecordSettings, layout: &str, recorded: Option<bool>) -> Set
     }
     settings.layout.name = layout.to_owned();
     settings.layout.tables_as_recorded = recorded.is_some();
-    settings.layout.time_index = recorded == Some(true);
+    settings.layout.recorded_index = recorded == Some(true);
     settings.workload.name = "write".to_owned();
     settings.workload.batch = BATCH;
     settings.load.clients = 3;

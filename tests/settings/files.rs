@@ -134,6 +134,15 @@ const CUSTOM: &str = "[record]\ntype = \"custom\"\n\
     identity = [ { name = \"a\", kind = \"text\", fill = { random_text = 4 } } ]\n\
     values = [ { name = \"b\", kind = \"text\", fill = { random_text = 4 } } ]\n";
 const QUERY: &str = "[workload]\nname = \"query\"\nqueries = [ { name = \"x9\" }, { name = \"y\" } ]\n";
+const SOURCES: &str = "[record]\nsources = 10\nlate = { share = 0.1 }\n";
+const QUESTIONS: &str = "[record]\nrows = 10\nsources = 2\n[workload]\nname = \"questions\"\n\
+    questions = [ { ask = \"aggregate\", name = \"x9\", of = [\"a9\"] }, { ask = \"newest\" } ]\n";
+const BUCKETS: &str = "[record]\nrows = 10\nsources = 2\n[workload]\nname = \"questions\"\n\
+    questions = [ { ask = \"buckets\", bucket = \"1s\" } ]\n";
+const ABOVE: &str = "[record]\nrows = 10\nsources = 2\n[workload]\nname = \"questions\"\n\
+    questions = [ { ask = \"above\", of = [\"ul_delay\"], above = 1 } ]\n";
+const TOP: &str = "[record]\nrows = 10\nsources = 2\n[workload]\nname = \"questions\"\n\
+    questions = [ { ask = \"top\", of = [\"ul_delay\"] } ]\n";
 const CLAIM: &str = "[factors]\n\"load.clients\" = [1, 2]\n[[claims]]\nsays = \"a\"\nmetric = \"throughput\"\n";
 const OWN_TABLE: &str = "[workload]\nname = \"sql\"\nstatements = [ { sql = \"SELECT 1\" } ]\n\
     [[tables]]\nname = \"t\"\ncreate = [\"CREATE TABLE t (a INT)\"]\nrows = 1\ncolumns = [ { name = \"a\", fill = 1 } ]\n";
@@ -149,12 +158,18 @@ fn around_study(part: &str, key: &str) -> &'static str {
             "[database]\nname = \"mariadb\"\n"
         }
         ("database", "tls") => "[database]\nname = \"mariadb\"\nsocket = \"tcp\"\n",
-        ("layout", "time_index") => "[layout]\ntables = \"recorder\"\n",
+        ("layout", "recorded_index") => "[layout]\ntables = \"recorder\"\n",
         ("record", "permutation") => "[record]\ntype = \"wisconsin\"\nrows = 1000\n",
         ("record", "scale") => "[record]\nruns = [[2, 100]]\n",
         ("record", "length") => "[record]\ntype = \"sensor\"\n",
         ("record", "identity" | "values") | ("record.identity" | "record.values", _) => CUSTOM,
         ("record", _) if key.starts_with("field") || key.starts_with("key") => "[record]\ntype = \"usertable\"\n",
+        ("record", "sources" | "interval" | "jitter" | "missing" | "late" | "repeated") | ("record.late", _) => SOURCES,
+        ("layout", "time_index") => SOURCES,
+        ("workload.questions", "bucket") => BUCKETS,
+        ("workload.questions", "above") => ABOVE,
+        ("workload.questions", "most" | "by") => TOP,
+        ("workload", "questions" | "question") | ("workload.questions", _) => QUESTIONS,
         ("workload", "queries" | "query" | "explain") | ("workload.queries", _) => QUERY,
         ("workload", "window") => {
             "[workload]\nname = \"recent\"\nqueries = [ { name = \"x9\" } ]\n[record]\nrows = 10\n"

@@ -29,6 +29,7 @@ const LAYERS: &[&[&str]] = &[
         "statement",
         "operation",
         "query",
+        "question",
         "fault",
         "quote",
         "record",

@@ -347,6 +347,9 @@ pub struct OperationFinding {
     /// Mean number of rows per query; left out of JSON where rows were not counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows: Option<f64>,
+    /// Answers with a wrong value, which also count in `failed`; left out of JSON where values are not checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wrong: Option<u64>,
     /// Operations not answered when the drain phase ended.
     pub abandoned: u64,
     /// done - intended; abandoned operations count with the time for which they had waited.

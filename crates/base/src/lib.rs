@@ -13,6 +13,7 @@ pub mod imported;
 pub mod measurement;
 pub mod operation;
 pub mod query;
+pub mod question;
 pub mod queueing;
 pub mod quote;
 pub mod random;

@@ -61,6 +61,13 @@ pub enum Operation {
         /// Index in the list of the study's queries.
         query: u16,
     },
+    /// Ask one of the study's questions about sources and times.
+    Ask {
+        /// Index in the list of the study's questions.
+        question: u16,
+        /// The number that decides which source and which span of time it concerns.
+        draw: u64,
+    },
     /// Execute one of the study's own SQL statements; its parameters are already in the request's cells.
     Statement {
         /// Index in the list of the study's statements.
@@ -86,6 +93,7 @@ impl Operation {
             Operation::Scan { .. } => OperationKind::Scan,
             Operation::Delete { .. } => OperationKind::Delete,
             Operation::Query { query } => OperationKind::Query(*query),
+            Operation::Ask { question, .. } => OperationKind::Statement(*question),
             Operation::Statement { statement } => OperationKind::Statement(*statement),
             Operation::Replayed { kind, .. } => OperationKind::Statement(*kind),
         }
@@ -100,6 +108,7 @@ impl Operation {
             | Operation::Update { .. }
             | Operation::Delete { .. }
             | Operation::Query { .. }
+            | Operation::Ask { .. }
             | Operation::Statement { .. }
             | Operation::Replayed { .. } => 1,
         }
@@ -125,7 +134,7 @@ pub enum OperationKind {
     Query(u16),
     /// A read and the update of the same record that follows it at once: one operation of two parts.
     ReadModifyWrite,
-    /// [`Operation::Statement`]; each statement of a study is a kind.
+    /// [`Operation::Statement`] and [`Operation::Ask`]; each statement and each question of a study is a kind.
     Statement(u16),
     /// The opening of a connection, where each operation has its own connection: a part of that operation.
     Connect,

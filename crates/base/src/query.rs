@@ -188,7 +188,10 @@ pub fn count_found(queries: &[Query], generator: &dyn Generator, rows: u64) -> V
     while record < rows {
         if record == next_measurement {
             let measurement = generator.measurement_of(record);
-            next_measurement = generator.first_record_of(measurement + 1);
+            next_measurement = match generator.alternating() {
+                Some(_) => record + 1,
+                None => generator.first_record_of(measurement + 1),
+            };
             identity.clear();
             generator.identity(measurement, 1, &mut identity);
             counting.iter_mut().for_each(|query| query.is_possible = holds(&query.of_identity, &identity));

@@ -39,6 +39,16 @@ pub enum Reason {
         /// The most frequent errors, the most frequent first.
         errors: Vec<Failed>,
     },
+    /// Answers had wrong values.
+    #[error("{wrong} of {checked} answers were wrong{}", show_errors(.errors))]
+    WrongAnswers {
+        /// Answers with a wrong value.
+        wrong: u64,
+        /// Answers whose values were checked.
+        checked: u64,
+        /// The most frequent messages, the most frequent first.
+        errors: Vec<Failed>,
+    },
     /// Operations of a closed loop were without an answer at the end.
     #[error("{abandoned} of {scheduled} operations were not answered before the trial ended")]
     NotAnswered {

@@ -55,6 +55,17 @@ pub struct RecordType {
     pub key: Option<usize>,
     /// Value columns.
     pub values: Vec<Column>,
+    /// The columns with the source and the time of a record; `None` where records have none.
+    pub series: Option<SeriesColumns>,
+}
+
+/// The columns by which records belong to a series: their source, and their time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeriesColumns {
+    /// Index in [`RecordType::values`] of the column with the number of the source, from 1.
+    pub source: usize,
+    /// Index in [`RecordType::values`] of the column with the time in nanoseconds since 1970.
+    pub time: usize,
 }
 
 /// Makes the records of one type. Implementations are in `data/`.
@@ -80,6 +91,11 @@ pub trait Generator: Send + Sync {
         let first = out.len();
         self.values(record, out);
         out.keep_one(first, place);
+    }
+
+    /// Returns the number of measurements whose records alternate, one of each in turn; `None` where a measurement's records follow each other.
+    fn alternating(&self) -> Option<u64> {
+        None
     }
 
     /// Returns the measurement to which a record belongs.

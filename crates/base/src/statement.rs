@@ -4,6 +4,7 @@
 //! Invariant: layouts and databases meet only here.
 
 mod evolution;
+mod question;
 mod records;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Cells, ColumnKind};
 
 pub use evolution::{Bind, Evolution, SchemaChange};
+pub use question::Asking;
 pub use records::{Form, SelectRecords};
 
 /// A statement with `?` for each value, independent of the database. Its index in a [`Program`] is its number.
@@ -100,6 +102,8 @@ pub enum Statement {
     Select(Select),
     /// Read records that are not rows of typed columns.
     SelectRecords(SelectRecords),
+    /// Answer a question about sources and times.
+    Ask(Asking),
     /// A study's own SQL, in the database's own dialect but with `?` for parameters.
     Sql {
         /// The text as written in the study.
@@ -405,6 +409,7 @@ impl Statement {
                 select.conditions.iter().map(|condition| condition.kind).chain(limit).map(Some).collect()
             }
             Statement::SelectRecords(select) => select.kinds(),
+            Statement::Ask(asking) => asking.kinds().into_iter().map(Some).collect(),
             Statement::Sql { sql, .. } => vec![None; parameters_of(sql)],
         }
     }

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::operation::KindNames;
 use crate::query::Query;
+use crate::question::Question;
 
 pub use database::DatabaseSettings;
 pub use durability::{DurabilityPlan, FaultKind};
@@ -28,7 +29,7 @@ pub use events::{CutKeeps, EventKind, EventSettings};
 pub use evolve::{EVOLVE_AT_MOST_S, EvolveSettings, SchemaChangeKind};
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
 pub use levels::{level_text, show_level, show_levels};
-pub use record::{CustomColumn, UsertableSettings};
+pub use record::{CustomColumn, SeriesSettings, TimeIndex, UsertableSettings};
 pub use replay::{ReplayLoad, ReplaySettings, Replayed};
 pub use statements::{Asked, Fill, SqlPart, SqlStatement, TimeBlocks, Times};
 pub use surroundings::{
@@ -208,6 +209,9 @@ pub struct RecordSettings {
     /// Whether the tables and their rows are there already: loadline then neither creates, fills nor drops them.
     #[serde(skip_serializing_if = "is_default", default)]
     pub existing: bool,
+    /// Sources and times of the records; `None` where they have none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub series: Option<SeriesSettings>,
     /// Identity columns of a custom record.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub identity: Vec<CustomColumn>,
@@ -228,6 +232,9 @@ pub struct LayoutSettings {
     /// Columns of records, each of which gets a secondary index.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub indexes: Vec<String>,
+    /// The index on the sources and times of records; `None` where they have none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub time_index: Option<TimeIndex>,
     /// Whether each client writes into its own tables.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub tables_per_client: bool,
@@ -236,7 +243,7 @@ pub struct LayoutSettings {
     pub tables_as_recorded: bool,
     /// Whether a recorder's tables have an index on source and time; false if the tables are not a recorder's.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub time_index: bool,
+    pub recorded_index: bool,
 }
 
 /// `[workload]`
@@ -277,6 +284,12 @@ pub struct WorkloadSettings {
     /// Queries of the workload `query`: all of them, or the one that `workload.query` names.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub queries: Vec<Query>,
+    /// Questions of the workload `questions`: all of them, or the one that `workload.question` names.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub questions: Vec<Question>,
+    /// Name of the question, where one was chosen.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub question: Option<String>,
     /// Name of the query, where one was chosen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub query: Option<String>,
@@ -356,6 +369,9 @@ impl WorkloadSettings {
     pub fn kind_names(&self) -> KindNames {
         match &self.replay {
             Some(replay) => KindNames::of(replay.kinds.iter().map(|(name, _)| Some(name.as_str()))),
+            None if !self.questions.is_empty() => {
+                KindNames::of(self.questions.iter().map(|question| Some(question.name.as_str())))
+            }
             None => KindNames::of(self.statements.iter().map(|statement| statement.name.as_deref())),
         }
     }

@@ -5,8 +5,8 @@
 #![cfg_attr(fuzzing, expect(unused_imports, reason = "what is not fuzzed is not compiled"))]
 
 use loadline_base::{
-    fault, file, histogram, imported, measurement, operation, query, queueing, quote, random, reason, record, said,
-    statement, statistics, trace, trial, units, written,
+    fault, file, histogram, imported, measurement, operation, query, question, queueing, quote, random, reason, record,
+    said, statement, statistics, trace, trial, units, written,
 };
 use loadline_database::database;
 use loadline_tables::{data, layout, workload};

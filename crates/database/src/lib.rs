@@ -4,7 +4,7 @@
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 use loadline_base::fuzzed;
-use loadline_base::{fault, file, measurement, quote, random, record, statement, trial, units, written};
+use loadline_base::{fault, file, measurement, question, quote, random, record, statement, trial, units, written};
 use loadline_tables::{block, data};
 
 pub mod database;

@@ -4,7 +4,7 @@
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 use loadline_base::fuzzed;
-use loadline_base::{fault, operation, query, quote, random, record, statement, trace, trial, units};
+use loadline_base::{fault, operation, query, question, quote, random, record, statement, trace, trial, units};
 
 pub mod block;
 pub mod data;

@@ -47,6 +47,14 @@ pub enum Note {
         /// Upper bound on the share of such cuts that do harm, at 95 % confidence.
         harm_share_upper95: f64,
     },
+    /// The values of answers were compared with the records.
+    #[error("every value of {checked} answers was compared with what the records say: {wrong} answers are wrong")]
+    AnswersChecked {
+        /// Answers that were compared.
+        checked: u64,
+        /// Answers with a wrong value.
+        wrong: u64,
+    },
     /// One of several recorders stored more or less than the others.
     #[error(
         "{}: recorder {recorder} stored {ratio:.2} times as many records per second as the others{}; look at how the sources are dealt out, and with a stream at \

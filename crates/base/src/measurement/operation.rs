@@ -26,6 +26,9 @@ pub struct OperationMeasurement {
     /// Rows in the answers to completed queries; `None` for other operations, and where rows were not counted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rows: Option<u64>,
+    /// Answers with a wrong value, which count as failed operations; `None` where values are not checked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub wrong: Option<u64>,
     /// done - intended, of completed operations.
     pub response_time: Histogram,
     /// done - sent, of completed operations.
@@ -64,6 +67,7 @@ impl OperationMeasurement {
         self.empty += other.empty;
         self.records += other.records;
         self.rows = self.rows.zip(other.rows).map(|(mine, theirs)| mine + theirs).or(self.rows).or(other.rows);
+        self.wrong = self.wrong.zip(other.wrong).map(|(mine, theirs)| mine + theirs).or(self.wrong).or(other.wrong);
         self.response_time.merge(&other.response_time);
         self.residence_time.merge(&other.residence_time);
         self.schedule_lag.merge(&other.schedule_lag);

@@ -1,6 +1,6 @@
-//! Settings of records: those of YCSB, and a study's own columns.
+//! Settings of records: those of YCSB, a study's own columns, and sources with the times of their records.
 //!
-//! Main types: [`UsertableSettings`], [`CustomColumn`]. Invariant: they are part of the stored form, and of the ids of trials.
+//! Main types: [`UsertableSettings`], [`CustomColumn`], [`SeriesSettings`], [`TimeIndex`]. Invariant: they are part of the stored form, and of the ids of trials.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,4 +50,42 @@ pub struct CustomColumn {
     pub fill: Fill,
     /// Whether the layout `star-hot` keeps it in the main table.
     pub hot: bool,
+}
+
+/// Sources, and the times of their records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeriesSettings {
+    /// Number of sources, at least 1.
+    pub sources: u32,
+    /// Time from one reading of a source to its next, in nanoseconds; at least 1,000.
+    pub interval_ns: i64,
+    /// By how much a reading is later than the interval says, at most, as a share of the interval, 0..0.5.
+    pub jitter: f64,
+    /// Share of the readings that were never made, 0..0.5: each source is silent for a while, again and again.
+    pub missing: f64,
+    /// Share of the records that arrive late, 0..0.5.
+    pub late_share: f64,
+    /// How late they arrive at most, in nanoseconds.
+    pub late_up_to_ns: i64,
+    /// Share of the records that repeat an earlier one of their source, 0..0.5.
+    pub repeated: f64,
+}
+
+/// The index on sources and times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TimeIndex {
+    /// Source first: the readings of a source lie together.
+    #[default]
+    SourceTime,
+    /// Time first: the readings of a moment lie together.
+    TimeSource,
+    /// No index.
+    None,
+}
+
+impl TimeIndex {
+    /// All of them, by the name that studies give.
+    pub const NAMES: [(&'static str, TimeIndex); 3] =
+        [("source-time", TimeIndex::SourceTime), ("time-source", TimeIndex::TimeSource), ("none", TimeIndex::None)];
 }

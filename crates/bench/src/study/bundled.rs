@@ -54,6 +54,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "schemaless-paper": "the same as in the 2018 thesis: 1,000 records and operations, 40 trials; ten minutes",
     "schemaless-evolve": "what adding and removing a field costs while others work; seven minutes on MariaDB",
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
+    "series": "the questions that dashboards ask, by layout and index, while readings come in; two minutes on SQLite",
     "qos-mixed": "queries while rows are written, three layouts; two minutes on SQLite",
     "freshness": "how soon readers see events that others write, at 2 to 20 MB/s; three minutes on MariaDB",
     "event-paths": "the same through the database and through publish-subscribe with a historian; ten minutes",

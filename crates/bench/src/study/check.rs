@@ -193,6 +193,7 @@ impl Rules<'_> {
         }
         let name = workload.name.as_str();
         self.queries();
+        self.questions();
         let workload = &self.settings.workload;
         let needs_rows = |name: &str| matches!(name, "read" | "select" | "update");
         if needs_rows(name) && self.settings.record.rows == 0 {
@@ -211,6 +212,27 @@ impl Rules<'_> {
         self.mix();
     }
 
+    fn questions(&mut self) {
+        let name = self.settings.workload.name.as_str();
+        let has_queries = matches!(name, "query" | "recent");
+        if !has_queries && name != "questions" && self.root.find("workload.explain").is_some() {
+            let message = fault!("workload.explain is for the workloads query and questions and workload.name is \"{name}\""; "leave it out");
+            self.refuse(&["workload.explain", "workload.name"], message);
+        }
+        if name == "questions" && self.is_empty("workload.questions") {
+            let remedy = "write questions = [ { ask = \"newest\", of = [\"ul_delay\"] } ]";
+            let keys = ["workload.questions", "workload.name"];
+            self.refuse(&keys, fault!("workload.name is \"{name}\" and there are no questions"; "{remedy}"));
+        }
+        for key in ["workload.questions", "workload.question"] {
+            if name != "questions" && self.root.find(key).is_some() {
+                let message =
+                    fault!("{key} is for the workload questions and workload.name is \"{name}\""; "leave it out");
+                self.refuse(&[key, "workload.name"], message);
+            }
+        }
+    }
+
     fn queries(&mut self) {
         let workload = &self.settings.workload;
         let name = workload.name.as_str();
@@ -220,7 +242,7 @@ impl Rules<'_> {
             let keys = ["workload.queries", "workload.name"];
             self.refuse(&keys, fault!("workload.name is \"{name}\" and there are no queries"; "{remedy}"));
         }
-        for key in ["workload.queries", "workload.query", "workload.explain"] {
+        for key in ["workload.queries", "workload.query"] {
             if !has_queries && self.root.find(key).is_some() {
                 let message = fault!("{key} is for the workload query and workload.name is \"{name}\""; "leave it out");
                 self.refuse(&[key, "workload.name"], message);

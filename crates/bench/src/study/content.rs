@@ -24,7 +24,7 @@ pub fn content_of(settings: &Settings, work: &Work) -> Result<String, serde_json
 
 /// Returns whether the database analyses the content before trials: query plans depend on its statistics.
 pub fn is_analysed(settings: &Settings) -> bool {
-    matches!(settings.workload.name.as_str(), "query" | "recent")
+    matches!(settings.workload.name.as_str(), "query" | "recent" | "questions")
 }
 
 /// Minimum number of records for which tables are kept: fewer are filled in faster than servers are stopped and started.

@@ -4,7 +4,7 @@ use super::names::Names;
 use super::reading::read_name;
 use super::shape::{INDEXES, read_indexes};
 use crate::fault::fault;
-use crate::trial::LayoutSettings;
+use crate::trial::{LayoutSettings, TimeIndex};
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::Table;
@@ -30,6 +30,14 @@ pub static LAYOUT: Part = Part {
         )
         .factor(|settings| Some(settings.layout.indexes.join(", ").into())),
         Setting::new(
+            "time_index",
+            Kind::Listed(|| TimeIndex::NAMES.map(|(name, _)| name).to_vec()),
+            Absent::Means("`\"source-time\"`"),
+            "The index on `source_id` and `time_ns`: source first, time first, or none.",
+        )
+        .only("`record.sources`")
+        .factor(|settings| settings.layout.time_index.and_then(|index| serde_json::to_value(index).ok())),
+        Setting::new(
             "tables",
             Kind::OneOf(&[ONE, PER_CLIENT, RECORDER]),
             Absent::Text(ONE),
@@ -37,13 +45,13 @@ pub static LAYOUT: Part = Part {
         )
         .factor(|settings| Some(tables_of(&settings.layout).into())),
         Setting::new(
-            "time_index",
+            "recorded_index",
             Kind::Truth,
             Absent::Truth(true),
             "Whether the tables that `loadline record` makes have an index on source and time.",
         )
         .only("`tables = \"recorder\"` and `[recorder]`")
-        .factor(|settings| Some(settings.layout.time_index.into())),
+        .factor(|settings| Some(settings.layout.recorded_index.into())),
     ],
 };
 
@@ -68,16 +76,31 @@ pub fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSe
     let section = Section::open(root, &LAYOUT, errors);
     let tables = section.find("tables", errors);
     let has_recorder = tables == Some(RECORDER) || root.get("recorder").is_some();
-    let time_index = section.read("time_index", errors);
-    if let Some(entry) = section.get("time_index").filter(|_| !has_recorder) {
+    let recorded_index: bool = section.read("recorded_index", errors);
+    if let Some(entry) = section.get("recorded_index").filter(|_| !has_recorder) {
         let remedy = "write layout.tables = \"recorder\" or a [recorder], or leave it out";
-        errors.push(entry.place, fault!("layout.time_index is for the tables that a recorder makes"; "{remedy}"));
+        errors.push(entry.place, fault!("layout.recorded_index is for the tables that a recorder makes"; "{remedy}"));
     }
     LayoutSettings {
         name: read_name(&section, "name", &names.layouts, errors),
         indexes: read_indexes(&section, errors),
+        time_index: read_time_index(&section, root, errors),
         tables_per_client: tables == Some(PER_CLIENT),
         tables_as_recorded: tables == Some(RECORDER),
-        time_index: time_index && has_recorder,
+        recorded_index: recorded_index && has_recorder,
     }
+}
+
+/// Reads the index on sources and times; `None` where records have none.
+fn read_time_index(section: &Section, root: &Table, errors: &mut Errors) -> Option<TimeIndex> {
+    let name = section.text("time_index", errors);
+    if root.find("record.sources").is_none() {
+        if let Some(entry) = section.get("time_index") {
+            let remedy = "write record.sources, or leave it out";
+            errors.push(entry.node.place, fault!("layout.time_index is set and record.sources is not"; "{remedy}"));
+        }
+        return None;
+    }
+    let named = TimeIndex::NAMES.into_iter().find(|(known, _)| Some(*known) == name);
+    Some(named.map_or(TimeIndex::default(), |(_, index)| index))
 }

@@ -5,6 +5,7 @@
 use super::fill::{IDENTITY, VALUES, read_columns};
 use super::names::Names;
 use super::reading::{LARGE, read_name};
+use super::series;
 use super::shape::{RUNS, read_runs};
 use super::ycsb::settings as ycsb_settings;
 use crate::data::PERMUTATIONS;
@@ -94,6 +95,12 @@ pub static RECORD: Part = Part {
         ycsb_settings::FIELD_PREFIX,
         ycsb_settings::KEYS,
         ycsb_settings::KEY_DIGITS,
+        series::SOURCES,
+        series::INTERVAL,
+        series::JITTER,
+        series::MISSING,
+        series::LATE,
+        series::REPEATED,
         Setting::new("length", Kind::Whole(1, LARGE), Absent::Means("the type's own"), "Bytes of content per record.")
             .only("`type = \"sensor\"`")
             .factor(|settings| settings.record.length.map(Into::into)),
@@ -145,6 +152,7 @@ pub(super) fn read_record(
         permutation: section.find("permutation", errors).or(permutation),
         existing: section.read("existing", errors),
         length: length.map(|length| u32::try_from(length).unwrap_or(u32::MAX)),
+        series: series::read_series(&section, errors),
         usertable: ycsb_settings::read_usertable(&section, errors),
         identity: read_columns(&section, "identity", &IDENTITY, errors),
         values: read_columns(&section, "values", &VALUES, errors),

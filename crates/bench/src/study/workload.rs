@@ -7,6 +7,7 @@ use super::evolve;
 use super::fill::{MIX, STATEMENT, read_mix, read_statements};
 use super::names::Names;
 use super::query::{QUERY, read_queries};
+use super::questions::{QUESTION, read_questions};
 use super::reading::{LARGE, read_name};
 use super::ycsb::settings::{YCSB, read_ycsb};
 use crate::trial::{Asked, EVOLVE_AT_MOST_S, SqlStatement, WorkloadSettings};
@@ -16,6 +17,7 @@ use crate::written::tree::Table;
 use crate::written::{Absent, Kind, Part, Setting, Span};
 
 const QUERIES: &str = "workloads `query` and `recent`";
+const QUESTIONS: &str = "workload `questions`";
 const EVOLVING: &str = "`evolve`";
 const FOREIGN: &str = "workloads `sql`, `connect` and `replay`";
 const REPLAY: &str = "workload `replay`";
@@ -103,8 +105,13 @@ pub static WORKLOAD: Part = Part {
         )
         .only("workload `recent`")
         .factor(|settings| settings.workload.window.map(Into::into)),
-        Setting::new("explain", Kind::Truth, Absent::Truth(false), "Whether the database's plans of the queries are kept.")
-            .only(QUERIES),
+        Setting::new("questions", Kind::Parts(&QUESTION), Absent::Means("none: they must be given"), "The questions that clients ask.")
+            .only(QUESTIONS),
+        Setting::new("question", Kind::Text, Absent::Means("all are asked"), "The name of the only question to ask.")
+            .only(QUESTIONS)
+            .factor(|settings| settings.workload.question.as_deref().map(Into::into)),
+        Setting::new("explain", Kind::Truth, Absent::Truth(false), "Whether the database's plans of the queries are kept, and of questions the text too.")
+            .only("workloads `query`, `recent` and `questions`"),
         Setting::new(
             "trace",
             Kind::Text,
@@ -182,6 +189,8 @@ pub fn read_workload(root: &Table, names: &Names, errors: &mut Errors) -> Worklo
         mix: read_mix(&section, errors),
         attribute: section.read("attribute", errors),
         queries,
+        questions: read_questions(&section, errors),
+        question: section.find("question", errors),
         window,
         query: section.read("query", errors),
         explain: section.read("explain", errors),

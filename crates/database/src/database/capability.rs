@@ -166,7 +166,7 @@ fn of_statement(statement: &Statement, tables: &[Table], need: &mut impl FnMut(C
         Statement::SelectMember { .. } | Statement::SelectRecords(_) => need(Capability::Documents),
         Statement::SelectGroups { .. } => need(Capability::Ranges),
         Statement::Select(select) => of_select(select, tables, need),
-        Statement::Sql { .. } => need(Capability::Sql),
+        Statement::Ask(_) | Statement::Sql { .. } => need(Capability::Sql),
     }
 }
 

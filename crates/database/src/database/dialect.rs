@@ -1,9 +1,11 @@
 //! Dialects: how each database writes the database-neutral statements.
 
 mod document;
+mod questions;
 mod records;
 
 pub use document::path;
+pub use questions::NewestOfEach;
 
 use super::instruments::Alternatives;
 use crate::record::{Cells, ColumnKind};
@@ -101,6 +103,26 @@ pub trait Dialect: Send + Sync {
     /// Returns how tables are joined in the order in which they are named; `None` where that cannot be requested.
     fn straight_join(&self) -> Option<StraightJoin> {
         None
+    }
+
+    /// Returns how the newest reading of each source is asked for, with an index on source and time or without.
+    fn newest_of_each(&self, _is_indexed: bool) -> NewestOfEach {
+        NewestOfEach::Join
+    }
+
+    /// Returns the operator that divides whole numbers and gives a whole number.
+    fn whole_division(&self) -> &'static str {
+        "/"
+    }
+
+    /// Returns the expression of the mean of a column, as a floating-point number.
+    fn mean_of(&self, column: &str, _kind: ColumnKind) -> String {
+        format!("AVG({column})")
+    }
+
+    /// Returns the expression of the sum of a column: a whole number for whole numbers.
+    fn sum_of(&self, column: &str, _kind: ColumnKind) -> String {
+        format!("SUM({column})")
     }
 
     /// Returns whether a query can say if the query cache is to keep its answer.
@@ -210,62 +232,73 @@ pub fn remove_table(dialect: &dyn Dialect, table: &str) -> Vec<String> {
     std::iter::once(drop_table(dialect, table)).chain(sequence).collect()
 }
 
+/// Writes the value with a number, from 0, into a statement: as a placeholder, or as itself.
+type Value<'a> = &'a dyn Fn(usize) -> String;
+
 /// Returns the text of a statement. An insert has `rows` lists of values; the other statements ignore `rows`.
 pub fn statement_text(dialect: &dyn Dialect, statement: &Statement, rows: usize) -> String {
+    text_with(dialect, statement, rows, &|number| dialect.placeholder(number))
+}
+
+/// Returns the text of a statement; `value` writes the value with a number, from 0.
+pub(super) fn text_with(dialect: &dyn Dialect, statement: &Statement, rows: usize, value: Value<'_>) -> String {
     match statement {
         Statement::Insert { table, columns } => {
             let names: Vec<_> = columns.iter().map(|column| dialect.quote(&column.name)).collect();
             let mut values = Vec::with_capacity(rows);
             for row in 0..rows {
-                let places: Vec<_> =
-                    (0..columns.len()).map(|column| dialect.placeholder(row * columns.len() + column)).collect();
+                let places: Vec<_> = (0..columns.len()).map(|column| value(row * columns.len() + column)).collect();
                 values.push(format!("({})", places.join(", ")));
             }
             format!("INSERT INTO {} ({}) VALUES {}", dialect.quote(table), names.join(", "), values.join(", "))
         }
         Statement::Update { table, set, key } => {
-            let equals = equalities(dialect, set, 0).join(", ");
-            format!("UPDATE {} SET {equals}{}", dialect.quote(table), where_key(dialect, key, set.len()))
+            let equals = equalities(dialect, set, 0, value).join(", ");
+            format!("UPDATE {} SET {equals}{}", dialect.quote(table), where_key(dialect, key, set.len(), value))
         }
         Statement::Delete { table, key } => {
-            format!("DELETE FROM {}{}", dialect.quote(table), where_key(dialect, key, 0))
+            format!("DELETE FROM {}{}", dialect.quote(table), where_key(dialect, key, 0, value))
         }
-        Statement::UpdateCases { table, by, set, cases, key } => update_cases(dialect, table, (by, set), cases, key),
+        Statement::UpdateCases { table, by, set, cases, key } => {
+            update_cases(dialect, table, (by, set), (cases, key), value)
+        }
         Statement::UpdateDocument { table, document, set, key } => {
-            let members: Vec<_> = (0..)
-                .zip(set)
-                .map(|(number, member)| (member.name.as_str(), member.kind, dialect.placeholder(number)))
-                .collect();
+            let members: Vec<_> =
+                (0..).zip(set).map(|(number, member)| (member.name.as_str(), member.kind, value(number))).collect();
             let document = dialect.quote(document);
             let made = dialect.document_with(&document, &members);
-            format!("UPDATE {} SET {document} = {made}{}", dialect.quote(table), where_key(dialect, key, set.len()))
+            format!(
+                "UPDATE {} SET {document} = {made}{}",
+                dialect.quote(table),
+                where_key(dialect, key, set.len(), value)
+            )
         }
         Statement::ReduceDocument { table, document, member, key } => {
             let document = dialect.quote(document);
             let made = dialect.document_without(&document, member);
-            format!("UPDATE {} SET {document} = {made}{}", dialect.quote(table), where_key(dialect, key, 0))
+            format!("UPDATE {} SET {document} = {made}{}", dialect.quote(table), where_key(dialect, key, 0, value))
         }
         Statement::SelectMember { table, document, member, key } => {
-            let value = dialect.member_of(&dialect.quote(document), &member.name, member.kind);
-            format!("SELECT {value} FROM {}{}", dialect.quote(table), where_key(dialect, key, 0))
+            let read = dialect.member_of(&dialect.quote(document), &member.name, member.kind);
+            format!("SELECT {read} FROM {}{}", dialect.quote(table), where_key(dialect, key, 0, value))
         }
-        Statement::SelectGroups { table, columns, key } => select_groups(dialect, table, columns, key),
-        Statement::Select(select) => select_text(dialect, select, &|number| dialect.placeholder(number)),
-        Statement::SelectRecords(select) => records::text(dialect, select, &|number| dialect.placeholder(number)),
+        Statement::SelectGroups { table, columns, key } => select_groups(dialect, table, columns, key, value),
+        Statement::Select(select) => select_text(dialect, select, value),
+        Statement::SelectRecords(select) => records::text(dialect, select, value),
+        Statement::Ask(asking) => questions::text(dialect, asking, value),
         Statement::Sql { sql, .. } => with_placeholders(dialect, sql),
     }
 }
 
 /// Returns `column = ?` for each column; the values are numbered from `first` on.
-fn equalities(dialect: &dyn Dialect, columns: &[TableColumn], first: usize) -> Vec<String> {
-    let equal = |(number, column): (usize, &TableColumn)| {
-        format!("{} = {}", dialect.quote(&column.name), dialect.placeholder(number))
-    };
+fn equalities(dialect: &dyn Dialect, columns: &[TableColumn], first: usize, value: Value<'_>) -> Vec<String> {
+    let equal =
+        |(number, column): (usize, &TableColumn)| format!("{} = {}", dialect.quote(&column.name), value(number));
     (first..).zip(columns).map(equal).collect()
 }
 
-fn where_key(dialect: &dyn Dialect, key: &[TableColumn], first: usize) -> String {
-    format!(" WHERE {}", equalities(dialect, key, first).join(" AND "))
+fn where_key(dialect: &dyn Dialect, key: &[TableColumn], first: usize, value: Value<'_>) -> String {
+    format!(" WHERE {}", equalities(dialect, key, first, value).join(" AND "))
 }
 
 /// Returns an UPDATE with a CASE for each column, as in listing A.8 of Lindfors and Lind Oros (KTH, 2018).
@@ -273,19 +306,25 @@ fn update_cases(
     dialect: &dyn Dialect,
     table: &str,
     (by, set): (&TableColumn, &TableColumn),
-    cases: &[String],
-    key: &[TableColumn],
+    (cases, key): (&[String], &[TableColumn]),
+    value: Value<'_>,
 ) -> String {
     let (by, set) = (dialect.quote(&by.name), dialect.quote(&set.name));
     let literals: Vec<_> = cases.iter().map(|case| dialect.literal(case)).collect();
     let mut sql = format!("UPDATE {} SET {set} = CASE {by}", dialect.quote(table));
     for (number, literal) in literals.iter().enumerate() {
-        sql += &format!(" WHEN {literal} THEN {}", dialect.placeholder(number));
+        sql += &format!(" WHEN {literal} THEN {}", value(number));
     }
-    format!("{sql} END{} AND {by} IN ({})", where_key(dialect, key, cases.len()), literals.join(", "))
+    format!("{sql} END{} AND {by} IN ({})", where_key(dialect, key, cases.len(), value), literals.join(", "))
 }
 
-fn select_groups(dialect: &dyn Dialect, table: &str, columns: &[String], key: &TableColumn) -> String {
+fn select_groups(
+    dialect: &dyn Dialect,
+    table: &str,
+    columns: &[String],
+    key: &TableColumn,
+    value: Value<'_>,
+) -> String {
     let (table, key) = (dialect.quote(table), dialect.quote(&key.name));
     let columns: Vec<_> = columns.iter().map(|column| format!("{table}.{}", dialect.quote(column))).collect();
     let groups = dialect.quote("first_groups");
@@ -293,8 +332,8 @@ fn select_groups(dialect: &dyn Dialect, table: &str, columns: &[String], key: &T
         "SELECT {} FROM (SELECT DISTINCT {key} FROM {table} WHERE {key} >= {} ORDER BY {key} LIMIT {}) AS {groups} \
          JOIN {table} ON {table}.{key} = {groups}.{key} ORDER BY {table}.{key}",
         columns.join(", "),
-        dialect.placeholder(0),
-        dialect.placeholder(1),
+        value(0),
+        value(1),
     )
 }
 
@@ -332,6 +371,7 @@ pub fn query_with_values(dialect: &dyn Dialect, statement: &Statement, cells: &C
     match statement {
         Statement::Select(select) => Some(select_text(dialect, select, &value)),
         Statement::SelectRecords(select) => Some(records::text(dialect, select, &value)),
+        Statement::Ask(asking) => Some(questions::text(dialect, asking, &value)),
         _ => None,
     }
 }

@@ -17,6 +17,9 @@ pub enum DatabaseError {
     /// The database executed the request, but with an impossible number of rows; nothing of the request is stored unless the message says so.
     #[error("{0} (rows)")]
     Miscounted(Box<Miscount>),
+    /// The database answered, and a value of the answer is wrong.
+    #[error("wrong answer: {0}")]
+    Wrong(String),
     /// The connection is lost; it is not known whether the request was stored.
     #[error("connection lost: {0}")]
     Lost(String),
@@ -36,7 +39,7 @@ impl DatabaseError {
 
     /// Returns whether the request was refused, or undone because of its number of rows; the connection is still usable.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, DatabaseError::Refused { .. } | DatabaseError::Miscounted(_))
+        matches!(self, DatabaseError::Refused { .. } | DatabaseError::Miscounted(_) | DatabaseError::Wrong(_))
     }
 
     /// Returns whether a transaction lost against another one that had changed the same rows: sent again, it can succeed. MySQL and MariaDB call it a deadlock, as do the nodes of a

@@ -4,8 +4,8 @@
 
 use std::io::Write;
 
-use super::dialect::{Dialect, StraightJoin, parts_around_parameters, statement_text};
-use crate::record::{Cell, Cells, ColumnKind};
+use super::dialect::{Dialect, parts_around_parameters, text_with};
+use crate::record::{Cell, Cells};
 use crate::statement::Statement;
 
 /// The way in which a database writes values into statements.
@@ -50,7 +50,7 @@ impl TextStatement {
                 parts_around_parameters(sql).into_iter().map(String::into_boxed_str).collect()
             }
             _ => {
-                let text = statement_text(&InMarks(dialect), statement, 1);
+                let text = text_with(dialect, statement, 1, &|_| MARK.to_string());
                 let places: Vec<usize> = text.match_indices(MARK).map(|(place, _)| place).collect();
                 cut(&text, &places, MARK.len_utf8())
             }
@@ -137,63 +137,11 @@ fn cut(text: &str, places: &[usize], length: usize) -> Vec<Box<str>> {
 /// The mark for a value: a character that is in no name or text of a program.
 const MARK: char = '\u{f8ff}';
 
-/// A dialect that writes marks as placeholders.
-struct InMarks<'a>(&'a dyn Dialect);
-
-impl Dialect for InMarks<'_> {
-    fn quote(&self, name: &str) -> String {
-        self.0.quote(name)
-    }
-
-    fn column_type(&self, kind: ColumnKind) -> String {
-        self.0.column_type(kind)
-    }
-
-    fn numbered_type(&self) -> String {
-        self.0.numbered_type()
-    }
-
-    fn placeholder(&self, _number: usize) -> String {
-        MARK.to_string()
-    }
-
-    fn literal(&self, text: &str) -> String {
-        self.0.literal(text)
-    }
-
-    fn document_with(&self, document: &str, members: &[(&str, ColumnKind, String)]) -> String {
-        self.0.document_with(document, members)
-    }
-
-    fn document_without(&self, document: &str, member: &str) -> String {
-        self.0.document_without(document, member)
-    }
-
-    fn member_of(&self, document: &str, member: &str, kind: ColumnKind) -> String {
-        self.0.member_of(document, member, kind)
-    }
-
-    fn value_of_text(&self, text: &str, kind: ColumnKind) -> String {
-        self.0.value_of_text(text, kind)
-    }
-
-    fn row_lock(&self) -> &'static str {
-        self.0.row_lock()
-    }
-
-    fn straight_join(&self) -> Option<StraightJoin> {
-        self.0.straight_join()
-    }
-
-    fn has_query_cache(&self) -> bool {
-        self.0.has_query_cache()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::database::postgres::PostgresDialect;
+    use crate::record::ColumnKind;
     use crate::statement::{ColumnRef, Comparison, Condition, Select, TableColumn};
 
     struct Plain;

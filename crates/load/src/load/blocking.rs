@@ -4,6 +4,7 @@ use super::client::{Client, Next};
 use super::clock::minimise_timer_slack;
 use super::{LoopContext, LoopResult, ReconnectSession};
 use crate::database::TargetSession;
+use crate::record::Cells;
 
 /// Pause before a lost connection is made again, in nanoseconds.
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
@@ -22,6 +23,7 @@ pub fn run(
     let clock = context.clock;
     let connects_each_time = session.is_none();
     let mut last_answer_ns = clock.now_ns();
+    let mut rows = Cells::new();
     loop {
         let now_ns = clock.now_ns();
         context.cpu.observe(now_ns);
@@ -37,19 +39,22 @@ pub fn run(
             Next::Send => {}
         }
         client.sent(clock.now_ns());
+        rows.clear();
+        let checks = client.checks_answers();
         let outcome = match &mut session {
-            Some(session) => session.execute(&client.request, None),
+            Some(session) => session.execute(&client.request, checks.then_some(&mut rows)),
             None => reconnect(client.number).and_then(|fresh| {
                 if connects_each_time {
                     client.connected(clock.now_ns(), &mut context.tally);
                 }
-                session.insert(fresh).execute(&client.request, None)
+                session.insert(fresh).execute(&client.request, checks.then_some(&mut rows))
             }),
         };
         if connects_each_time {
             session = None;
         }
         let done_ns = clock.now_ns();
+        let outcome = if checks { client.checked(outcome, &rows, &mut context.tally) } else { outcome };
         client.done(done_ns, &outcome, &mut context.tally);
         match outcome {
             Err(error) if error.is_lost() => {

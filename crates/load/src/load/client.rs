@@ -4,46 +4,14 @@ use crate::database::{Answer, DatabaseError};
 use crate::histogram::CompactHistogram;
 use crate::measurement::{ClientMeasurement, ClientTimes};
 use crate::operation::{Operation, OperationKind};
+use crate::record::Cells;
 use crate::statement::Request;
 
 use super::acknowledged::Acknowledged;
 use super::arrivals::{Schedule, SourceTimes};
 use super::phases::{Claim, Phases};
+use super::source::Source;
 use super::tally::{Ending, Tally, Times};
-
-/// A source of a client's operations: a workload, laid out as statements with values.
-pub trait Source: Send {
-    /// Fills the request, which is empty, with the client's next operation.
-    fn next(&mut self, request: &mut Request) -> Operation;
-
-    /// Returns the kind as which the operation that has begun and its immediate successors are counted together; `None` if it stands alone.
-    fn compound(&self) -> Option<OperationKind> {
-        None
-    }
-
-    /// Notes that the running operation was answered, successfully or not. If a further part of the same compound must
-    /// be sent at once, clears the request, fills it with that operation and returns it; `None` if the client is free.
-    fn done(&mut self, succeeded: bool, request: &mut Request) -> Option<Operation> {
-        let (_, _) = (succeeded, request);
-        None
-    }
-
-    /// Returns when the next operation is due, in nanoseconds after the start of the measured phase, for a source that
-    /// has times of its own; `None` after its last operation.
-    fn due_ns(&self) -> Option<i64> {
-        None
-    }
-
-    /// Returns whether the next operation continues what has begun on the same connection.
-    fn is_inside(&self) -> bool {
-        false
-    }
-
-    /// Skips the next operation, which will not be sent, and returns its kind.
-    fn pass_over(&mut self) -> Option<OperationKind> {
-        None
-    }
-}
 
 /// An operation of several parts, as far as it has progressed.
 #[derive(Debug, Clone, Copy)]
@@ -306,6 +274,29 @@ impl Client {
         }
     }
 
+    /// Returns whether the values of the client's answers are checked: [`Client::checked`] must then be given the rows of each.
+    #[inline]
+    pub fn checks_answers(&self) -> bool {
+        self.source.checks_answers()
+    }
+
+    /// Checks the rows of an answer. Returns the outcome, in which a wrong answer is a failure.
+    pub fn checked(
+        &mut self,
+        outcome: Result<Answer, DatabaseError>,
+        rows: &Cells,
+        tally: &mut Tally,
+    ) -> Result<Answer, DatabaseError> {
+        let outcome = outcome.and_then(|answer| match self.source.check(rows) {
+            Ok(()) => Ok(answer),
+            Err(why) => Err(DatabaseError::Wrong(why)),
+        });
+        if self.counts {
+            tally.count_checked(self.kind, matches!(outcome, Err(DatabaseError::Wrong(_))));
+        }
+        outcome
+    }
+
     /// Notes the time of sending; called right before the request's first byte is sent.
     #[inline]
     pub fn sent(&mut self, now_ns: u64) {
@@ -343,7 +334,9 @@ impl Client {
             Ok(answer) => Ending::Completed { empty: answer.empty > 0 },
             Err(error) => Ending::Failed(error),
         };
-        if let (OperationKind::Query(_), true, Ok(answer)) = (self.kind, self.counts, outcome) {
+        if let (true, Ok(answer)) = (self.counts, outcome)
+            && (matches!(self.kind, OperationKind::Query(_)) || self.source.checks_answers())
+        {
             tally.count_rows(self.kind, answer.rows);
         }
         let following = self.source.done(outcome.is_ok(), &mut self.request);

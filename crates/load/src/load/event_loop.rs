@@ -12,6 +12,7 @@ use super::{LoopContext, LoopResult, Reconnect};
 use crate::database::session::ANSWER_BYTES_MAX;
 use crate::database::tls::SharedSecure;
 use crate::database::{Answer, DatabaseError, Unasked, Wire};
+use crate::record::Cells;
 
 /// Pause before a lost connection is made again, in nanoseconds.
 const RECONNECT_PAUSE_NS: u64 = 100_000_000;
@@ -81,6 +82,8 @@ struct Slot {
     secure: Option<SharedSecure>,
     /// Bytes of an unfinished message.
     unread: Vec<u8>,
+    /// Memory for the rows of answers that are checked.
+    rows: Cells,
     /// Time at which bytes last arrived on the connection; 0 before that, and when it is lost.
     heard_ns: u64,
     state: State,
@@ -143,6 +146,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
                 wire: Some(wire),
                 secure,
                 unread: Vec::new(),
+                rows: Cells::new(),
                 heard_ns: 0,
                 state: State::Waiting,
             });
@@ -246,6 +250,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         let Some(outcome) = progress.outcome else {
             return self.give_up_endless(place, now_ns);
         };
+        let outcome = self.checked(place, outcome);
         let is_lost = outcome.as_ref().is_err_and(DatabaseError::is_lost);
         let is_over = self.slots[place].wire.as_ref().is_some_and(|wire| wire.is_over());
         match if is_lost { Ok(()) } else { self.take_rest(place) } {
@@ -257,6 +262,19 @@ impl<'a, T: Transport> EventLoop<'a, T> {
             }
         }
         self.end(place, now_ns, outcome);
+    }
+
+    /// Checks the rows of an answer, where the client's are checked; after the time of the answer was taken.
+    #[inline]
+    fn checked(&mut self, place: usize, outcome: Result<Answer, DatabaseError>) -> Result<Answer, DatabaseError> {
+        let slot = &mut self.slots[place];
+        if !slot.client.checks_answers() {
+            return outcome;
+        }
+        let Some(rows) = slot.wire.as_mut().and_then(|wire| wire.keep_rows(None)) else { return outcome };
+        let outcome = slot.client.checked(outcome, &rows, &mut self.context.tally);
+        slot.rows = rows;
+        outcome
     }
 
     /// Drops a connection whose server sends a message without an end: the server must not decide how much memory a trial takes.
@@ -360,6 +378,10 @@ impl<'a, T: Transport> EventLoop<'a, T> {
                 }
                 let slot = &mut self.slots[place];
                 if let Some(wire) = slot.wire.as_mut() {
+                    if slot.client.checks_answers() {
+                        slot.rows.clear();
+                        wire.keep_rows(Some(std::mem::take(&mut slot.rows)));
+                    }
                     self.out.clear();
                     wire.start(&slot.client.request, &mut self.out);
                     // Encoding takes tens of nanoseconds; counting them as residence time is cheaper than another clock reading.

@@ -101,6 +101,13 @@ impl Tally {
         *self.kinds[place].1.rows.get_or_insert(0) += rows;
     }
 
+    /// Counts an answer of the measured phase whose values were checked.
+    #[inline]
+    pub fn count_checked(&mut self, kind: OperationKind, is_wrong: bool) {
+        let place = place_of(&mut self.kinds, kind);
+        *self.kinds[place].1.wrong.get_or_insert(0) += u64::from(is_wrong);
+    }
+
     /// Records the raw times of an operation, also in the warm-up, if the study asks for them.
     #[inline]
     pub fn sample(&mut self, client: u32, kind: OperationKind, times: Times, is_measured: bool, ending: &Ending<'_>) {

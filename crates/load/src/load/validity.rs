@@ -96,8 +96,13 @@ pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<R
     if completed == 0 {
         reasons.push(Reason::NothingCompleted {});
     }
-    if failed as f64 > circumstances.tolerated_failures * scheduled as f64 {
+    let wrong = total(|o| o.wrong.unwrap_or(0));
+    if (failed - wrong) as f64 > circumstances.tolerated_failures * scheduled as f64 {
         reasons.push(Reason::OperationsFailed { failed, scheduled, errors: most_frequent_errors(measurement) });
+    }
+    if wrong > 0 {
+        let checked = total(|o| o.wrong.map_or(0, |_| o.completed + o.failed));
+        reasons.push(Reason::WrongAnswers { wrong, checked, errors: most_frequent_errors(measurement) });
     }
     if abandoned > 0 && circumstances.offered_per_s.is_none() && measurement.events.is_none() {
         reasons.push(Reason::NotAnswered { abandoned, scheduled });

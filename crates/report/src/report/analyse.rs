@@ -210,6 +210,7 @@ fn operation_finding(merged: &OperationMeasurement, empty_known: bool) -> Operat
         failed: merged.failed,
         empty: empty_known.then_some(merged.empty),
         rows: merged.rows.filter(|_| merged.completed > 0).map(|rows| rows as f64 / merged.completed as f64),
+        wrong: merged.wrong,
         abandoned: merged.abandoned,
         response_time_s: times(TimeKind::ResponseTime),
         response_time_at_least: merged.abandoned > 0,
@@ -304,6 +305,7 @@ fn notes(study: &Study, environment: &Environment, groups: &[CaseTrials<'_>], ca
     let governor = environment.governor.clone().filter(|governor| governor != "performance");
     notes.extend(governor.map(|governor| Note::Governor { governor }));
     notes.extend(found_nothing(cases));
+    notes.extend(answers_checked(groups));
     notes.extend(warming::note(groups));
     notes.extend(limits::notes(environment, groups, cases));
     notes.extend(client::notes(environment, groups));
@@ -323,6 +325,14 @@ fn imported(groups: &[CaseTrials<'_>]) -> Vec<Note> {
         }
     }
     told.into_iter().map(|(tool, told)| Note::Imported { tool: tool.clone(), told: told.clone() }).collect()
+}
+
+/// Notes how many answers were compared with the records, in valid and invalid trials.
+fn answers_checked(groups: &[CaseTrials<'_>]) -> Option<Note> {
+    let operations = groups.iter().flat_map(|group| &group.trials).flat_map(|trial| trial.operations.values());
+    let checked = operations.filter_map(|operation| Some((operation.completed + operation.wrong?, operation.wrong?)));
+    let (checked, wrong) = checked.fold((0, 0), |(all, wrong), (own, own_wrong)| (all + own, wrong + own_wrong));
+    (checked > 0).then_some(Note::AnswersChecked { checked, wrong })
 }
 
 /// Notes queries that mostly found nothing: they are fast, and their figures are those of a search without result.

@@ -13,7 +13,8 @@ const ROWS_APART: f64 = 1.5;
 
 /// Returns the mean number of rows over all queries of these trials; `None` if rows were not counted.
 pub fn rows_per_query(trials: &[&Measurement]) -> Option<f64> {
-    let kinds = trials.iter().flat_map(|trial| trial.operations.values());
+    // Answers whose values were checked are right, however many rows they have.
+    let kinds = trials.iter().flat_map(|trial| trial.operations.values()).filter(|kind| kind.wrong.is_none());
     let counted = kinds.filter_map(|kind| Some((kind.rows?, kind.completed)));
     let (rows, queries) = counted.fold((0, 0), |(rows, all), (own, count)| (rows + own, all + count));
     (queries > 0).then(|| rows as f64 / queries as f64)

@@ -17,6 +17,7 @@ use crate::load::{Connections, Group, Observed, Observer, Reconnect, ReconnectSe
 use crate::measurement::{ConflictsMeasurement, Measurement, ResourceSample};
 use crate::operation::{Operation, OperationKind};
 use crate::reason::Reason;
+use crate::record::Cells;
 use crate::statement::Request;
 use crate::trial::{Arrivals, LoadSettings, Settings, Trial};
 use crate::workload::{Work, Workload};
@@ -60,11 +61,23 @@ pub(super) struct Ready {
 struct WorkSource {
     work: Arc<Work>,
     workload: Box<dyn Workload>,
+    /// The running operation, where its answer is checked.
+    running: Option<Operation>,
 }
 
 impl Source for WorkSource {
     fn next(&mut self, request: &mut Request) -> Operation {
-        self.work.next(&mut *self.workload, request)
+        let operation = self.work.next(&mut *self.workload, request);
+        self.running = matches!(operation, Operation::Ask { .. }).then_some(operation);
+        operation
+    }
+
+    fn checks_answers(&self) -> bool {
+        self.running.is_some()
+    }
+
+    fn check(&mut self, rows: &Cells) -> Result<(), String> {
+        self.running.as_ref().map_or(Ok(()), |operation| self.work.check(operation, rows))
     }
 
     fn compound(&self) -> Option<OperationKind> {
@@ -96,7 +109,7 @@ pub(super) fn sources(
 ) -> anyhow::Result<Vec<Box<dyn Source>>> {
     let source = |number| -> anyhow::Result<Box<dyn Source>> {
         let workload = workload(number).map_err(anyhow::Error::msg)?;
-        Ok(Box::new(WorkSource { work: Arc::clone(work), workload }))
+        Ok(Box::new(WorkSource { work: Arc::clone(work), workload, running: None }))
     };
     clients.map(source).collect()
 }

@@ -50,6 +50,7 @@ impl Custom {
             identity: identity_columns,
             identity_key: 0,
             identity_end: None,
+            series: None,
             key: None,
             values: value_columns,
         };

@@ -11,8 +11,10 @@ mod qos;
 mod qos_direction;
 mod runs;
 mod sensor;
+mod series;
 mod shuffle;
 pub mod skew;
+mod timeline;
 mod usertable;
 pub mod violation;
 mod wisconsin;
@@ -27,6 +29,8 @@ use crate::trial::RecordSettings;
 pub use filler::Filler;
 pub use parameters::Parameters;
 pub use sensor::sensor_record_bytes;
+pub use series::{SOURCE_ID, TIME_NS};
+pub(crate) use timeline::Timeline;
 pub use usertable::key_hash;
 pub use wisconsin_permutation::PERMUTATIONS;
 
@@ -62,7 +66,10 @@ pub fn build(settings: &RecordSettings) -> Result<Arc<dyn Generator>, String> {
         return Err(format!("record.runs is for the record type qos and record.type is \"{type_name}\"; leave it out"));
     }
     match find(&settings.type_name) {
-        Some(entry) => (entry.build)(settings),
+        Some(entry) => match &settings.series {
+            Some(series) => series::with_sources(settings, series, entry.build),
+            None => (entry.build)(settings),
+        },
         None => {
             let names: Vec<_> = REGISTRY.iter().map(|entry| entry.name).collect();
             Err(format!("unknown record.type \"{}\"; there are {}", settings.type_name, names.join(", ")))

@@ -209,6 +209,7 @@ fn record_type() -> RecordType {
         identity,
         identity_key: IDENTITY_KEY,
         identity_end: Some(IDENTITY_END),
+        series: None,
         key: None,
         values,
     }

@@ -183,6 +183,7 @@ fn record_type(length: u32) -> RecordType {
         identity: vec![column("source", Int32, false), column("kind", Text(12), false)],
         identity_key: 0,
         identity_end: None,
+        series: None,
         key: None,
         values,
     }

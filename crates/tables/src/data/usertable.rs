@@ -207,6 +207,7 @@ fn record_type(settings: &UsertableSettings) -> RecordType {
         identity: vec![column("ycsb_key".to_owned(), COLUMN_LENGTH, true)],
         identity_key: 1,
         identity_end: None,
+        series: None,
         key: Some(0),
         values: fields.collect(),
     }

@@ -102,6 +102,7 @@ pub fn record_type() -> RecordType {
         ],
         identity_key: 3,
         identity_end: None,
+        series: None,
         key: None,
         values: vec![
             column("time_ns", ColumnKind::Int64, true),

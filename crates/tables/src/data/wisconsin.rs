@@ -127,6 +127,7 @@ fn record_type() -> RecordType {
         identity: vec![column("unique2", ColumnKind::Int32)],
         identity_key: 1,
         identity_end: None,
+        series: None,
         key: Some(0),
         values: integers.chain(strings).collect(),
     }

@@ -228,6 +228,7 @@ impl Accessed {
             }
             Operation::Insert { .. }
             | Operation::Query { .. }
+            | Operation::Ask { .. }
             | Operation::Statement { .. }
             | Operation::Replayed { .. } => {}
         }

@@ -266,7 +266,7 @@ impl Layout for Eav {
                 request.steps.push(Step { statement, rows: 1, first_cell, expect: Expect::ChangedSome });
             }
             Operation::Query { query } => self.queried.bind(query, request),
-            Operation::Statement { .. } | Operation::Replayed { .. } => {}
+            Operation::Ask { .. } | Operation::Statement { .. } | Operation::Replayed { .. } => {}
         }
     }
 }

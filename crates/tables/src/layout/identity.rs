@@ -77,6 +77,9 @@ impl Identity {
     /// Appends the rows of the measurements that begin within these records. Measurements that also end within them are
     /// written with their end: it is known by then, and one statement suffices.
     pub(super) fn begin(&self, records: &Range<u64>, generator: &dyn Generator, request: &mut Request) {
+        if let Some(alternating) = generator.alternating() {
+            return self.begin_in_turn(records.start..records.end.min(alternating), generator, request);
+        }
         let first = generator.measurement_of(records.start);
         let began_before = generator.first_record_of(first) < records.start;
         let begun = first + u64::from(began_before)..generator.measurement_of(records.end - 1) + 1;
@@ -88,6 +91,19 @@ impl Identity {
             let (from, to) = (generator.first_record_of(measurement), generator.first_record_of(measurement + 1));
             request.cells.int(measurement as i64);
             generator.identity(measurement, if to <= records.end { to - from } else { 0 }, &mut request.cells);
+        }
+        insert(request, self.begin, (begun.end - begun.start) as u32, first_cell);
+    }
+
+    /// Appends the rows of measurements that alternate and do not end: each begins with the record of its own number.
+    fn begin_in_turn(&self, begun: Range<u64>, generator: &dyn Generator, request: &mut Request) {
+        if begun.is_empty() {
+            return;
+        }
+        let first_cell = next_cell(&request.cells);
+        for measurement in begun.clone() {
+            request.cells.int(measurement as i64);
+            generator.identity(measurement, 0, &mut request.cells);
         }
         insert(request, self.begin, (begun.end - begun.start) as u32, first_cell);
     }

@@ -233,7 +233,7 @@ impl Layout for Json {
                 change(request, statement, first_cell, 1);
             }
             Operation::Query { query } => self.queried.bind(query, request),
-            Operation::Statement { .. } | Operation::Replayed { .. } => {}
+            Operation::Ask { .. } | Operation::Statement { .. } | Operation::Replayed { .. } => {}
         }
     }
 }

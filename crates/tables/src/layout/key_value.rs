@@ -182,7 +182,10 @@ impl Layout for KeyValue {
                 key.append(record, generator, request);
                 change(request, statement, first_cell, 1);
             }
-            Operation::Query { .. } | Operation::Statement { .. } | Operation::Replayed { .. } => {}
+            Operation::Query { .. }
+            | Operation::Ask { .. }
+            | Operation::Statement { .. }
+            | Operation::Replayed { .. } => {}
         }
     }
 }

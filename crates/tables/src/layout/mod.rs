@@ -29,6 +29,7 @@ pub use opaque::decode as decode_opaque;
 
 use crate::operation::Operation;
 use crate::query::Query;
+use crate::question::Question;
 use crate::record::{Column, Generator, RecordType};
 use crate::statement::{Evolution, Program, Request, Table};
 
@@ -55,6 +56,15 @@ pub trait Layout: Send + Sync {
         Err("cannot select records by what is in them".to_owned())
     }
 
+    /// Adds the statements of [`Operation::Ask`], for questions that were checked against the record type, and returns their numbers. Must be called at
+    /// most once.
+    ///
+    /// # Errors
+    /// The reason why the layout cannot, as the end of a sentence; by default it cannot.
+    fn add_questions(&mut self, _questions: &[Question], _record_type: &RecordType) -> Result<Vec<u16>, String> {
+        Err("keeps sources and times in no columns of their own".to_owned())
+    }
+
     /// Returns the number of rows of [`Layout::record_table`] that a record has.
     fn rows_per_record(&self) -> u64 {
         1
@@ -70,7 +80,7 @@ pub trait Layout: Send + Sync {
     }
 
     /// Appends the steps of an operation, with their values, to a request. Allocates nothing once the request has grown to
-    /// the size that operations have. Appends nothing for an [`Operation::Statement`], which does not concern layouts.
+    /// the size that operations have. Appends nothing for an [`Operation::Statement`] or an [`Operation::Ask`], which others bind.
     fn bind(&self, operation: &Operation, generator: &dyn Generator, request: &mut Request);
 }
 

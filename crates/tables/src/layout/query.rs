@@ -6,10 +6,11 @@
 use super::columns::{RECORD_ID, add, column_ref, next_cell, read};
 use super::key::RecordKey;
 use crate::query::{Place, Projection, Query, place_of};
+use crate::question::{Ask, Question};
 use crate::record::{Cells, RecordType};
 use crate::statement::{
-    ColumnRef, Condition, Form, Hints, Join, Limit, Program, Request, Select, SelectRecords, Statement, TableColumn,
-    Window,
+    Asking, ColumnRef, Condition, Form, Hints, Join, Limit, Program, Request, Select, SelectRecords, Statement,
+    TableColumn, Window,
 };
 
 /// The tables of a layout, each joined to the next by an equal column.
@@ -159,14 +160,9 @@ impl Path {
             query.order.iter().filter_map(|(name, descending)| Some((find(name)?, *descending))).collect();
         let wanted = self.wanted(query, record_type, restricted.first().copied());
         let used = restricted.iter().chain(&wanted).copied().chain(ordered.iter().map(|(place, _)| *place));
-        let mut needed: Vec<usize> = used.map(|place| self.table_of(place)).collect();
-        if !needed.iter().any(|table| self.tables[*table].has_records) {
-            needed.extend(self.tables.iter().position(|table| table.has_records));
-        }
-        let (low, high) = (needed.iter().min().copied().unwrap_or(0), needed.iter().max().copied().unwrap_or(0));
+        let (low, high) = self.stretch(used);
         let first = restricted.iter().map(|place| self.table_of(*place)).min().unwrap_or(low);
-        let joins = (first + 1..=high).map(|table| self.join(table, table - 1));
-        let joins = joins.chain((low..first).rev().map(|table| self.join(table, table + 1))).collect();
+        let joins = self.joins(first, low, high);
         let conditions = query.conditions.iter().zip(&restricted).map(|(condition, place)| Condition {
             column: self.column(*place, record_type),
             kind: place.column(record_type).kind,
@@ -187,6 +183,56 @@ impl Path {
             for_update: false,
             hints: hints_of(query),
         }
+    }
+
+    /// Returns the first and the last table of the stretch that holds these columns and a row for each record.
+    fn stretch(&self, used: impl Iterator<Item = Place>) -> (usize, usize) {
+        let mut needed: Vec<usize> = used.map(|place| self.table_of(place)).collect();
+        if !needed.iter().any(|table| self.tables[*table].has_records) {
+            needed.extend(self.tables.iter().position(|table| table.has_records));
+        }
+        (needed.iter().min().copied().unwrap_or(0), needed.iter().max().copied().unwrap_or(0))
+    }
+
+    /// Returns the joins of a stretch's other tables to its table `first`.
+    fn joins(&self, first: usize, low: usize, high: usize) -> Vec<Join> {
+        let joins = (first + 1..=high).map(|table| self.join(table, table - 1));
+        joins.chain((low..first).rev().map(|table| self.join(table, table + 1))).collect()
+    }
+
+    /// Returns a question over no more tables than it needs, beginning with the one that has source and time; `None` where the records have none.
+    pub(super) fn asking(&self, question: &Question, record_type: &RecordType) -> Option<Asking> {
+        let series = record_type.series?;
+        let (source, time) = (Place::Value(series.source), Place::Value(series.time));
+        let columns = question.columns(record_type);
+        let (low, high) = self.stretch(columns.iter().copied().chain([source, time]));
+        let first = self.table_of(time);
+        let column = |place: &Place| (self.column(*place, record_type), place.column(record_type).kind);
+        Some(Asking {
+            ask: question.ask,
+            from: self.tables[first].name.clone(),
+            joins: self.joins(first, low, high),
+            source: self.column(source, record_type),
+            time: self.column(time, record_type),
+            columns: columns.iter().map(column).collect(),
+            all_sources: question.all_sources,
+            is_indexed_by_source: false,
+            has_span: question.span_ns.is_some() && question.ask != Ask::Newest,
+            bucket: question.bucket_ns,
+            most: question.most,
+            by: question.by,
+        })
+    }
+
+    /// Adds questions, which were checked against the record type, to a program. Returns the numbers of their statements.
+    pub(super) fn add_questions(
+        &self,
+        questions: &[Question],
+        program: &mut Program,
+        record_type: &RecordType,
+    ) -> Vec<u16> {
+        let asked = questions.iter().filter_map(|question| self.asking(question, record_type));
+        asked.map(|asking| add(program, Statement::Ask(asking))).collect()
     }
 
     /// Returns the columns of the answer, identity columns first, unless the query names its own.

@@ -11,6 +11,7 @@ use super::query::{Path, PathTable, Queried};
 use super::{Entry, Layout};
 use crate::operation::Operation;
 use crate::query::{Place, Query};
+use crate::question::Question;
 use crate::record::{Column, ColumnKind, Generator, RecordType};
 use crate::statement::{Evolution, Program, Request, Select, Statement};
 
@@ -58,6 +59,15 @@ impl Star {
     }
 }
 
+impl Star {
+    fn path(&self) -> Path {
+        let name = self.record_table().unwrap_or_default().to_owned();
+        let holds = Box::new(|place| matches!(place, Place::Value(_)));
+        let values = PathTable { name, has_records: true, link: None, holds };
+        Path { tables: vec![self.identity.path_table(), values] }
+    }
+}
+
 impl Layout for Star {
     fn program(&self) -> &Program {
         &self.program
@@ -79,12 +89,14 @@ impl Layout for Star {
     }
 
     fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
-        let name = self.record_table().unwrap_or_default().to_owned();
-        let holds = Box::new(|place| matches!(place, Place::Value(_)));
-        let values = PathTable { name, has_records: true, link: None, holds };
-        let path = Path { tables: vec![self.identity.path_table(), values] };
+        let path = self.path();
         self.queried = Queried::add(queries, &mut self.program, record_type, &path);
         Ok(())
+    }
+
+    fn add_questions(&mut self, questions: &[Question], record_type: &RecordType) -> Result<Vec<u16>, String> {
+        let path = self.path();
+        Ok(path.add_questions(questions, &mut self.program, record_type))
     }
 
     fn evolution(&self, field: &Column) -> Evolution {

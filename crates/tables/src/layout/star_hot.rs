@@ -12,6 +12,7 @@ use super::query::{Path, PathTable, Queried};
 use super::{Entry, Layout};
 use crate::operation::Operation;
 use crate::query::{Place, Query};
+use crate::question::Question;
 use crate::record::{Column, ColumnKind, Generator, RecordType};
 use crate::statement::{Evolution, ForeignKey, Join, Program, Request, Select, Statement};
 
@@ -84,6 +85,18 @@ impl StarHot {
     }
 }
 
+impl StarHot {
+    fn path(&self) -> Path {
+        let table = |part: &Part, link| {
+            let places = part.places.clone();
+            let holds = Box::new(move |place| matches!(place, Place::Value(value) if places.contains(&value)));
+            PathTable { name: part.name.clone(), has_records: true, link, holds }
+        };
+        let (main, secondary) = (table(&self.main, Some(RECORD_ID)), table(&self.secondary, None));
+        Path { tables: vec![self.identity.path_table(), main, secondary] }
+    }
+}
+
 fn main_part(name: &str, columns: &[(usize, &Column)], identity: &Identity, program: &mut Program) -> Part {
     let mut described = vec![number_column(RECORD_ID), number_column(MEASUREMENT)];
     described.extend(columns.iter().map(|(_, column)| table_column(column)));
@@ -130,15 +143,14 @@ impl Layout for StarHot {
     }
 
     fn add_queries(&mut self, queries: &[Query], record_type: &RecordType) -> Result<(), String> {
-        let table = |part: &Part, link| {
-            let places = part.places.clone();
-            let holds = Box::new(move |place| matches!(place, Place::Value(value) if places.contains(&value)));
-            PathTable { name: part.name.clone(), has_records: true, link, holds }
-        };
-        let (main, secondary) = (table(&self.main, Some(RECORD_ID)), table(&self.secondary, None));
-        let path = Path { tables: vec![self.identity.path_table(), main, secondary] };
+        let path = self.path();
         self.queried = Queried::add(queries, &mut self.program, record_type, &path);
         Ok(())
+    }
+
+    fn add_questions(&mut self, questions: &[Question], record_type: &RecordType) -> Result<Vec<u16>, String> {
+        let path = self.path();
+        Ok(path.add_questions(questions, &mut self.program, record_type))
     }
 
     fn evolution(&self, field: &Column) -> Evolution {

@@ -15,6 +15,7 @@ use super::query::{Path, Queried, check_window};
 use super::{Entry, Layout};
 use crate::operation::Operation;
 use crate::query::Query;
+use crate::question::Question;
 use crate::record::{Column, Generator, RecordType};
 use crate::statement::{Comparison, Evolution, Program, Request, Select, Statement, TableColumn};
 
@@ -117,6 +118,11 @@ impl Layout for Wide {
         let path = Path::single(&self.program.tables[0].name);
         self.queried = Queried::add(queries, &mut self.program, record_type, &path);
         Ok(())
+    }
+
+    fn add_questions(&mut self, questions: &[Question], record_type: &RecordType) -> Result<Vec<u16>, String> {
+        let path = Path::single(&self.program.tables[0].name);
+        Ok(path.add_questions(questions, &mut self.program, record_type))
     }
 
     fn evolution(&self, field: &Column) -> Evolution {

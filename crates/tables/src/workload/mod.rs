@@ -7,9 +7,11 @@ mod attribute;
 mod background;
 mod delete;
 pub mod freshness;
+mod indexes;
 mod mix;
 mod preload;
 mod query;
+mod questions;
 mod read;
 mod replay;
 mod scan;
@@ -112,6 +114,7 @@ pub static REGISTRY: &[&Entry] = &[
     &update::UPDATE,
     &query::QUERY,
     &query::RECENT,
+    &questions::QUESTIONS,
     &scan::SCAN,
     &delete::DELETE,
     &turnover::TURNOVER,
@@ -183,7 +186,7 @@ pub fn inserts_nothing(settings: &Settings) -> bool {
 
 /// Returns whether a trial with these settings changes nothing in loadline's tables, so that they can be kept for other runs.
 pub fn only_reads(settings: &Settings) -> bool {
-    let reads = ["read", "select", "scan", "query", "recent"];
+    let reads = ["read", "select", "scan", "query", "recent", "questions"];
     let is_read_beside = settings.background.as_ref().is_none_or(|beside| reads.contains(&beside.workload.as_str()));
     is_read_beside
         && settings.workload.evolve_s.is_none()

@@ -85,6 +85,7 @@ mod tests {
             identity: Vec::new(),
             identity_key: 0,
             identity_end: None,
+            series: None,
             key: None,
             values: vec![Column { name: "c".to_owned(), kind: ColumnKind::Text(length), nullable: false, hot: true }],
         };

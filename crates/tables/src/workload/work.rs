@@ -4,9 +4,10 @@ use std::sync::{Arc, OnceLock};
 
 use super::freshness::{self, Events};
 use super::preload::chunk_records;
+use super::questions::Asked;
 use super::{
-    Client, Preload, Workload, background, build, has_statements, inserts_nothing, known, only_adds, only_reads,
-    replay, sql, ycsb,
+    Client, Preload, Workload, background, build, has_statements, indexes, inserts_nothing, known, only_adds,
+    only_reads, replay, sql, ycsb,
 };
 use crate::data;
 use crate::fault::{Fault, fault};
@@ -14,8 +15,8 @@ use crate::layout::recorded::Recorded;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
 use crate::query::count_found;
-use crate::record::{Column, Generator};
-use crate::statement::{Evolution, Expect, Program, Request, SqlForm, Statement, Step, Table};
+use crate::record::{Cells, Column, Generator};
+use crate::statement::{Evolution, Expect, Program, Request, SqlForm, Statement, Step};
 use crate::trial::Settings;
 
 /// The tables, statements and data of a trial, and how its operations become requests.
@@ -33,6 +34,8 @@ pub struct Work {
     of_clients: Vec<Program>,
     /// The study's own operations.
     sql: Vec<sql::OwnSteps>,
+    /// The questions about sources and times; `None` where there are none.
+    asked: Option<Asked>,
     /// Number of rows that each query must return; unset until it has been counted.
     found: OnceLock<Vec<u64>>,
     /// Whether records may be added during the trial, so that queries may return more rows.
@@ -57,6 +60,8 @@ struct Stored {
     layout: Box<dyn Layout>,
     /// Number of records in one transaction of the preparation.
     chunk: u64,
+    /// The layout's statements for the questions.
+    questions: Vec<u16>,
 }
 
 impl Work {
@@ -89,7 +94,7 @@ impl Work {
             build(background, Client { number: 0, of: 1, seed: 0 }).map_err(of_workload)?;
         }
         let needs_tables = needs_tables || background.is_some();
-        let stored = if needs_tables { Some(Stored::new(settings, background.as_ref(), besides)?) } else { None };
+        let mut stored = if needs_tables { Some(Stored::new(settings, background.as_ref(), besides)?) } else { None };
         let mut program = stored.as_ref().map_or_else(Program::default, |stored| stored.layout.program().clone());
         program.rows_max = program.rows_max.max(1);
         if let (true, Some(column)) = (settings.record.existing, settings.layout.indexes.first()) {
@@ -99,7 +104,10 @@ impl Work {
             ));
         }
         for column in &settings.layout.indexes {
-            add_index(&mut program, column, &settings.layout.name)?;
+            indexes::add(&mut program, column, &settings.layout.name)?;
+        }
+        if let Some(index) = settings.layout.time_index {
+            indexes::add_times(&mut program, index);
         }
         if settings.record.existing {
             program.tables.clear();
@@ -122,6 +130,10 @@ impl Work {
         if let Some(events) = &events {
             program = events.program.clone();
         }
+        let asked = stored.as_mut().and_then(|stored| {
+            let statements = std::mem::take(&mut stored.questions);
+            Asked::new(settings, statements, &*stored.generator)
+        });
         let keys = ycsb::key_space(settings);
         let as_text = settings.load.statements_as_text;
         let pipelines = settings.load.pipeline || program.pipelines;
@@ -129,7 +141,7 @@ impl Work {
         let of_clients = if as_text || pipelines { vec![own] } else { Vec::new() };
         let (settings, found) = (settings.clone(), OnceLock::new());
         let grows = !only_reads(&settings);
-        Ok(Work { settings, background, stored, events, program, of_clients, sql, found, grows, keys })
+        Ok(Work { settings, background, stored, events, program, of_clients, sql, asked, found, grows, keys })
     }
 
     /// Creates the work for clients with tables of their own: a trial has as many sets of tables as clients, whose statements
@@ -152,7 +164,7 @@ impl Work {
         Ok(work)
     }
 
-    /// Counts the rows that each query must return, by generating all records: from now on an answer with another number of rows is a failed
+    /// Computes the right answers to the questions, and counts the rows that each query must return, by generating all records: from now on an answer with another number of rows is a failed
     /// operation or, if records are added meanwhile, one with fewer rows. Before that, and if records change during the trial, any number
     /// of rows is right.
     ///
@@ -160,6 +172,9 @@ impl Work {
     /// A sentence if a query does not find as many records as the study states.
     pub fn count_rows(&self) -> Result<(), Fault> {
         let (settings, Some(stored)) = (&self.settings, &self.stored) else { return Ok(()) };
+        if let Some(asked) = &self.asked {
+            asked.prepare(&*stored.generator)?;
+        }
         let queries = &settings.workload.queries;
         let is_known = only_reads(settings) || only_adds(settings);
         if queries.is_empty() || !is_known || self.found.get().is_some() {
@@ -293,11 +308,29 @@ impl Work {
                     step.expect = self.expected(usize::from(query));
                 }
             }
+            Operation::Ask { question, draw } => {
+                if let Some(asked) = &self.asked {
+                    asked.bind(question, draw, request);
+                }
+            }
             _ => {
                 if let Some(stored) = &self.stored {
                     stored.layout.bind(operation, &*stored.generator, request);
                 }
             }
+        }
+    }
+
+    /// Checks the rows of the answer to an operation, value by value. The answers to other operations than [`Operation::Ask`] are right.
+    ///
+    /// # Errors
+    /// What is wrong, as a sentence that says what was asked.
+    pub fn check(&self, operation: &Operation, rows: &Cells) -> Result<(), String> {
+        match (operation, &self.asked, &self.stored) {
+            (Operation::Ask { question, draw }, Some(asked), Some(stored)) => {
+                asked.check(*question, *draw, rows, &*stored.generator)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -329,13 +362,13 @@ impl Stored {
         let table = &settings.record.table;
         let record_type = generator.record_type();
         let name = &settings.layout.name;
-        let (clients, time_index) = (settings.load.clients, settings.layout.time_index);
+        let (clients, time_index) = (settings.load.clients, settings.layout.recorded_index);
         let mut layout = match settings.layout.tables_as_recorded {
             true => Box::new(Recorded::new(name, record_type, table, records_max, clients, time_index)?),
             false => layout::build(name, record_type, table, records_max)?,
         };
         // A measurement of one record ends with the operation that it begins with.
-        if generator.records_per_measurement() > 1 {
+        if generator.records_per_measurement() > 1 && generator.alternating().is_none() {
             layout.add_ends(record_type);
         }
         let mut access = (known(settings)?.access)(settings, record_type)?;
@@ -346,27 +379,17 @@ impl Stored {
         if access != Access::default() {
             layout.add_access(&access, record_type);
         }
+        let refused = |why| format!("layout \"{}\" {why}; take another layout.name", settings.layout.name);
         let queries = &settings.workload.queries;
         if !queries.is_empty() {
-            let refused = |why| format!("layout \"{}\" {why}; take another layout.name", settings.layout.name);
             layout.add_queries(queries, record_type).map_err(refused)?;
         }
-        Ok(Stored { generator, layout, chunk })
-    }
-}
-
-/// Adds an index on a column to the first table that has it; identities come before values.
-fn add_index(program: &mut Program, column: &str, layout: &str) -> Result<(), String> {
-    let has = |table: &&mut Table| table.columns.iter().any(|own| own.name == column);
-    match program.tables.iter_mut().find(has) {
-        Some(table) => {
-            table.indexes.push(vec![column.to_owned()]);
-            Ok(())
-        }
-        None => Err(format!(
-            "layout.indexes: no table of layout \"{layout}\" has a column \"{column}\"; name a column of the record type that the \
-             layout keeps as one"
-        )),
+        let questions = &settings.workload.questions;
+        let questions = match questions.is_empty() {
+            true => Vec::new(),
+            false => layout.add_questions(questions, record_type).map_err(refused)?,
+        };
+        Ok(Stored { generator, layout, chunk, questions })
     }
 }
 

@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use crate::database::Dialect;
+use crate::database::dialect::NewestOfEach;
 use crate::database::literal::{Literals, quoted};
+use crate::question::is_whole;
 use crate::record::ColumnKind;
 
 /// DuckDB's SQL.
@@ -11,6 +13,19 @@ use crate::record::ColumnKind;
 pub(super) struct DuckdbDialect;
 
 impl Dialect for DuckdbDialect {
+    fn whole_division(&self) -> &'static str {
+        "//"
+    }
+
+    fn newest_of_each(&self, _is_indexed: bool) -> NewestOfEach {
+        NewestOfEach::DistinctOn
+    }
+
+    /// The sum of whole numbers has 128 bits.
+    fn sum_of(&self, column: &str, kind: ColumnKind) -> String {
+        if is_whole(kind) { format!("CAST(SUM({column}) AS BIGINT)") } else { format!("SUM({column})") }
+    }
+
     fn quote(&self, name: &str) -> String {
         format!("\"{}\"", name.replace('"', "\"\""))
     }

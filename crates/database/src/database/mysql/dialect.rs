@@ -6,6 +6,7 @@ use crate::database::Dialect;
 use crate::database::dialect::{StraightJoin, path, schema_change_text};
 use crate::database::instruments::{self, Alternatives};
 use crate::database::literal::{Literals, hexadecimal, quoted};
+use crate::question::is_whole;
 use crate::record::ColumnKind;
 use crate::statement::SchemaChange;
 
@@ -62,6 +63,19 @@ pub struct MySqlDialect {
 }
 
 impl Dialect for MySqlDialect {
+    fn whole_division(&self) -> &'static str {
+        "DIV"
+    }
+
+    /// The mean of whole numbers would be a decimal number with four digits behind the point.
+    fn mean_of(&self, column: &str, kind: ColumnKind) -> String {
+        if is_whole(kind) { format!("AVG({column} * 1e0)") } else { format!("AVG({column})") }
+    }
+
+    fn sum_of(&self, column: &str, kind: ColumnKind) -> String {
+        if is_whole(kind) { format!("CAST(SUM({column}) AS SIGNED)") } else { format!("SUM({column})") }
+    }
+
     fn quote(&self, name: &str) -> String {
         format!("`{}`", name.replace('`', "``"))
     }

@@ -93,6 +93,7 @@ fn name(dialect: &dyn Dialect, statement: &Statement) -> String {
         Statement::SelectRecords(SelectRecords { table, .. })
         | Statement::SelectMember { table, .. }
         | Statement::SelectGroups { table, .. } => ("SELECT FROM", table),
+        Statement::Ask(asking) => ("SELECT FROM", &asking.from),
         Statement::Sql { sql, .. } => return shortened(sql, 120),
     };
     format!("{verb} {}", dialect.quote(table))

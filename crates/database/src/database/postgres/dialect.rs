@@ -3,9 +3,10 @@
 use std::io::Write;
 
 use crate::database::Dialect;
-use crate::database::dialect::{Erasing, schema_change_text};
+use crate::database::dialect::{Erasing, NewestOfEach, schema_change_text};
 use crate::database::instruments::{self, Alternatives};
 use crate::database::literal::{Literals, hexadecimal, quoted};
+use crate::question::is_whole;
 use crate::record::ColumnKind;
 use crate::statement::SchemaChange;
 
@@ -46,6 +47,20 @@ impl Dialect for PostgresDialect {
             ColumnKind::Json => "JSONB",
         }
         .to_owned()
+    }
+
+    fn newest_of_each(&self, is_indexed: bool) -> NewestOfEach {
+        if is_indexed { NewestOfEach::Skipping } else { NewestOfEach::DistinctOn }
+    }
+
+    /// The mean of whole numbers is a decimal number with sixteen significant digits or more.
+    fn mean_of(&self, column: &str, kind: ColumnKind) -> String {
+        if is_whole(kind) { format!("CAST(AVG({column}) AS DOUBLE PRECISION)") } else { format!("AVG({column})") }
+    }
+
+    /// The sum of the widest whole numbers is a decimal number.
+    fn sum_of(&self, column: &str, kind: ColumnKind) -> String {
+        if kind == ColumnKind::Int64 { format!("CAST(SUM({column}) AS BIGINT)") } else { format!("SUM({column})") }
     }
 
     fn document_with(&self, document: &str, members: &[(&str, ColumnKind, String)]) -> String {

@@ -75,6 +75,7 @@ pub(super) fn record_type() -> RecordType {
         identity: vec![column("port")],
         identity_key: 1,
         identity_end: None,
+        series: None,
         key: None,
         values: vec![column("lost")],
     }

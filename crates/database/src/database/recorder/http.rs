@@ -144,7 +144,8 @@ mod tests {
     fn an_answer_that_leaves_the_outcome_open_is_no_refusal() {
         let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
         let (name, identity, values) = (String::new(), Vec::new(), Vec::new());
-        let record_type = RecordType { name, identity, identity_key: 0, identity_end: None, key: None, values };
+        let record_type =
+            RecordType { name, identity, identity_key: 0, identity_end: None, key: None, values, series: None };
         let lines = Arc::new(Lines::new("m", &record_type, 1));
         let mut wire = HttpWire::over(Socket::from(std::os::fd::OwnedFd::from(socket)), lines, "");
         for (status, is_lost) in [(500, true), (503, false), (403, false)] {

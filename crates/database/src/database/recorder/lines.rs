@@ -151,6 +151,7 @@ mod tests {
             ],
             identity_key: 1,
             identity_end: Some(2),
+            series: None,
             key: None,
             values: vec![
                 column("rtt ms", ColumnKind::Float64),

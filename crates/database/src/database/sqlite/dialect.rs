@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::database::Dialect;
-use crate::database::dialect::{Erasing, StraightJoin};
+use crate::database::dialect::{Erasing, NewestOfEach, StraightJoin};
 use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::record::ColumnKind;
 
@@ -54,6 +54,10 @@ impl Dialect for SqliteDialect {
             ColumnKind::Float64 => format!("CAST({text} AS REAL)"),
             ColumnKind::Text(_) | ColumnKind::Blob(_) | ColumnKind::Json => text.to_owned(),
         }
+    }
+
+    fn newest_of_each(&self, is_indexed: bool) -> NewestOfEach {
+        if is_indexed { NewestOfEach::Skipping } else { NewestOfEach::BareColumns }
     }
 
     fn straight_join(&self) -> Option<StraightJoin> {

@@ -24,7 +24,7 @@ pub(in crate::recorder) enum Meaning {
 /// Returns the meaning of an error.
 pub(in crate::recorder) fn meaning(error: &DatabaseError) -> Meaning {
     match error {
-        DatabaseError::Miscounted(_) => Meaning::Ledger,
+        DatabaseError::Miscounted(_) | DatabaseError::Wrong(_) => Meaning::Ledger,
         DatabaseError::Refused { code, .. } if is_of_record(code) => Meaning::Record,
         DatabaseError::Refused { code, .. } if BROKEN.contains(&code.as_str()) => Meaning::Broken,
         DatabaseError::Refused { .. } => Meaning::Wait,

@@ -1,4 +1,4 @@
-//! The database's plans of a study's queries: `workload.explain`. Function: [`begin`].
+//! The database's plans of a study's queries, and the text and the plan of its questions: `workload.explain`. Function: [`begin`].
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,10 @@ fn plans(beginning: &Beginning<'_>) -> Result<BTreeMap<String, Vec<String>>, Dat
     let Some(database) = target.sql() else { return Ok(plans) };
     let mut session = database.connect()?;
     let dialect = database.dialect();
-    for query in 0..settings.workload.queries.len() as u16 {
-        let operation = Operation::Query { query };
+    let names = settings.workload.kind_names();
+    let queries = (0..settings.workload.queries.len() as u16).map(|query| Operation::Query { query });
+    let questions = 0..settings.workload.questions.len() as u16;
+    for operation in queries.chain(questions.map(|question| Operation::Ask { question, draw: 0 })) {
         let mut request = Request::default();
         work.bind(&operation, &mut request);
         let mut lines = Vec::new();
@@ -45,8 +47,11 @@ fn plans(beginning: &Beginning<'_>) -> Result<BTreeMap<String, Vec<String>>, Dat
             let Some(text) = dialect::query_with_values(dialect, statement, &request.cells, first) else { continue };
             let rows = session.query(&dialect.explain(&text))?;
             lines.extend(rows.iter().map(|row| dialect.plan_line(row)));
+            if matches!(operation, Operation::Ask { .. }) {
+                lines.push(text);
+            }
         }
-        plans.insert(operation.kind().to_string(), lines);
+        plans.insert(names.name(operation.kind()), lines);
     }
     Ok(plans)
 }

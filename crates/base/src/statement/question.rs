@@ -1,0 +1,50 @@
+//! Questions about sources and times, over the tables of a layout. Main type: [`Asking`].
+
+use super::{ColumnRef, Join};
+use crate::question::{Ask, Figure};
+use crate::record::ColumnKind;
+
+/// A question as a layout states it. Its values are, in this order: the source, where it concerns one; the first time and the time behind the last
+/// one, where it has a span; the bound, for [`Ask::Above`].
+///
+/// The answer has these columns. Readings: the source, where it concerns all; the time; then the columns read. Aggregates: the number of readings; then sum, mean,
+/// least and largest value of each column. Buckets: the beginning of the bucket; the number of readings; then mean, least and largest value of each
+/// column. Ranks: the source, and its figure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asking {
+    /// What is asked.
+    pub ask: Ask,
+    /// The table with a row for each record.
+    pub from: String,
+    /// Tables joined to it.
+    pub joins: Vec<Join>,
+    /// The column with the source.
+    pub source: ColumnRef,
+    /// The column with the time.
+    pub time: ColumnRef,
+    /// Columns that are read or aggregated, with their types.
+    pub columns: Vec<(ColumnRef, ColumnKind)>,
+    /// Whether it concerns all sources.
+    pub all_sources: bool,
+    /// Whether an index finds the readings of a source in the order of time.
+    pub is_indexed_by_source: bool,
+    /// Whether it has a span.
+    pub has_span: bool,
+    /// Length of a bucket, in the unit of the time column; 0 without buckets.
+    pub bucket: i64,
+    /// Largest number of ranks; 0 without ranks.
+    pub most: u64,
+    /// The figure by which sources are ranked.
+    pub by: Figure,
+}
+
+impl Asking {
+    /// Returns the kinds of its values, in their order.
+    pub fn kinds(&self) -> Vec<ColumnKind> {
+        let source = (!self.all_sources).then_some(ColumnKind::Int32);
+        let span = if self.has_span { vec![ColumnKind::Int64; 2] } else { Vec::new() };
+        let bound =
+            (self.ask == Ask::Above).then(|| self.columns.first().map_or(ColumnKind::Float64, |(_, kind)| *kind));
+        source.into_iter().chain(span).chain(bound).collect()
+    }
+}

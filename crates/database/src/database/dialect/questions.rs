@@ -1,0 +1,160 @@
+//! Questions about sources and times in SQL. [`text`] writes an [`Asking`]; a [`Dialect`] says where its database has a better idiom.
+
+use super::Dialect;
+use crate::question::{Ask, Figure};
+use crate::record::ColumnKind;
+use crate::statement::{Asking, ColumnRef};
+
+/// How a database is asked for the newest reading of each source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewestOfEach {
+    /// A join with the newest time of each source. MySQL and MariaDB find these times by skipping from source to source in the index ("loose index scan").
+    Join,
+    /// `DISTINCT ON`, as PostgreSQL's documentation of SELECT shows it.
+    DistinctOn,
+    /// A recursive query that goes from source to source in the index on source and time, and looks up the newest time of each. PostgreSQL's wiki has it under "Loose
+    /// indexscan"; it is for databases that do not skip by themselves.
+    Skipping,
+    /// Columns beside a `MAX`, which SQLite takes from the row of the maximum ("bare columns in an aggregate query").
+    BareColumns,
+}
+
+/// The parts of a question that its forms share.
+struct Parts<'a> {
+    dialect: &'a dyn Dialect,
+    asking: &'a Asking,
+    source: String,
+    time: String,
+    /// Columns that are read or aggregated, with their types.
+    columns: Vec<(String, ColumnKind)>,
+    /// The tables, with their joins.
+    from: String,
+    /// The condition, with WHERE; empty without one.
+    condition: String,
+}
+
+/// Returns the text of a question; `value` writes the value with a number.
+pub(super) fn text(dialect: &dyn Dialect, asking: &Asking, value: &dyn Fn(usize) -> String) -> String {
+    let parts = Parts::new(dialect, asking, value);
+    let (source, time, all) = (&parts.source, &parts.time, asking.all_sources);
+    let (from, condition) = (&parts.from, &parts.condition);
+    match asking.ask {
+        Ask::Range | Ask::Above => {
+            let order = if all { format!("{time}, {source}") } else { time.clone() };
+            format!("SELECT {}{from}{condition} ORDER BY {order}", parts.readings())
+        }
+        Ask::Newest if all => parts.newest_of_each(),
+        Ask::Newest => format!("SELECT {}{from}{condition} ORDER BY {time} DESC LIMIT 1", parts.readings()),
+        Ask::Aggregate => {
+            let figures = parts.figures(&[Figure::Sum, Figure::Mean, Figure::Min, Figure::Max]);
+            format!("SELECT COUNT(*){figures}{from}{condition}")
+        }
+        Ask::Buckets => {
+            let figures = parts.figures(&[Figure::Mean, Figure::Min, Figure::Max]);
+            let (division, width) = (dialect.whole_division(), asking.bucket);
+            // Columns of the answer by their places: a name could be that of a column of the table, too.
+            format!(
+                "SELECT ({time} {division} {width}) * {width}, COUNT(*){figures}{from}{condition} GROUP BY 1 ORDER BY 1"
+            )
+        }
+        Ask::Top => {
+            let figure = parts.columns.first().map_or(String::new(), |column| parts.figure(column, asking.by));
+            let most = asking.most;
+            format!("SELECT {source}, {figure}{from}{condition} GROUP BY {source} ORDER BY 2 DESC LIMIT {most}")
+        }
+    }
+}
+
+impl<'a> Parts<'a> {
+    fn new(dialect: &'a dyn Dialect, asking: &'a Asking, value: &dyn Fn(usize) -> String) -> Self {
+        let column = |column: &ColumnRef| format!("{}.{}", dialect.quote(&column.table), dialect.quote(&column.column));
+        let (source, time) = (column(&asking.source), column(&asking.time));
+        let columns: Vec<_> = asking.columns.iter().map(|(read, kind)| (column(read), *kind)).collect();
+        let mut from = format!(" FROM {}", dialect.quote(&asking.from));
+        for join in &asking.joins {
+            let on: Vec<_> =
+                join.on.iter().map(|(left, right)| format!("{} = {}", column(left), column(right))).collect();
+            from += &format!(" JOIN {} ON {}", dialect.quote(&join.table), on.join(" AND "));
+        }
+        let mut conditions = Vec::new();
+        let mut compare = |compared: &str| {
+            let number = conditions.len();
+            conditions.push(format!("{compared} {}", value(number)));
+        };
+        if !asking.all_sources {
+            compare(&format!("{source} ="));
+        }
+        if asking.has_span {
+            compare(&format!("{time} >="));
+            compare(&format!("{time} <"));
+        }
+        if asking.ask == Ask::Above {
+            columns.first().into_iter().for_each(|(column, _)| compare(&format!("{column} >")));
+        }
+        let condition =
+            if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
+        Parts { dialect, asking, source, time, columns, from, condition }
+    }
+
+    /// Returns the columns of readings.
+    fn readings(&self) -> String {
+        let source = self.asking.all_sources.then_some(self.source.as_str());
+        let read = self.columns.iter().map(|(column, _)| column.as_str());
+        source.into_iter().chain([self.time.as_str()]).chain(read).collect::<Vec<_>>().join(", ")
+    }
+
+    fn figure(&self, (column, kind): &(String, ColumnKind), figure: Figure) -> String {
+        match figure {
+            Figure::Sum => self.dialect.sum_of(column, *kind),
+            Figure::Mean => self.dialect.mean_of(column, *kind),
+            Figure::Min => format!("MIN({column})"),
+            Figure::Max => format!("MAX({column})"),
+        }
+    }
+
+    /// Returns these figures of each column, each with a comma in front.
+    fn figures(&self, figures: &[Figure]) -> String {
+        let of = |column| figures.iter().map(move |figure| format!(", {}", self.figure(column, *figure)));
+        self.columns.iter().flat_map(of).collect()
+    }
+
+    fn newest_of_each(&self) -> String {
+        let (source, time, from) = (&self.source, &self.time, &self.from);
+        match self.dialect.newest_of_each(self.asking.is_indexed_by_source) {
+            NewestOfEach::Skipping => self.skipping(),
+            NewestOfEach::DistinctOn => {
+                format!("SELECT DISTINCT ON ({source}) {}{from} ORDER BY {source}, {time} DESC", self.readings())
+            }
+            NewestOfEach::BareColumns => {
+                let read: String = self.columns.iter().map(|(column, _)| format!(", {column}")).collect();
+                format!("SELECT {source}, MAX({time}){read}{from} GROUP BY {source}")
+            }
+            NewestOfEach::Join => {
+                let quote = |name: &str| self.dialect.quote(name);
+                let (newest, at) = (quote("newest"), quote("newest_ns"));
+                let (own_source, own_time) = (quote(&self.asking.source.column), quote(&self.asking.time.column));
+                let table = quote(&self.asking.from);
+                format!(
+                    "SELECT {}{from} JOIN (SELECT {own_source}, MAX({own_time}) AS {at} FROM {table} GROUP BY {own_source}) AS {newest} \
+                     ON {newest}.{own_source} = {source} AND {newest}.{at} = {time}",
+                    self.readings()
+                )
+            }
+        }
+    }
+
+    fn skipping(&self) -> String {
+        let quote = |name: &str| self.dialect.quote(name);
+        let (sources, number, others) = (quote("each_source"), quote("number"), quote("others"));
+        let (table, time, source) = (quote(&self.asking.from), &self.time, &self.source);
+        let (own_source, own_time) = (quote(&self.asking.source.column), quote(&self.asking.time.column));
+        format!(
+            "WITH RECURSIVE {sources} ({number}) AS (SELECT MIN({own_source}) FROM {table} UNION ALL SELECT (SELECT MIN({others}.{own_source}) \
+             FROM {table} AS {others} WHERE {others}.{own_source} > {sources}.{number}) FROM {sources} WHERE {sources}.{number} IS NOT NULL) \
+             SELECT {}{} JOIN {sources} ON {source} = {sources}.{number} WHERE {time} = (SELECT MAX({others}.{own_time}) FROM {table} AS {others} \
+             WHERE {others}.{own_source} = {sources}.{number})",
+            self.readings(),
+            self.from
+        )
+    }
+}

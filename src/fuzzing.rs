@@ -22,6 +22,7 @@ pub static TARGETS: &[&Target] = &[
     &recorder::FUZZED_SPOOL,
     &recorder::FUZZED_FTP,
     &recorder::FUZZED_NAMES,
+    &recorder::FUZZED_QUESTIONS,
     &database::FUZZED_MYSQL,
     &database::FUZZED_POSTGRES,
     &database::FUZZED_NATS,

@@ -20,13 +20,15 @@ const SHAPES: [&str; 5] = ["wide", "star", "star-hot", "json", "eav"];
 const RECORDS: u64 = 60;
 const BATCH: u32 = 5;
 
-fn settings(record: RecordSettings, layout: &str, is_recorded: bool) -> Settings {
+/// `recorded` is `None` for a study's own tables, or whether a recorder's tables have an index on source and time.
+fn settings(record: RecordSettings, layout: &str, recorded: Option<bool>) -> Settings {
     let mut settings = Settings { record, ..Settings::default() };
     if settings.record.table.is_empty() {
         settings.record.table = "unnamed".to_owned();
     }
     settings.layout.name = layout.to_owned();
-    settings.layout.tables_as_recorded = is_recorded;
+    settings.layout.tables_as_recorded = recorded.is_some();
+    settings.layout.recorded_index = recorded == Some(true);
     settings.workload.name = "write".to_owned();
     settings.workload.batch = BATCH;
     settings.load.clients = 3;
@@ -79,15 +81,15 @@ fn batches() -> impl Iterator<Item = Operation> {
 }
 
 /// Sends the records to a recorder, each batch as a request; its tables have the names of the study's, with another beginning.
-fn record(target: &Target, about: &RecordSettings, layout: &str) {
+fn record(target: &Target, about: &RecordSettings, layout: &str, time_index: bool) {
     let directory = Directory::new();
-    let sent = Work::new(&settings(about.clone(), "wide", false)).unwrap();
+    let sent = Work::new(&settings(about.clone(), "wide", None)).unwrap();
     let generator = sent.generator().unwrap();
     let of_type = generator.record_type();
     let hot: Vec<_> = of_type.values.iter().filter(|column| column.hot).map(|column| column.name.as_str()).collect();
     let hot = if layout == "star-hot" { format!("\nhot = {hot:?}") } else { String::new() };
-    let started = target.start(&directory, &format!("name = \"{layout}\"{hot}"), "");
-    let lines = Lines::new(&recorded_name(about, layout), of_type, generator.records_per_measurement());
+    let started = target.start(&directory, &format!("name = \"{layout}\"\ntime_index = {time_index}{hot}"), "");
+    let lines = Lines::new(&recorded_name(about, layout, time_index), of_type, generator.records_per_measurement());
     for operation in batches() {
         let (mut request, mut body) = (Request::default(), Vec::new());
         sent.bind(&operation, &mut request);
@@ -99,18 +101,19 @@ fn record(target: &Target, about: &RecordSettings, layout: &str) {
     assert_eq!(started.stop().counts.committed, RECORDS);
 }
 
-fn recorded_name(about: &RecordSettings, layout: &str) -> String {
-    format!("rec_{}_{}", about.type_name, layout.replace('-', "_"))
+fn recorded_name(about: &RecordSettings, layout: &str, time_index: bool) -> String {
+    let plain = if time_index { "" } else { "_plain" };
+    format!("rec_{}_{}{plain}", about.type_name, layout.replace('-', "_"))
 }
 
-fn study_name(about: &RecordSettings, layout: &str) -> String {
-    recorded_name(about, layout).replace("rec_", "sty_")
+fn study_name(about: &RecordSettings, layout: &str, time_index: bool) -> String {
+    recorded_name(about, layout, time_index).replace("rec_", "sty_")
 }
 
 /// Executes the study's statements.
-fn study(target: &Target, about: &RecordSettings, layout: &str) -> Vec<String> {
-    let record = RecordSettings { table: study_name(about, layout), ..about.clone() };
-    let work = Work::new(&settings(record, layout, true)).unwrap();
+fn study(target: &Target, about: &RecordSettings, layout: &str, time_index: bool) -> Vec<String> {
+    let record = RecordSettings { table: study_name(about, layout, time_index), ..about.clone() };
+    let work = Work::new(&settings(record, layout, Some(time_index))).unwrap();
     let database = target.open();
     let mut session = database.connect().unwrap();
     for table in &work.program().tables {
@@ -170,26 +173,66 @@ fn values_of(target: &Target, work: &Work, table: &str, like: &str) -> Vec<Strin
     target.query(&format!("SELECT {} FROM {table} ORDER BY {}", columns.join(", "), by.join(", ")))
 }
 
+/// Returns the query for the columns of all indexes of these tables.
+fn indexed_columns(target: &Target, tables: &[String]) -> String {
+    let names = tables.iter().map(|table| format!("'{table}'")).collect::<Vec<_>>().join(", ");
+    match target.name {
+        "sqlite" => format!(
+            "SELECT i.name FROM sqlite_master m, pragma_index_list(m.name) l, pragma_index_info(l.name) i WHERE m.name IN ({names})"
+        ),
+        "mariadb" => format!(
+            "SELECT column_name FROM information_schema.statistics WHERE table_schema = DATABASE() AND table_name IN ({names})"
+        ),
+        _ => format!(
+            "SELECT a.attname FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid JOIN pg_attribute a ON a.attrelid = \
+             i.indexrelid WHERE t.relname IN ({names})"
+        ),
+    }
+}
+
+/// Executes the statements with which the documentation adds the index to a table that exists.
+fn change_by_hand(target: &Target, table: &str) {
+    let documentation = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/recording.md")).unwrap();
+    let of = match target.name {
+        "sqlite" => "-- SQLite\n",
+        "mariadb" => "-- MariaDB and MySQL\n",
+        _ => "-- PostgreSQL, one after the other and in no transaction\n",
+    };
+    let (_, statements) = documentation.split_once(of).unwrap();
+    let end = statements.find("```").unwrap().min(statements.find("-- ").unwrap_or(usize::MAX));
+    for statement in statements[..end].split(";\n").filter(|statement| !statement.is_empty()) {
+        target.session().run(&statement.replace("qos_values", table)).unwrap();
+    }
+}
+
 /// Identities of `custom` may repeat, which a recorder makes one of.
 fn a_study_does_what_a_recorder_does(target: &Target) {
-    let of_qos = SHAPES.map(|layout| (qos(), layout));
-    for (about, layout) in of_qos.into_iter().chain([(custom(), "wide")]) {
+    let of_qos = SHAPES.map(|layout| (qos(), layout, true));
+    let others = [(custom(), "wide", true), (custom(), "wide", false), (qos(), "star", false)];
+    for (about, layout, time_index) in of_qos.into_iter().chain(others) {
         let about = &about;
-        record(target, about, layout);
-        let made = study(target, about, layout);
-        let as_study = RecordSettings { table: study_name(about, layout), ..about.clone() };
-        let work = Work::new(&settings(as_study, layout, true)).unwrap();
+        record(target, about, layout, time_index);
+        let made = study(target, about, layout, time_index);
+        let as_study = RecordSettings { table: study_name(about, layout, time_index), ..about.clone() };
+        let work = Work::new(&settings(as_study, layout, Some(time_index))).unwrap();
+        let with_time = target.query(&indexed_columns(target, &made)).contains(&"time_ns".to_owned());
+        assert_eq!(with_time, time_index, "{made:?}");
         assert_eq!(shape_of(target, &made[0]), shape_of(target, "loadline_writer"), "{layout}: the row of writers");
         let moved = target.query(&format!("SELECT COUNT(*) FROM {} WHERE sequence > 0 AND edited_ns > 0", made[0]));
         assert_eq!(moved, ["3"], "{layout}: each client moves its own row");
         for table in &made[1..] {
-            let recorded = table.replace(&study_name(about, layout), &recorded_name(about, layout));
+            let recorded =
+                table.replace(&study_name(about, layout, time_index), &recorded_name(about, layout, time_index));
             let here = shape_of(target, table);
             assert!(here.len() > 2, "{table}: {here:?}");
             assert_eq!(here, shape_of(target, &recorded), "{table} and {recorded}");
             let values = values_of(target, &work, table, table);
             assert!(!values.is_empty());
             assert_eq!(values, values_of(target, &work, &recorded, table), "{table} and {recorded}");
+        }
+        if !time_index && about.type_name == "qos" {
+            change_by_hand(target, &made[2]);
+            assert!(target.query(&indexed_columns(target, &made)).contains(&"time_ns".to_owned()), "{}", made[2]);
         }
         for table in made.iter().rev() {
             target.session().run(&format!("DROP TABLE {table}")).unwrap();
@@ -217,7 +260,7 @@ fn a_study_does_what_a_recorder_does_in_postgres() {
 #[test]
 fn a_transaction_moves_its_writers_row_first() {
     let record = RecordSettings { table: "t".to_owned(), ..qos() };
-    let work = Work::new(&settings(record, "star", true)).unwrap();
+    let work = Work::new(&settings(record, "star", Some(true))).unwrap();
     let mut request = Request { client: 2, ..Request::default() };
     work.bind(&Operation::Insert { first: 45, records: 10 }, &mut request);
     let of = |place: usize| &work.program().statements[usize::from(request.steps[place].statement)];
@@ -231,7 +274,8 @@ fn a_transaction_moves_its_writers_row_first() {
 
 #[test]
 fn what_a_recorder_would_not_make_is_refused() {
-    let refusal = |record: RecordSettings, layout: &str| Work::new(&settings(record, layout, true)).err().unwrap();
+    let refusal =
+        |record: RecordSettings, layout: &str| Work::new(&settings(record, layout, Some(true))).err().unwrap();
     assert!(refusal(qos(), "spare").contains("a recorder has the layouts wide, star, star-hot, json, eav"));
     let wisconsin = RecordSettings { type_name: "wisconsin".to_owned(), rows: 0, ..qos() };
     assert!(refusal(wisconsin, "wide").contains("have a key and no source"));

@@ -10,6 +10,9 @@
 //! `-- refused`, alone or with names of databases, measures instead what rows cost that the database refuses: batches of 1,000 rows of four fields from 4
 //! clients, with none, one in 100 and every second one bad, in turns, `ROUNDS` times, `BATCHES` (100) each. PostgreSQL is measured where it is named.
 //!
+//! `-- dashboard` measures instead how long ten panels of a dashboard take over Prometheus's HTTP API while single rows come in, and `-- index` what the index on
+//! source and time costs (`dashboard.rs` and `index.rs` have their settings). PostgreSQL is measured where it is named.
+//!
 //! `WRITERS` (1) says how many writers the recorder has.
 //!
 //! Every part ends with a count of the rows in the database. Nothing here passes or fails by time. Needs MariaDB's package.
@@ -18,6 +21,8 @@
 
 mod bare;
 mod clients;
+mod dashboard;
+mod index;
 mod process;
 mod refused;
 #[path = "../shared/mod.rs"]
@@ -86,6 +91,11 @@ impl Target {
 
     /// Whether the database has what was acknowledged, and the recorder's counters say so.
     fn check(&self, recorder: &Recorder, acknowledged: usize) {
+        self.check_of(recorder, acknowledged, 0);
+    }
+
+    /// As `check`, where the recorder has also stored so many rows of other measurements.
+    fn check_of(&self, recorder: &Recorder, acknowledged: usize, others: usize) {
         recorder.drained();
         let counts = recorder.counts();
         let entry = database::find(self.name).unwrap();
@@ -93,7 +103,7 @@ impl Target {
         let answer = session.query("SELECT COUNT(*) FROM qos_values").unwrap();
         let stored: usize = answer[0][0].as_ref().unwrap().parse().unwrap();
         let all = (counts.acknowledged, counts.committed, counts.spooled, counts.quarantined);
-        let rows = acknowledged as f64;
+        let rows = (acknowledged + others) as f64;
         assert_eq!((stored, all), (acknowledged, (rows, rows, 0.0, 0.0)), "rows are missing or too many");
         println!("{}: {stored} rows acknowledged, {stored} in the database", self.name);
     }
@@ -177,17 +187,33 @@ fn main() {
     const DATABASES: [&str; 3] = ["sqlite", "mariadb", "postgres"];
     let words: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let is_refused = |word: &String| word == "refused";
-    let is_part = |word: &String| PARTS.iter().any(|(name, _)| name == word) || is_refused(word);
+    let has = |name: &str| words.iter().any(|word| word == name);
+    let is_alone = |word: &String| ["refused", "dashboard", "index"].contains(&word.as_str());
+    let is_part = |word: &String| PARTS.iter().any(|(name, _)| name == word) || is_alone(word);
     let is_known = |word: &String| DATABASES.contains(&word.as_str()) || is_part(word);
-    assert!(words.iter().all(is_known), "say which of {DATABASES:?} and of ratio, minute, sources, refused: {words:?}");
+    assert!(
+        words.iter().all(is_known),
+        "say which of {DATABASES:?} and of ratio, minute, sources, refused, dashboard, index: {words:?}"
+    );
     let is_chosen = |name: &str, all: &[&str]| match words.iter().any(|word| all.contains(&word.as_str())) {
         true => words.iter().any(|word| word == name),
         false => name != "postgres",
     };
     let directory = std::env::temp_dir().join(format!("loadline-bench-recorder-{}", std::process::id()));
     for name in DATABASES.into_iter().filter(|name| is_chosen(name, &DATABASES)) {
+        if has("index") {
+            index::index(name, &directory);
+            continue;
+        }
         let target = Target::start(name, &directory);
-        let recorder = Recorder::start(&target.directory, &target.lines);
+        let more = if has("dashboard") { "[query]\nlisten = \"127.0.0.1:0\"\n" } else { "" };
+        let recorder = Recorder::start_with(&target.directory, &target.lines, more);
+        if has("dashboard") {
+            let acknowledged = dashboard::dashboard(&target, &recorder);
+            target.check_of(&recorder, acknowledged, dashboard::STORED);
+            recorder.stop();
+            continue;
+        }
         if words.iter().any(is_refused) {
             refused::refused(&target, &recorder);
             recorder.stop();

@@ -11,6 +11,8 @@ pub struct Recorder {
     child: Child,
     /// Where it takes requests in.
     pub http: SocketAddr,
+    /// Where it answers questions, if it does.
+    pub query: Option<SocketAddr>,
 }
 
 /// What it counts.
@@ -23,27 +25,29 @@ pub struct Counts {
 }
 
 impl Recorder {
-    /// Starts one in front of a database; all its files are in `directory`. The program is the one built here, or that of `LOADLINE`, to
+    /// Starts one in front of a database; all its files are in `directory`, and its configuration ends with `more`. The program is the one built here, or that of `LOADLINE`, to
     /// compare with another one.
-    pub fn start(directory: &Path, database: &str) -> Self {
+    pub fn start_with(directory: &Path, database: &str, more: &str) -> Self {
         let config = directory.join("recorder.toml");
         let spool = directory.join("spool").display().to_string();
         let writers = std::env::var("WRITERS").unwrap_or_else(|_| "1".to_owned());
         let text = format!(
-            "[database]\n{database}\n[spool]\npath = \"{spool}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[writer]\ndrain = \"60s\"\ncount = {writers}\n"
+            "[database]\n{database}\n[spool]\npath = \"{spool}\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[writer]\ndrain = \"60s\"\ncount = {writers}\n{more}"
         );
         std::fs::write(&config, text).unwrap();
         let program = std::env::var("LOADLINE").unwrap_or_else(|_| env!("CARGO_BIN_EXE_loadline").to_owned());
         let mut child = Command::new(program).arg("record").arg(&config).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let http = loop {
+        let mut address = || loop {
             let line = lines.next().expect("the recorder starts").unwrap();
             if let Some(rest) = line.split("address=\"").nth(1) {
                 break rest.trim_end_matches('"').parse().unwrap();
             }
         };
+        let http = address();
+        let query = more.contains("[query]").then(address);
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("  {line}")));
-        Recorder { child, http }
+        Recorder { child, http, query }
     }
 
     fn page(&self) -> String {

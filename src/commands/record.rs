@@ -54,7 +54,8 @@ fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure>
     let mut supervised = Supervised::new(Supervisor::from_environment().map_err(Failure::refused)?);
     let scratch = config.spool.path.join("server");
     let mut stage = Stage::new(&scratch, Passwords::default());
-    let needs_database = config.takes_lines() || config.processing.is_some() || config.office.is_some();
+    let needs_database =
+        config.takes_lines() || config.processing.is_some() || config.office.is_some() || config.query.is_some();
     let database = needs_database.then(|| open_database(&config, &scratch, &mut stage)).transpose()?;
     keep_files_private();
     warn_of_readers(path);
@@ -66,7 +67,7 @@ fn record(path: &Path, config: Config, is_json: bool) -> Result<Status, Failure>
         }
     };
     for (name, address) in parts.addresses() {
-        let event = if ["office", "metrics"].contains(&name) { "answering" } else { "taking in" };
+        let event = if ["office", "metrics", "query"].contains(&name) { "answering" } else { "taking in" };
         log::info(event, &[("intake", name), ("address", &address.to_string())]);
     }
     let mut current = config;

@@ -17,6 +17,7 @@ use crate::recorder::intake::Renewal;
 use crate::recorder::metrics_listener::{MetricsListener, Shown};
 use crate::recorder::office::Office;
 use crate::recorder::processing::{BlockCounts, Form, Processing};
+use crate::recorder::prometheus::PrometheusFront;
 use crate::recorder::upload::{CameraList, Station};
 use crate::recorder::{End, Recorder, log};
 
@@ -39,6 +40,7 @@ pub(super) struct Parts {
     processing: Option<Processing>,
     forwarding: Option<Forwarding>,
     office: Option<Office>,
+    query: Option<PrometheusFront>,
     metrics: Option<MetricsListener>,
 }
 
@@ -94,7 +96,8 @@ impl Parts {
                 let processing = self.processing.iter().map(|processing| Box::new(processing.metrics()) as Shown);
                 let forwarding = self.forwarding.iter().map(|forwarding| Box::new(forwarding.metrics()) as Shown);
                 let office = self.office.iter().map(|office| Box::new(office.metrics()) as Shown);
-                processing.chain(forwarding).chain(office).collect()
+                let query = self.query.iter().map(|query| Box::new(query.metrics()) as Shown);
+                processing.chain(forwarding).chain(office).chain(query).collect()
             }
         }
     }
@@ -114,6 +117,11 @@ impl Parts {
         match (&self.office, &self.station, &self.recorder) {
             (Some(office), Some(station), _) => station.show_also(Box::new(office.metrics())),
             (Some(office), None, Some(recorder)) => recorder.show_also(Box::new(office.metrics())),
+            _ => {}
+        }
+        match (&self.query, &self.station, &self.recorder) {
+            (Some(query), Some(station), _) => station.show_also(Box::new(query.metrics())),
+            (Some(query), None, Some(recorder)) => recorder.show_also(Box::new(query.metrics())),
             _ => {}
         }
         if let (Some(station), Some(recorder)) = (&self.station, &self.recorder) {
@@ -138,6 +146,10 @@ impl Parts {
             let started = Office::start(settings, form, Arc::clone(database));
             self.office = Some(started.map_err(Failure::refused)?);
         }
+        if let Some(settings) = &config.query {
+            let started = PrometheusFront::start(settings, Arc::clone(database));
+            self.query = Some(started.map_err(Failure::refused)?);
+        }
         Ok(())
     }
 
@@ -147,7 +159,8 @@ impl Parts {
         let blocks = self.station.iter().flat_map(Station::addresses);
         let office = self.office.iter().filter_map(|office| Some(("office", office.address()?)));
         let metrics = self.metrics.iter().filter_map(|metrics| Some(("metrics", metrics.address()?)));
-        lines.chain(blocks).chain(office).chain(metrics).collect()
+        let query = self.query.iter().filter_map(|query| Some(("query", query.address()?)));
+        lines.chain(blocks).chain(office).chain(metrics).chain(query).collect()
     }
 
     /// Returns why the recorder cannot go on, if that is so.
@@ -196,7 +209,8 @@ impl Parts {
         let blocks = self.station.iter().map(Station::read_certificates);
         let office = self.office.iter().map(Office::read_certificates);
         let metrics = self.metrics.iter().map(MetricsListener::read_certificates);
-        lines.chain(blocks).chain(office).chain(metrics).collect()
+        let query = self.query.iter().map(PrometheusFront::read_certificates);
+        lines.chain(blocks).chain(office).chain(metrics).chain(query).collect()
     }
 
     /// Replaces the list of cameras that may upload.
@@ -217,6 +231,9 @@ impl Parts {
     pub(super) fn stop(self) -> Ended {
         if let Some(metrics) = self.metrics {
             metrics.stop();
+        }
+        if let Some(query) = self.query {
+            query.stop();
         }
         let uploaded = self.station.map(Station::stop);
         let blocks = self.processing.map(Processing::stop);

@@ -162,6 +162,7 @@ fn fixed(new: &Config, held: &Config) -> Vec<&'static str> {
         ("[forward]", new.forward == held.forward),
         ("[office], but for readers", new.office == held.office),
         ("[metrics]", new.metrics == held.metrics),
+        ("[query]", new.query == held.query),
         ("[schema]", new.schema == held.schema),
         ("[writer], but for drain", new.writer == held.writer),
     ];

@@ -158,6 +158,7 @@ fn around_study(part: &str, key: &str) -> &'static str {
             "[database]\nname = \"mariadb\"\n"
         }
         ("database", "tls") => "[database]\nname = \"mariadb\"\nsocket = \"tcp\"\n",
+        ("layout", "recorded_index") => "[layout]\ntables = \"recorder\"\n",
         ("record", "permutation") => "[record]\ntype = \"wisconsin\"\nrows = 1000\n",
         ("record", "scale") => "[record]\nruns = [[2, 100]]\n",
         ("record", "length") => "[record]\ntype = \"sensor\"\n",
@@ -285,6 +286,10 @@ fn around_recorder(part: &str, key: &str) -> &'static str {
         }
         ("metrics", _) => {
             "[database]\npath = \"m.db\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[metrics]\nlisten = \"127.0.0.1:0\"\n\
+             certificate = \"c\"\nkey = \"k\"\n"
+        }
+        ("query", _) => {
+            "[database]\npath = \"m.db\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[query]\nlisten = \"127.0.0.1:0\"\n\
              certificate = \"c\"\nkey = \"k\"\n"
         }
         _ => SQLITE,

@@ -241,6 +241,9 @@ pub struct LayoutSettings {
     /// Whether the tables are those that a recorder creates, including its row for each writer.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub tables_as_recorded: bool,
+    /// Whether a recorder's tables have an index on source and time; false if the tables are not a recorder's.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub recorded_index: bool,
 }
 
 /// `[workload]`

@@ -44,6 +44,14 @@ pub static LAYOUT: Part = Part {
             "Whether all clients write into the same tables (`one`), each client into its own (`per-client`), or all into the tables that `loadline record` makes, where each transaction also updates the recorder's row of its writer (`recorder`).",
         )
         .factor(|settings| Some(tables_of(&settings.layout).into())),
+        Setting::new(
+            "recorded_index",
+            Kind::Truth,
+            Absent::Truth(true),
+            "Whether the tables that `loadline record` makes have an index on source and time.",
+        )
+        .only("`tables = \"recorder\"` and `[recorder]`")
+        .factor(|settings| Some(settings.layout.recorded_index.into())),
     ],
 };
 
@@ -67,12 +75,19 @@ fn layout_names() -> Vec<&'static str> {
 pub fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSettings {
     let section = Section::open(root, &LAYOUT, errors);
     let tables = section.find("tables", errors);
+    let has_recorder = tables == Some(RECORDER) || root.get("recorder").is_some();
+    let recorded_index: bool = section.read("recorded_index", errors);
+    if let Some(entry) = section.get("recorded_index").filter(|_| !has_recorder) {
+        let remedy = "write layout.tables = \"recorder\" or a [recorder], or leave it out";
+        errors.push(entry.place, fault!("layout.recorded_index is for the tables that a recorder makes"; "{remedy}"));
+    }
     LayoutSettings {
         name: read_name(&section, "name", &names.layouts, errors),
         indexes: read_indexes(&section, errors),
         time_index: read_time_index(&section, root, errors),
         tables_per_client: tables == Some(PER_CLIENT),
         tables_as_recorded: tables == Some(RECORDER),
+        recorded_index: recorded_index && has_recorder,
     }
 }
 

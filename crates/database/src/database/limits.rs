@@ -77,6 +77,12 @@ impl SessionLimits {
         }
     }
 
+    /// Returns the same limits for another setting than a writer's, which messages name.
+    #[must_use]
+    pub fn set_by(self, setting: &'static str) -> Self {
+        SessionLimits { setting, ..self }
+    }
+
     /// Returns the same limits with a function that is called each time the server is waited for.
     #[must_use]
     pub fn telling(self, waits: Waits) -> Self {

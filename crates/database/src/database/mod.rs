@@ -247,6 +247,17 @@ pub trait Database: Target {
         self.connect()
     }
 
+    /// Opens a connection that can only read, for questions that must hold nobody up. A statement ends at the deadline of the limits and, on a server,
+    /// when it has run for as long as an answer may take; the server is told so where it has such a limit.
+    ///
+    /// # Errors
+    /// The errors of [`Database::connect`].
+    fn connect_reader(&self, _limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
+        let mut session = self.connect()?;
+        session.make_read_only()?;
+        Ok(session)
+    }
+
     /// Returns the settings because of which the database may lose commits of this session to the tables for which `_is_asked` is true.
     ///
     /// # Errors

@@ -31,6 +31,7 @@ pub mod part_lanes;
 pub mod processing;
 mod program;
 pub mod progress;
+pub mod prometheus;
 pub mod pulse;
 mod quarantine;
 mod quote;
@@ -57,6 +58,7 @@ pub use {
         HTTP as FUZZED_HTTP, HTTP2 as FUZZED_HTTP2, LINES as FUZZED_LINES, PACKED as FUZZED_PACKED,
         PUBLISHED as FUZZED_PUBLISHED, TCP as FUZZED_TCP,
     },
+    prometheus::QUESTIONS as FUZZED_QUESTIONS,
     spool::SPOOL as FUZZED_SPOOL,
     upload::FTP as FUZZED_FTP,
 };

@@ -287,7 +287,7 @@ fn governor(config: &Config, line: Option<ModelLine>) -> (Option<Arc<Holds>>, Ar
 }
 
 fn registry(config: &Config) -> Registry {
-    Registry::new(shape(config), config.layout.hot.clone(), config.schema.measurements_max)
+    Registry::new(shape(config), config.layout.hot.clone(), config.layout.time_index, config.schema.measurements_max)
 }
 
 /// Checks that the database may be written into, as far as it answers.

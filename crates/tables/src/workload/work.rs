@@ -362,8 +362,9 @@ impl Stored {
         let table = &settings.record.table;
         let record_type = generator.record_type();
         let name = &settings.layout.name;
+        let (clients, time_index) = (settings.load.clients, settings.layout.recorded_index);
         let mut layout = match settings.layout.tables_as_recorded {
-            true => Box::new(Recorded::new(name, record_type, table, records_max, settings.load.clients)?),
+            true => Box::new(Recorded::new(name, record_type, table, records_max, clients, time_index)?),
             false => layout::build(name, record_type, table, records_max)?,
         };
         // A measurement of one record ends with the operation that it begins with.

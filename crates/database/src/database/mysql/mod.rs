@@ -147,6 +147,24 @@ impl Database for MySql {
         Ok(Box::new(session))
     }
 
+    fn connect_reader(&self, limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
+        let mut session = session::connect(&self.endpoint, self.dialect.engine, self.bulk, Some(limits))?;
+        let answer = limits.answer();
+        // MariaDB's limit, which MySQL does not know, and MySQL's.
+        let limit = session.run(&format!("SET SESSION max_statement_time = {}", answer.as_secs_f64()));
+        if let Err(DatabaseError::Refused { .. }) = limit {
+            match session.run(&format!("SET SESSION max_execution_time = {}", answer.as_millis())) {
+                // A server without both: the session's own limit holds.
+                Err(DatabaseError::Refused { .. }) => {}
+                outcome => outcome?,
+            }
+        } else {
+            limit?;
+        }
+        session.make_read_only()?;
+        Ok(Box::new(session))
+    }
+
     fn weaknesses(
         &self,
         session: &mut dyn Session,

@@ -115,6 +115,15 @@ impl Database for Postgres {
         Ok(Box::new(session))
     }
 
+    fn connect_reader(&self, limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
+        let socket = startup::connect(&self.endpoint, Some(limits))?;
+        let mut session = WireSession::new(PostgresWire::new(socket));
+        session.set_limits(Arc::clone(limits));
+        unless_refused(session.run(&format!("SET statement_timeout = '{}ms'", limits.answer().as_millis())))?;
+        session.make_read_only()?;
+        Ok(Box::new(session))
+    }
+
     fn weaknesses(
         &self,
         session: &mut dyn Session,

@@ -4,6 +4,7 @@
 //! support) is an error.
 
 mod checkpoints;
+mod deadline;
 mod dialect;
 mod durability;
 mod prepared;
@@ -201,6 +202,15 @@ impl Database for Sqlite {
             self.apply_pragmas(&own)?;
             session.checkpoint_beside(own);
         }
+        Ok(Box::new(session))
+    }
+
+    fn connect_reader(&self, limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {
+        let connection = self.open_file()?;
+        self.apply_pragmas(&connection)?;
+        let mut session = SqliteSession::new(connection)?;
+        session.make_read_only()?;
+        session.end_within(limits);
         Ok(Box::new(session))
     }
 

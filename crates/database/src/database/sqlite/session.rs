@@ -1,9 +1,12 @@
 //! A connection to a SQLite file. Main type: [`SqliteSession`].
 
+use std::sync::Arc;
+
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ffi};
 
 use super::checkpoints::Checkpoints;
+use super::deadline::Deadline;
 use super::dialect::{SqliteDialect, SqliteLiterals};
 use super::prepared::Prepared;
 use super::refusal;
@@ -11,7 +14,7 @@ use crate::database::carrying::Carrying;
 use crate::database::dialect::statement_text;
 use crate::database::literal::TextStatement;
 use crate::database::stepwise::{Done, Kept, Stepwise};
-use crate::database::{Answer, DatabaseError, Dialect, Session, TargetSession, Wire};
+use crate::database::{Answer, DatabaseError, Dialect, Session, SessionLimits, TargetSession, Wire};
 use crate::record::Cells;
 use crate::statement::{Expect, Program, Request, Statement, Step};
 
@@ -36,6 +39,8 @@ pub(super) struct SqliteSession {
     carrying: Carrying,
     connection: Connection,
     checkpoints: Option<Checkpoints>,
+    /// The deadline of statements, which the connection asks for while it works.
+    deadline: Option<Deadline>,
 }
 
 impl SqliteSession {
@@ -56,6 +61,7 @@ impl SqliteSession {
             carrying: Carrying::default(),
             connection,
             checkpoints: None,
+            deadline: None,
         })
     }
 
@@ -63,6 +69,12 @@ impl SqliteSession {
     pub(super) fn checkpoint_beside(&mut self, own: Connection) {
         // SAFETY: the session drops its connection before its checkpoints, in the order of its fields.
         self.checkpoints = unsafe { Checkpoints::start(&self.connection, own) };
+    }
+
+    /// Ends each statement at the deadline of these limits.
+    pub(super) fn end_within(&mut self, limits: &Arc<SessionLimits>) {
+        // SAFETY: the session drops its connection before its deadline, in the order of its fields.
+        self.deadline = Some(unsafe { Deadline::set(&self.connection, limits) });
     }
 
     /// Returns whether a request is executed whole or not at all without a transaction around it. An update that misses its expected

@@ -99,7 +99,7 @@ pub(super) fn read_intake(root: &Table, errors: &mut Errors) -> IntakeConfig {
         }),
         None => None,
     };
-    let is_needed = ["processing", "office", "forward"].iter().all(|name| root.get(name).is_none());
+    let is_needed = ["processing", "office", "forward", "query"].iter().all(|name| root.get(name).is_none());
     if tables.is_none() && is_needed {
         errors.push(section.place, fault!("there is no intake"; "add [intake.http] with listen = \"127.0.0.1:8086\""));
     }

@@ -41,18 +41,23 @@ pub static METRICS: Part = Part {
 
 pub(super) fn read_metrics(root: &Table, errors: &mut Errors) -> Option<MetricsConfig> {
     root.get("metrics")?;
-    let section = Section::open(root, &METRICS, errors);
-    let token = section.get("token_hash").and_then(|_| read_hash(&section, "metrics.token_hash", errors));
+    let (listen, token) = read_guarded(&Section::open(root, &METRICS, errors), errors)?;
+    Some(MetricsConfig { listen, token })
+}
+
+/// Reads an address that readers need a token for, if other machines can reach it.
+pub(super) fn read_guarded(section: &Section<'_>, errors: &mut Errors) -> Option<(ListenConfig, Option<TokenHash>)> {
+    let token = section.get("token_hash").and_then(|_| read_hash(section, &section.path("token_hash"), errors));
     let remedy = ("there is no token", "add token_hash, as loadline password --token makes it");
-    let listen = read_address(&section, "listen", &section.get("token_hash").is_none().then_some(remedy), errors);
-    let tls = read_tls(&section, errors);
-    let is_insecure = read_insecure(&section, listen, tls.is_some(), errors);
+    let listen = read_address(section, "listen", &section.get("token_hash").is_none().then_some(remedy), errors);
+    let tls = read_tls(section, errors);
+    let is_insecure = read_insecure(section, listen, tls.is_some(), errors);
     let connections = section.read("connections", errors);
     let connections_per_address = section.read("connections_per_address", errors);
     let patience = section.read("patience", errors);
     let (listen, tokens) = (listen?, Vec::new());
     let listen = ListenConfig { listen, tokens, is_insecure, tls, connections, connections_per_address, patience };
-    Some(MetricsConfig { listen, token })
+    Some((listen, token))
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod log;
 mod metrics;
 mod nats;
 mod processing;
+mod query;
 mod read;
 mod rows;
 mod table;
@@ -30,6 +31,7 @@ pub use blocks::{BlocksConfig, FtpConfig, InboxConfig, RateLimits};
 pub use metrics::MetricsConfig;
 pub use nats::{BucketConfig, ForwardConfig, NatsConfig, NatsServer, SharedConfig, StoreConfig};
 pub use processing::{ImagesConfig, OfficeConfig, ProcessingConfig};
+pub use query::QueryConfig;
 pub use read::read;
 pub use table::RECORDER_FILE;
 
@@ -70,6 +72,8 @@ pub struct Config {
     pub log: LogConfig,
     /// `[metrics]`: `None` if the intakes answer `/metrics` themselves.
     pub metrics: Option<MetricsConfig>,
+    /// `[query]`: `None` if questions are not answered.
+    pub query: Option<QueryConfig>,
 }
 
 impl Config {
@@ -91,6 +95,8 @@ pub struct LayoutConfig {
     pub name: String,
     /// The fields that `star-hot` keeps in the main table.
     pub hot: Vec<String>,
+    /// True if new tables get an index on source and time.
+    pub time_index: bool,
 }
 
 /// `[spool]`: the durable queue in front of the database.

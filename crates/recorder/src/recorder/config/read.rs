@@ -9,6 +9,7 @@ use super::log::read_log;
 use super::metrics::read_metrics;
 use super::nats::read_forward;
 use super::processing::{read_office, read_processing};
+use super::query::read_query;
 use super::{AdmissionConfig, Config, LayoutConfig, NewColumns, SchemaConfig, SpoolConfig, WriterConfig, table};
 use crate::fault::fault;
 use crate::written::StudyErrors;
@@ -35,7 +36,7 @@ pub fn read(text: &str, file: &str) -> Result<Config, StudyErrors> {
     let has_lines = intake.http.is_some() || intake.tcp.is_some() || intake.nats.is_some();
     let has_blocks =
         intake.ftp.is_some() || intake.put.is_some() || intake.store.is_some() || root.get("forward").is_some();
-    let reads_blocks = root.get("processing").is_some() || root.get("office").is_some();
+    let reads_blocks = root.get("processing").is_some() || root.get("office").is_some() || root.get("query").is_some();
     let needs_database = has_lines || root.get("database").is_some() || reads_blocks || !has_blocks;
     let database = read_database(&root, if needs_database { &mut errors } else { &mut no_errors });
     let layout = read_layout(&root, &mut errors);
@@ -46,6 +47,7 @@ pub fn read(text: &str, file: &str) -> Result<Config, StudyErrors> {
         quarantine_bound_bytes: Section::open(&root, &table::QUARANTINE, &mut errors).read("bound", &mut errors),
         office: read_office(&root, &layout.name, processing.as_ref(), &mut errors),
         processing,
+        query: read_query(&root, &layout.name, &mut errors),
         layout,
         metrics: read_metrics(&root, &mut errors),
         forward: read_forward(&root, intake.store.as_ref(), inbox.bounds.block, &mut errors),
@@ -96,7 +98,7 @@ fn read_layout(root: &Table, errors: &mut Errors) -> LayoutConfig {
         errors
             .push(entry.place, fault!("layout.hot is for \"star-hot\" and layout.name is \"{name}\""; "leave it out"));
     }
-    LayoutConfig { name, hot }
+    LayoutConfig { name, hot, time_index: section.read("time_index", errors) }
 }
 
 fn read_spool(root: &Table, errors: &mut Errors) -> SpoolConfig {

@@ -11,6 +11,7 @@ use super::log::LOG;
 use super::metrics::METRICS;
 use super::nats::FORWARD;
 use super::processing::{OFFICE, PROCESSING};
+use super::query::QUERY;
 use crate::layout::recorded::Shape;
 use crate::written::{Absent, Kind, Part, Setting, Span};
 
@@ -35,7 +36,7 @@ pub static RECORDER_FILE: Part = Part {
         table(
             "intake",
             &INTAKE,
-            Absent::Means("none: it must be given, unless there is `processing`, `office` or `forward`"),
+            Absent::Means("none: it must be given, unless there is `processing`, `office`, `forward` or `query`"),
             "What is taken in.",
         ),
         Setting::new(
@@ -65,6 +66,7 @@ pub static RECORDER_FILE: Part = Part {
             Absent::Means("intakes that speak HTTP answer `/metrics`"),
             "A separate address for `/metrics`.",
         ),
+        table("query", &QUERY, OFF, "Questions about what is stored, as Grafana asks them."),
     ],
 };
 
@@ -81,6 +83,12 @@ pub static LAYOUT: Part = Part {
             "The fields to keep in the main table.",
         )
         .only("`name = \"star-hot\"`"),
+        Setting::new(
+            "time_index",
+            Kind::Truth,
+            Absent::Truth(true),
+            "Whether tables that are made new get an index on source and time (`wide`: on the time). Tables that exist keep the indexes that they have.",
+        ),
     ],
 };
 

@@ -116,7 +116,7 @@ impl Renewal {
 /// Returns the name of the section that configures an intake.
 pub(super) fn section(name: &str) -> String {
     match name {
-        "office" | "metrics" => name.to_owned(),
+        "office" | "metrics" | "query" => name.to_owned(),
         "ftps" => "intake.ftp".to_owned(),
         name => format!("intake.{name}"),
     }

@@ -135,7 +135,7 @@ impl Process {
         let spool = CommitterHandle::here(file);
         let meter = Arc::new(Meter { progress: Progress::by(SharedClock::clone(&shared)), ..Meter::default() });
         let stop = Arc::new(Stop::by(SharedClock::clone(&shared)));
-        let registry = Arc::new(Registry::new(setup.shape, vec!["v".to_owned()], 1_000));
+        let registry = Arc::new(Registry::new(setup.shape, vec!["v".to_owned()], true, 1_000));
         let pace: Arc<dyn Pace> =
             Arc::new(Governor::new(&CONFIG.admission, setup.batch, None, SharedClock::clone(&shared)));
         let writer = config::WriterConfig {

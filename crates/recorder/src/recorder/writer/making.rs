@@ -75,7 +75,7 @@ impl Making<'_> {
             self.catalogue.note_impossible(name, "no name is free for its tables");
             return Ok(());
         };
-        let bare = Tables::of(&measurement).tables;
+        let bare = Tables::of(&measurement, self.registry.time_index).tables;
         let wanted: Vec<Wanted<'_>> = all
             .iter()
             .filter_map(|need| match need {
@@ -91,7 +91,7 @@ impl Making<'_> {
             let column = self.column_of(name, claimed);
             measurement.columns_mut(*role).add(column);
         }
-        for (table, bare) in Tables::of(&measurement).tables.iter().zip(&bare) {
+        for (table, bare) in Tables::of(&measurement, self.registry.time_index).tables.iter().zip(&bare) {
             match self.make_table(table, bare) {
                 Err(error) if is_for_good(&error) || is_taken(&error) => {
                     self.catalogue.note_impossible(name, &error.to_string());
@@ -124,7 +124,7 @@ impl Making<'_> {
         };
         for table in table_names(name).take(NAMES_MAX) {
             let measurement = empty_measurement(name, &table, self.registry.shape);
-            let names = Tables::of(&measurement).names();
+            let names = Tables::of(&measurement, self.registry.time_index).names();
             if Claims::of(self.session).tables(&measurement, &names, is_there)? {
                 return Ok(Some(measurement));
             }

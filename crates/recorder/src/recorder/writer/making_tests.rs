@@ -90,7 +90,7 @@ impl Session for Between {
 }
 
 fn registry() -> Registry {
-    Registry::new(Shape::Star, Vec::new(), 100)
+    Registry::new(Shape::Star, Vec::new(), true, 100)
 }
 
 fn column(role: Role, name: &str, kind: FieldKind) -> Need {

@@ -62,7 +62,8 @@ pub use ledger::writer_of;
 pub(in crate::recorder) use messages::number as message_number;
 pub(in crate::recorder) use refusal::{Meaning, is_duplicate, meaning};
 pub use registry::Registry;
-pub(in crate::recorder) use registry::ensure;
+pub(in crate::recorder) use registry::{ensure, registered};
+pub(in crate::recorder) use shape::read_tables;
 pub use shape::{StoredTables, stored_tables};
 #[cfg(any(test, feature = "simulated"))]
 pub use stepped::Stepped;

@@ -20,14 +20,16 @@ use crate::statement::{Table, TableColumn};
 pub struct Registry {
     pub(super) shape: Shape,
     pub(super) hot: Vec<String>,
+    /// Whether new tables get an index on source and time.
+    pub(super) time_index: bool,
     pub(super) measurements_max: usize,
     current: Mutex<Option<Arc<Catalogue>>>,
 }
 
 impl Registry {
     /// Returns a registry that has not been read yet.
-    pub fn new(shape: Shape, hot: Vec<String>, measurements_max: u32) -> Self {
-        Registry { shape, hot, measurements_max: measurements_max as usize, current: Mutex::new(None) }
+    pub fn new(shape: Shape, hot: Vec<String>, time_index: bool, measurements_max: u32) -> Self {
+        Registry { shape, hot, time_index, measurements_max: measurements_max as usize, current: Mutex::new(None) }
     }
 
     /// Returns whether a writer is reading or changing the registry, so that others wait.
@@ -159,6 +161,28 @@ pub(in crate::recorder) fn ensure(
         }
     }
     Ok(())
+}
+
+/// Returns the catalogue, and all fields in the order in which they were registered: measurement and field. Both are empty before a recorder has stored
+/// anything.
+///
+/// # Errors
+/// Returns the error of the database.
+pub(in crate::recorder) fn registered(
+    dialect: &dyn Dialect,
+    session: &mut dyn Session,
+) -> Result<(Catalogue, Vec<(String, String)>), DatabaseError> {
+    if !has_columns(dialect, session, TABLE, &[])? {
+        return Ok((Catalogue::default(), Vec::new()));
+    }
+    let catalogue = read(session, &[])?;
+    let rows =
+        session.query(&format!("SELECT measurement, name FROM {TABLE} WHERE role = 'field' ORDER BY place, id"))?;
+    let field = |row: Vec<Option<String>>| {
+        let mut texts = row.into_iter().map(|text| text.as_deref().map(decoded));
+        Some((texts.next()??, texts.next()??))
+    };
+    Ok((catalogue, rows.into_iter().filter_map(field).collect()))
 }
 
 /// Reads the registry.

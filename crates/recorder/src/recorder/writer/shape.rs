@@ -69,14 +69,34 @@ pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
         impossible: super::catalogue::no_columns_impossible(),
     };
     let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);
-    let tables = Tables::of(&measurement).tables.into_iter().map(|table| table.name);
+    let tables = Tables::of(&measurement, false).tables.into_iter().map(|table| table.name);
     StoredTables { records: described(&measurement).record_table(), all: own.into_iter().chain(tables).collect() }
+}
+
+/// The tables that questions about a measurement read.
+pub(in crate::recorder) struct ReadTables {
+    /// The table of the identities; `None` if every record repeats the tags.
+    pub identities: Option<String>,
+    /// The table whose rows are the records.
+    pub records: String,
+    /// The table of the fields that `star-hot` keeps apart.
+    pub apart: Option<String>,
+}
+
+/// Returns the tables that questions about a measurement read.
+pub(in crate::recorder) fn read_tables(measurement: &Measurement) -> ReadTables {
+    let described = described(measurement);
+    ReadTables {
+        identities: measurement.shape.has_identity().then(|| described.identity_table()),
+        records: described.record_table(),
+        apart: described.second_table().filter(|_| measurement.shape == Shape::StarHot),
+    }
 }
 
 /// Returns the names of all tables that are written, including the recorder's own.
 pub(super) fn own_tables(catalogue: &Catalogue) -> HashSet<String> {
     let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);
-    let tables = catalogue.measurements().iter().flat_map(|measurement| Tables::of(measurement).tables);
+    let tables = catalogue.measurements().iter().flat_map(|measurement| Tables::of(measurement, false).tables);
     own.into_iter().chain(tables.map(|table| table.name)).collect()
 }
 
@@ -88,9 +108,9 @@ impl Tables {
         self.tables.iter().flat_map(|table| [vec![table.name.clone()], indexes(table)].concat()).collect()
     }
 
-    /// Returns the tables of a measurement with its columns.
-    pub(super) fn of(measurement: &Measurement) -> Self {
-        Tables { tables: described(measurement).tables() }
+    /// Returns the tables of a measurement with its columns and, with `time_index`, an index on source and time.
+    pub(super) fn of(measurement: &Measurement, time_index: bool) -> Self {
+        Tables { tables: described(measurement).tables(time_index) }
     }
 }
 

@@ -21,6 +21,7 @@ pub(super) fn configuration(
 ) -> anyhow::Result<(String, String)> {
     let (mut text, password) = database_section(settings, current)?;
     let _ = write!(text, "[layout]\nname = {}\n", quoted(&settings.layout.name));
+    let _ = writeln!(text, "time_index = {}", settings.layout.recorded_index);
     if settings.layout.name == "star-hot" {
         let hot: Vec<_> = hot.iter().map(|name| quoted(name)).collect();
         let _ = writeln!(text, "hot = [{}]", hot.join(", "));

@@ -44,7 +44,8 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// Creates a recorder's layout with this name for records of a type, with a row of the ledger for each client.
+    /// Creates a recorder's layout with this name for records of a type, with a row of the ledger for each client and, with `time_index`, an index on
+    /// source and time.
     ///
     /// # Errors
     /// A sentence that names the setting, its value and the remedy.
@@ -54,6 +55,7 @@ impl Recorded {
         table: &str,
         records_max: usize,
         clients: u32,
+        time_index: bool,
     ) -> Result<Self, String> {
         let Some(shape) = Shape::named(name) else {
             let names = Shape::NAMES.join(", ");
@@ -74,7 +76,7 @@ impl Recorded {
         let ledger_name = format!("{table}_writer");
         let mut program = Program { pipelines: true, ..Program::default() };
         program.tables.push(ledger_table(&ledger_name));
-        program.tables.extend(described.tables());
+        program.tables.extend(described.tables(time_index));
         let fill = add(&mut program, Statement::Insert { table: ledger_name.clone(), columns: ledger_columns() });
         let ledger = add(&mut program, ledger_update(&ledger_name, "<>"));
         let mut insert = |table: String, columns| add(&mut program, Statement::Insert { table, columns });

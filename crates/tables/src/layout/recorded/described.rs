@@ -133,8 +133,9 @@ impl Described<'_> {
         columns
     }
 
-    /// Returns all tables, in the order in which they are created.
-    pub fn tables(&self) -> Vec<Table> {
+    /// Returns all tables, in the order in which they are created. With `time_index`, the records have an index on their source and time; in
+    /// the layout `wide`, whose rows have no number of a source, it is on the time alone.
+    pub fn tables(&self, time_index: bool) -> Vec<Table> {
         let mut tables = Vec::new();
         let mut records = plain(&self.record_table(), self.record_columns(), &[RECORD_ID]);
         if self.shape.has_identity() {
@@ -142,9 +143,12 @@ impl Described<'_> {
             let mut identity = plain(&name, self.identity_columns(), &[MEASUREMENT]);
             identity.unique.push(vec![SERIES.to_owned()]);
             tables.push(identity);
-            records.indexes.push(vec![MEASUREMENT.to_owned()]);
             records.foreign_keys.push(refers(MEASUREMENT, &name));
         }
+        // The foreign key needs an index that begins with its column, which both of these do.
+        let source = self.shape.has_identity().then_some(MEASUREMENT);
+        let columns: Vec<_> = source.into_iter().chain(time_index.then_some(TIME)).map(str::to_owned).collect();
+        records.indexes.extend((!columns.is_empty()).then_some(columns));
         let record_table = records.name.clone();
         tables.push(records);
         if let Some(name) = self.second_table() {

@@ -7,8 +7,11 @@
 pub fn closest<'a>(written: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let written: Vec<char> = written.to_lowercase().chars().collect();
     let edits_max = 1 + written.len() / 4;
+    // Each edit adds or takes one character at most. A text of a hundred thousand is not compared with every name.
+    let may_be_near = |name: &&str| written.len().abs_diff(name.chars().count()) <= edits_max;
     names
         .into_iter()
+        .filter(may_be_near)
         .map(|name| (edit_distance(&written, &name.to_lowercase().chars().collect::<Vec<_>>()), name))
         .filter(|(edits, name)| *edits <= edits_max && *edits < name.chars().count())
         .min_by_key(|(edits, _)| *edits)
@@ -57,5 +60,10 @@ mod tests {
         assert_eq!(closest("x", ["y"]), None);
         assert_eq!(closest("", ["a"]), None);
         assert_eq!(closest("wide", []), None);
+    }
+
+    #[test]
+    fn a_long_text_is_not_compared_with_every_name() {
+        assert_eq!(closest(&"[".repeat(10 << 20), ["star-hot"; 10_000]), None);
     }
 }

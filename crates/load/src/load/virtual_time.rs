@@ -5,9 +5,10 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::arrivals::{Process, Schedule};
-use super::client::{Client, Next, Source};
+use super::client::{Client, Next};
 use super::phases::Phases;
 use super::share::Share;
+use super::source::Source;
 use super::tally::Tally;
 use crate::database::Answer;
 use crate::operation::Operation;

@@ -199,8 +199,7 @@ mod tests {
     use crate::trial::{RecordSettings, SeriesSettings};
 
     fn settings(weights: &[f64]) -> Settings {
-        let mut settings = Settings::default();
-        settings.record = RecordSettings {
+        let record = RecordSettings {
             type_name: "qos".to_owned(),
             rows: 100,
             per_measurement: 1,
@@ -215,6 +214,7 @@ mod tests {
             }),
             ..RecordSettings::default()
         };
+        let mut settings = Settings { record, ..Settings::default() };
         settings.workload.name = "questions".to_owned();
         let question = |weight: &f64| Question {
             name: format!("{weight}"),

@@ -204,7 +204,9 @@ fn kill_9_leaves_no_daemon_and_the_next_start_removes_the_files() {
 /// Runs a study until loadline has made so many private directories, interrupts it, and checks that neither these nor their processes are left.
 pub fn interrupt(place: &Path, more: &[&str], servers: usize) {
     let arguments = [&["run", "study.toml", "--out", "run"], more].concat();
-    let mut child = loadline(place, &arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let told = place.join("told.txt");
+    let errors = std::fs::File::create(&told).unwrap();
+    let mut child = loadline(place, &arguments).stdout(Stdio::null()).stderr(errors).spawn().unwrap();
     let patience = Instant::now() + Duration::from_secs(240);
     let private = place.join("loadline-0");
     let entries = || std::fs::read_dir(&private).into_iter().flatten().flatten();
@@ -213,7 +215,7 @@ pub fn interrupt(place: &Path, more: &[&str], servers: usize) {
     while made() < servers && Instant::now() < patience {
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(made(), servers);
+    assert_eq!(made(), servers, "{}", std::fs::read_to_string(&told).unwrap_or_default());
     let own = owned_by(&private);
     // SAFETY: the process is a child of this one that has not been waited for.
     assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGINT) }, 0);

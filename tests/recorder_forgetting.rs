@@ -48,6 +48,15 @@ fn send_until(http: std::net::SocketAddr, client: u64, ends: &AtomicBool, acknow
     next
 }
 
+/// Ends the clients, also when the test fails: a scope waits for its threads.
+struct Ending<'a>(&'a AtomicBool);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Kills a server that forgets, under load, until it has forgotten commits twice; in the end each acknowledged record is there once.
 fn kill_until_it_forgets(name: &'static str, config: &[(&str, &str)], setting: &str) {
     let directory = Directory::new();
@@ -61,6 +70,7 @@ fn kill_until_it_forgets(name: &'static str, config: &[(&str, &str)], setting: &
         let (ends, acknowledged, http) = (&ends, &acknowledged, process.http);
         let client = |client| scope.spawn(move || send_until(http, client, ends, acknowledged));
         let clients: Vec<_> = (0..CLIENTS).map(client).collect();
+        let _ending = Ending(ends);
         let mut rounds = 0;
         while process.metric("loadline_database_forgot_total") < 2.0 {
             rounds += 1;

@@ -86,18 +86,30 @@ pub fn read_queries(workload: &Section, errors: &mut Errors) -> Vec<Query> {
         }
         queries.push(query);
     }
-    let Some(name) = workload.text("query", errors) else { return queries };
-    if queries.iter().any(|query| query.name == name) {
-        queries.retain(|query| query.name == name);
-    } else if let Some(entry) = workload.get("query") {
-        let names = queries.iter().map(|query| query.name.as_str());
-        let remedy = match closest(name, names.clone()) {
-            Some(meant) => format!("did you mean \"{meant}\"?"),
-            None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
-        };
-        errors.push(entry.node.place, fault!("workload.query is \"{name}\" and workload.queries has none"; "{remedy}"));
-    }
+    keep_chosen(&mut queries, |query| &query.name, (workload, "query", "queries"), errors);
     queries
+}
+
+/// Keeps of a list the item that a key of the section names; all of them where it names none. `list` is the key of the list.
+pub(super) fn keep_chosen<T>(
+    items: &mut Vec<T>,
+    name_of: impl Fn(&T) -> &str,
+    (section, key, list): (&Section, &str, &str),
+    errors: &mut Errors,
+) {
+    let Some(name) = section.text(key, errors) else { return };
+    if items.iter().any(|item| name_of(item) == name) {
+        items.retain(|item| name_of(item) == name);
+        return;
+    }
+    let Some(entry) = section.get(key) else { return };
+    let names = items.iter().map(&name_of);
+    let remedy = match closest(name, names.clone()) {
+        Some(meant) => format!("did you mean \"{meant}\"?"),
+        None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    let (key, list) = (section.path(key), section.path(list));
+    errors.push(entry.node.place, fault!("{key} is \"{name}\" and {list} has none"; "{remedy}"));
 }
 
 fn read_query(node: &Node, errors: &mut Errors) -> Option<Query> {

@@ -3,13 +3,14 @@
 //! Main function: [`read_questions`]. Invariant: a question that was read has a unique name and what its kind needs; whether the record type has its columns is
 //! checked where cases are built.
 
+use super::query::keep_chosen;
 use super::series::nanoseconds;
 use crate::fault::fault;
 use crate::question::{Ask, Figure, Places, Question};
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::Node;
-use crate::written::{Absent, Kind, Part, Setting, Span, closest};
+use crate::written::{Absent, Kind, Part, Setting, Span};
 
 /// A question of `workload.questions`.
 pub static QUESTION: Part = Part {
@@ -95,20 +96,7 @@ pub fn read_questions(workload: &Section, errors: &mut Errors) -> Vec<Question> 
         }
         questions.push(question);
     }
-    let Some(name) = workload.text("question", errors) else { return questions };
-    if questions.iter().any(|question| question.name == name) {
-        questions.retain(|question| question.name == name);
-    } else if let Some(entry) = workload.get("question") {
-        let names = questions.iter().map(|question| question.name.as_str());
-        let remedy = match closest(name, names.clone()) {
-            Some(meant) => format!("did you mean \"{meant}\"?"),
-            None => format!("there are {}", names.collect::<Vec<_>>().join(", ")),
-        };
-        errors.push(
-            entry.node.place,
-            fault!("workload.question is \"{name}\" and workload.questions has none"; "{remedy}"),
-        );
-    }
+    keep_chosen(&mut questions, |question| &question.name, (workload, "question", "questions"), errors);
     questions
 }
 

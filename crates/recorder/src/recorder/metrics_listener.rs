@@ -4,42 +4,26 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 
-use super::access::{Strangers, TokenHash, Why};
 use super::config::MetricsConfig;
+use super::guarded::{Guard, GuardedListener};
+use super::intake::Renewal;
 use super::intake::anteroom::Place;
-use super::intake::exchange::{TOO_MANY, exchange};
-use super::intake::listen::{Stream, serve};
-use super::intake::request::given_token;
-use super::intake::response::{Answer, error, text, unauthorised};
-use super::intake::{Renewal, Running};
+use super::intake::response::{Answer, error, text};
 use super::program;
-use super::stop::Stop;
-use super::threads;
-
-/// How long answers under way may take after a stop.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// A function that writes the page, or a part of it.
 pub type Shown = Box<dyn Fn() -> String + Send + Sync>;
 
 /// The server of `/metrics`.
-pub struct MetricsListener {
-    runtime: tokio::runtime::Runtime,
-    running: Running,
-    stop: Arc<Stop>,
-}
+pub struct MetricsListener(GuardedListener);
 
 struct Shared {
-    token: Option<TokenHash>,
+    guard: Guard,
     shown: Vec<Shown>,
-    strangers: Strangers,
-    patience: Duration,
-    stop: Arc<Stop>,
 }
 
 impl MetricsListener {
@@ -48,17 +32,13 @@ impl MetricsListener {
     /// # Errors
     /// A sentence about what cannot be started; nothing runs then.
     pub fn start(config: &MetricsConfig, shown: Vec<Shown>) -> Result<Self, String> {
-        let runtime = threads::runtime("metrics", 1, 4).map_err(|error| format!("metrics cannot be shown: {error}"))?;
-        let stop = Arc::new(Stop::default());
-        let (strangers, patience) = (Strangers::default(), config.listen.patience);
-        let shared = Shared { token: config.token, shown, strangers, patience, stop: Arc::clone(&stop) };
-        let (shared, is_open) = (Arc::new(shared), config.token.is_none());
-        let inside = runtime.enter();
-        let running = serve("metrics", &config.listen, is_open, &stop, TOO_MANY, move |stream, ends, place| {
-            connection(stream, ends.peer, place, Arc::clone(&shared))
-        });
-        drop(inside);
-        Ok(MetricsListener { running: running?, runtime, stop })
+        let shared = Arc::new(Shared { guard: Guard::new("metrics", config.token), shown });
+        let is_open = config.token.is_none();
+        let listener = GuardedListener::start("metrics", (&config.listen, is_open), 4, move |request, peer, place| {
+            let answer = answer(&request, peer, &place, &shared);
+            async move { answer }
+        })?;
+        Ok(MetricsListener(listener))
     }
 
     /// Reads the certificate again; nothing is changed.
@@ -66,43 +46,23 @@ impl MetricsListener {
     /// # Errors
     /// A sentence that names the file.
     pub fn read_certificates(&self) -> Result<Renewal, String> {
-        Renewal::read([&self.running])
+        self.0.read_certificates()
     }
 
     /// Returns the address on which it listens; `None` if there is none.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.running.address
+        self.0.address()
     }
 
     /// Stops; answers under way are still sent.
     pub fn stop(self) {
-        self.stop.ask(LAST_ANSWERS);
-        let task = self.running.task;
-        self.runtime.block_on(async {
-            let _ = tokio::time::timeout(LAST_ANSWERS + Duration::from_secs(1), task).await;
-        });
-        self.runtime.shutdown_timeout(Duration::from_secs(1));
+        self.0.stop();
     }
-}
-
-async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>, shared: Arc<Shared>) {
-    let (of_place, patience, stop) = (Arc::clone(&place), shared.patience, Arc::clone(&shared.stop));
-    let answer = move |request| {
-        let answer = answer(&request, peer, &of_place, &shared);
-        async move { answer }
-    };
-    exchange(stream, &place, patience, stop, answer).await;
 }
 
 fn answer<B>(request: &Request<B>, peer: SocketAddr, place: &Place, shared: &Shared) -> Answer {
-    if let Some(token) = &shared.token
-        && !given_token(request).is_some_and(|given| token.is(&given))
-    {
-        shared.strangers.refuse("metrics", Why::Token, peer.ip());
-        return unauthorised("send the token of [metrics]: Authorization: Bearer ...");
-    }
-    if !place.let_in() {
-        return error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "others came before; ask again");
+    if let Some(refusal) = shared.guard.refusal(request, peer, place) {
+        return refusal;
     }
     match (request.uri().path(), request.method()) {
         ("/metrics", &Method::GET | &Method::HEAD) => {

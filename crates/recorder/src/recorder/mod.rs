@@ -12,6 +12,7 @@ pub mod config;
 mod control;
 mod durability;
 pub mod forward;
+mod guarded;
 pub mod hold;
 pub mod inbox;
 pub mod intake;

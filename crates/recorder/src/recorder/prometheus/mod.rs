@@ -32,18 +32,13 @@ use hyper::header::{ALLOW, HeaderValue};
 use hyper::{Method, Request, StatusCode};
 use tokio::sync::Semaphore;
 
-use super::access::{Strangers, TokenHash, Why};
 use super::config::QueryConfig;
+use super::guarded::{Guard, GuardedListener};
 use super::intake::anteroom::Place;
-use super::intake::exchange::{TOO_MANY, exchange};
-use super::intake::listen::{Stream, serve};
-use super::intake::request::given_token;
-use super::intake::response::{Answer, error, text, unauthorised};
-use super::intake::{Renewal, Running, connections_page};
+use super::intake::response::{Answer, error, text};
+use super::intake::{Renewal, connections_page};
 use super::meter::Count;
 use super::metrics::Page;
-use super::stop::Stop;
-use super::threads;
 use crate::database::Database;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::QUESTIONS;
@@ -54,26 +49,20 @@ use refusal::Refusal;
 
 /// The most bytes of a body.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// How long answers under way may take after a stop.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 /// The server that answers questions.
 pub struct PrometheusFront {
-    runtime: tokio::runtime::Runtime,
-    running: Running,
-    stop: Arc<Stop>,
+    listener: GuardedListener,
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    token: Option<TokenHash>,
-    strangers: Strangers,
+    guard: Guard,
     patience: Duration,
     /// How long a question may wait for its turn.
     within: Duration,
     turns: Semaphore,
     readers: Readers,
-    stop: Arc<Stop>,
     answered: Count,
     refused: Count,
 }
@@ -84,28 +73,23 @@ impl PrometheusFront {
     /// # Errors
     /// A sentence about what cannot be started; nothing runs then.
     pub fn start(config: &QueryConfig, database: Arc<dyn Database>) -> Result<Self, String> {
-        let runtime = threads::runtime("query", 1, config.at_once as usize)
-            .map_err(|error| format!("questions cannot be answered: {error}"))?;
-        let stop = Arc::new(Stop::default());
         let bounds = Bounds { rows: config.rows, series: config.series as usize, within: config.within };
         let shared = Arc::new(Shared {
-            token: config.token,
-            strangers: Strangers::default(),
+            guard: Guard::new("query", config.token),
             patience: config.listen.patience,
             within: config.within,
             turns: Semaphore::new(config.at_once as usize),
             readers: Readers::new(database, bounds),
-            stop: Arc::clone(&stop),
             answered: Count::default(),
             refused: Count::default(),
         });
-        let (of_connections, is_open) = (Arc::clone(&shared), config.token.is_none());
-        let inside = runtime.enter();
-        let running = serve("query", &config.listen, is_open, &stop, TOO_MANY, move |stream, ends, place| {
-            connection(stream, ends.peer, place, Arc::clone(&of_connections))
-        });
-        drop(inside);
-        Ok(PrometheusFront { running: running?, runtime, stop, shared })
+        let (of_requests, listen) = (Arc::clone(&shared), (&config.listen, config.token.is_none()));
+        let listener =
+            GuardedListener::start("query", listen, config.at_once as usize, move |request, peer, place| {
+                let shared = Arc::clone(&of_requests);
+                async move { answer(request, peer, &place, shared).await }
+            })?;
+        Ok(PrometheusFront { listener, shared })
     }
 
     /// Reads the certificate again; nothing is changed.
@@ -113,17 +97,17 @@ impl PrometheusFront {
     /// # Errors
     /// A sentence that names the file.
     pub fn read_certificates(&self) -> Result<Renewal, String> {
-        Renewal::read([&self.running])
+        self.listener.read_certificates()
     }
 
     /// Returns the address on which it listens.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.running.address
+        self.listener.address()
     }
 
     /// Returns the function that writes the part of `/metrics` about questions.
     pub fn metrics(&self) -> impl Fn() -> String + Send + Sync + 'static {
-        let connections = connections_page("query_", std::slice::from_ref(&self.running));
+        let connections = connections_page("query_", std::slice::from_ref(self.listener.running()));
         let shared = Arc::clone(&self.shared);
         move || {
             let mut page = Page::default();
@@ -139,33 +123,13 @@ impl PrometheusFront {
 
     /// Stops; answers under way are still sent.
     pub fn stop(self) {
-        self.stop.ask(LAST_ANSWERS);
-        let task = self.running.task;
-        self.runtime.block_on(async {
-            let _ = tokio::time::timeout(LAST_ANSWERS + Duration::from_secs(1), task).await;
-        });
-        self.runtime.shutdown_timeout(Duration::from_secs(1));
+        self.listener.stop();
     }
-}
-
-async fn connection(stream: Box<dyn Stream>, peer: SocketAddr, place: Arc<Place>, shared: Arc<Shared>) {
-    let (of_place, patience, stop) = (Arc::clone(&place), shared.patience, Arc::clone(&shared.stop));
-    let answer = move |request| {
-        let (shared, place) = (Arc::clone(&shared), Arc::clone(&of_place));
-        async move { answer(request, peer, &place, shared).await }
-    };
-    exchange(stream, &place, patience, stop, answer).await;
 }
 
 async fn answer(request: Request<Incoming>, peer: SocketAddr, place: &Place, shared: Arc<Shared>) -> Answer {
-    if let Some(token) = &shared.token
-        && !given_token(&request).is_some_and(|given| token.is(&given))
-    {
-        shared.strangers.refuse("query", Why::Token, peer.ip());
-        return unauthorised("send the token of [query]: Authorization: Bearer ..., or as the password of Basic");
-    }
-    if !place.let_in() {
-        return error(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "others came before; ask again");
+    if let Some(refusal) = shared.guard.refusal(&request, peer, place) {
+        return refusal;
     }
     let outcome = ask(request, Arc::clone(&shared)).await;
     let counter = if outcome.status().is_success() { &shared.answered } else { &shared.refused };

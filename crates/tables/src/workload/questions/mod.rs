@@ -113,9 +113,12 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Takes the questions of a trial with the numbers of their statements; `None` where the records have no sources and times.
+    /// Takes the questions of a trial with the numbers of their statements; `None` where there are none.
     pub(super) fn new(settings: &Settings, statements: Vec<u16>, generator: &dyn Generator) -> Option<Self> {
         let questions = settings.workload.questions.clone();
+        if questions.is_empty() {
+            return None;
+        }
         let grows = !only_reads(settings);
         let spots = Spots::new(&settings.record, grows)?;
         let bound = |question: &Question| {

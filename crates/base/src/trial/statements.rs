@@ -61,6 +61,8 @@ pub enum Fill {
     Zipf(i64, i64, f64),
     /// Normally distributed numbers: mean and standard deviation.
     Normal(f64, f64),
+    /// Numbers that wander slowly from reading to reading between the first number and the second, in multiples of the third from the first on.
+    Drift(f64, f64, f64),
     /// Numbers that count up from the first number in steps of the second.
     Sequence(i64, i64),
     /// Random letters and digits of this length.

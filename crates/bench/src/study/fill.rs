@@ -311,7 +311,9 @@ fn fits(kind: &str, fill: &Fill) -> Result<(), String> {
         "text" => return Err("a column of kind text takes random_text, text, one_of or times".to_owned()),
         "blob" => return Err("a column of kind blob takes random_bytes".to_owned()),
         _ if is_text || is_bytes => {
-            return Err(format!("a column of kind {kind} takes uniform, zipf, normal, quantiles, sequence or number"));
+            return Err(format!(
+                "a column of kind {kind} takes uniform, zipf, normal, drift, quantiles, sequence or number"
+            ));
         }
         "smallint" => (f64::from(i16::MIN), f64::from(i16::MAX)),
         "int" => (f64::from(i32::MIN), f64::from(i32::MAX)),
@@ -321,6 +323,9 @@ fn fits(kind: &str, fill: &Fill) -> Result<(), String> {
     let inside = |numbers: &[f64]| numbers.iter().all(|number| (low..=high).contains(number));
     let fits = match fill {
         Fill::Uniform(from, to) => inside(&[*from, *to]) && from.fract() == 0.0 && to.fract() == 0.0,
+        Fill::Drift(from, to, step) => {
+            inside(&[*from, *to]) && [from, to, step].iter().all(|number| number.fract() == 0.0)
+        }
         Fill::Quantiles(bounds) => inside(bounds) && bounds.iter().all(|bound| bound.fract() == 0.0),
         Fill::Zipf(from, to, _) => inside(&[*from as f64, *to as f64]),
         Fill::Sequence(first, _) => inside(&[*first as f64]),

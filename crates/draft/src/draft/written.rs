@@ -31,6 +31,7 @@ pub fn fill_text(fill: &Fill) -> String {
         Fill::Uniform(low, high) => format!("{{ uniform = [{}] }}", list(&[*low, *high])),
         Fill::Zipf(low, high, exponent) => format!("{{ zipf = [{low}, {high}, {exponent:?}] }}"),
         Fill::Normal(mean, deviation) => format!("{{ normal = [{}] }}", list(&[*mean, *deviation])),
+        Fill::Drift(low, high, step) => format!("{{ drift = [{}] }}", list(&[*low, *high, *step])),
         Fill::Sequence(first, step) => format!("{{ sequence = [{first}, {step}] }}"),
         Fill::RandomText(length) => format!("{{ random_text = {length} }}"),
         Fill::RandomBytes(length) => format!("{{ random_bytes = {length} }}"),

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Entry, Filler};
+use super::{Entry, Filler, filler};
 use crate::record::{Cells, Column, ColumnKind, Generator, RecordType};
 use crate::trial::{CustomColumn, Fill, RecordSettings};
 
@@ -28,6 +28,8 @@ struct Custom {
     identity: Vec<Filler>,
     values: Vec<Filler>,
     per_measurement: u64,
+    /// The number of sources that send in turn; `None` without sources.
+    sources: Option<u64>,
     seed: u64,
 }
 
@@ -54,7 +56,25 @@ impl Custom {
             key: None,
             values: value_columns,
         };
-        Ok(Custom { record_type, identity, values, per_measurement: settings.per_measurement, seed: settings.seed })
+        let sources = settings.series.as_ref().map(|series| u64::from(series.sources.max(1)));
+        Ok(Custom {
+            record_type,
+            identity,
+            values,
+            per_measurement: settings.per_measurement,
+            sources,
+            seed: settings.seed,
+        })
+    }
+
+    /// Returns the index at which values that wander are made: those of a source, or of a measurement, follow each other.
+    #[inline]
+    fn index_in_track(&self, record: u64) -> u64 {
+        let per_measurement = self.per_measurement.max(1);
+        match self.sources {
+            Some(sources) => filler::index_in_track(record % sources, record / sources),
+            None => filler::index_in_track(record / per_measurement, record % per_measurement),
+        }
     }
 }
 
@@ -75,7 +95,8 @@ impl Generator for Custom {
 
     fn values(&self, record: u64, out: &mut Cells) {
         for (column, filler) in self.values.iter().enumerate() {
-            filler.fill(self.seed, record, (self.identity.len() + column) as u64, out);
+            let index = if filler.drifts() { self.index_in_track(record) } else { record };
+            filler.fill(self.seed, index, (self.identity.len() + column) as u64, out);
         }
     }
 }
@@ -165,6 +186,35 @@ mod tests {
         assert_eq!(cells.len(), 4);
         assert!(cells.to_json(cells.get(0)).as_i64().is_some_and(|probe| (1..=500).contains(&probe)));
         assert_eq!(cells.to_json(cells.get(2)).as_str().map(str::len), Some(40));
+    }
+
+    #[test]
+    fn values_that_wander_do_so_for_each_source_and_each_measurement() {
+        let mut settings = settings(vec![column("level", "float", Fill::Drift(0.0, 100.0, 0.5))]);
+        let level = |settings: &RecordSettings, record| {
+            let mut cells = Cells::new();
+            Custom::new(settings).unwrap().values(record, &mut cells);
+            match cells.get(0) {
+                crate::record::Cell::Float(value) => value,
+                other => panic!("{other:?}"),
+            }
+        };
+        // Measurements have ten records each: the tenth record begins the second one.
+        assert!((0..9).all(|record| (level(&settings, record) - level(&settings, record + 1)).abs() <= 1.0));
+        let starts: Vec<_> = (0..20).map(|measurement| level(&settings, measurement * 10)).collect();
+        assert!(starts.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 10.0), "{starts:?}");
+        settings.series = Some(crate::trial::SeriesSettings {
+            sources: 7,
+            interval_ns: 1_000_000_000,
+            jitter: 0.0,
+            missing: 0.0,
+            late_share: 0.0,
+            late_up_to_ns: 0,
+            repeated: 0.0,
+        });
+        assert!((0..99).all(|record| (level(&settings, record) - level(&settings, record + 7)).abs() <= 1.0));
+        let sources: Vec<_> = (0..7).map(|source| level(&settings, source)).collect();
+        assert!(sources.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 10.0), "{sources:?}");
     }
 
     #[test]

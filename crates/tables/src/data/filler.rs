@@ -1,6 +1,7 @@
 //! Single values: a [`Filler`] is a study's [`Fill`] after checks, with everything precomputed that does not depend on the index.
 
 mod drawing;
+mod drift;
 
 use super::zipf::Zipf;
 use crate::random::Stream;
@@ -9,6 +10,8 @@ use crate::trial::{Fill, Times};
 use crate::units::times::write_time;
 
 use drawing::{count_below, letters, noise, now_us, standard_normal, time_between};
+use drift::Drift;
+pub use drift::index_in_track;
 
 /// Maximum length of one text or bytes value, in bytes.
 const LONGEST_BYTES: u32 = 1 << 20;
@@ -33,6 +36,7 @@ enum Make {
     Zipf(i64, Zipf),
     /// Mean, standard deviation, and the range that whole numbers are clamped to.
     Normal(f64, f64, Option<(i64, i64)>),
+    Drift(Drift),
     /// First value, step, and number of values after which the sequence starts again.
     Sequence(i64, i64, u64),
     Letters(usize),
@@ -98,6 +102,11 @@ impl Filler {
         self.kind
     }
 
+    /// Returns whether the values wander, each track of [`index_in_track`] on its own.
+    pub fn drifts(&self) -> bool {
+        matches!(self.make, Make::Drift(_))
+    }
+
     /// Returns whether the values are texts.
     pub fn is_text(&self) -> bool {
         matches!(self.kind, ColumnKind::Text(_) | ColumnKind::Json | ColumnKind::Blob(_))
@@ -119,6 +128,10 @@ impl Filler {
                     Some((low, high)) => out.int((value.round() as i64).clamp(*low, *high)),
                     None => out.float(value),
                 }
+            }
+            Make::Drift(drift) => {
+                let value = drift.value(seed, column, index);
+                if self.kind == ColumnKind::Float64 { out.float(value) } else { out.int(value as i64) }
             }
             Make::Sequence(first, step, period) => {
                 let place = if *period == 0 { index } else { index % period };
@@ -172,6 +185,7 @@ fn kind_of(fill: &Fill) -> Result<Option<ColumnKind>, String> {
     Ok(Some(match fill {
         Fill::Uniform(low, high) => number(is_whole(*low) && is_whole(*high)),
         Fill::Number(value) => number(is_whole(*value)),
+        Fill::Drift(low, _, step) => number(is_whole(*low) && is_whole(*step)),
         Fill::Quantiles(bounds) => number(bounds.iter().all(|bound| is_whole(*bound))),
         Fill::Zipf(..) | Fill::Sequence(..) => ColumnKind::Int64,
         Fill::Normal(..) => ColumnKind::Float64,
@@ -262,6 +276,10 @@ fn whole(fill: &Fill, low: i64, high: i64) -> Result<Make, String> {
             zipf(*from, *to, *exponent)
         }
         Fill::Normal(mean, deviation) => normal(*mean, *deviation, Some((low, high))),
+        Fill::Drift(from, to, step) => {
+            [from, to, step].into_iter().try_for_each(|number| whole_number(*number, low, high).map(drop))?;
+            Drift::new(*from, *to, *step).map(Make::Drift)
+        }
         Fill::Sequence(first, step) => {
             fits("sequence", *first, low, high)?;
             Ok(Make::Sequence(*first, *step, period(*first, *step, low, high)))
@@ -272,7 +290,7 @@ fn whole(fill: &Fill, low: i64, high: i64) -> Result<Make, String> {
             quantiles(bounds)
         }
         _ => {
-            Err("a column of whole numbers is filled by uniform, zipf, normal, quantiles, sequence or a number"
+            Err("a column of whole numbers is filled by uniform, zipf, normal, drift, quantiles, sequence or a number"
                 .to_owned())
         }
     }
@@ -323,11 +341,15 @@ fn fractional(fill: &Fill) -> Result<Make, String> {
         }
         Fill::Zipf(low, high, exponent) => zipf(*low, *high, *exponent),
         Fill::Normal(mean, deviation) => normal(*mean, *deviation, None),
+        Fill::Drift(low, high, step) => Drift::new(*low, *high, *step).map(Make::Drift),
         Fill::Sequence(first, step) => Ok(Make::Sequence(*first, *step, period(*first, *step, i64::MIN, i64::MAX))),
         Fill::Number(value) if value.is_finite() => Ok(Make::Float(*value)),
         Fill::Number(value) => Err(format!("{value} is not a number that databases store; write a finite one")),
         Fill::Quantiles(bounds) => quantiles(bounds),
-        _ => Err("a column of numbers is filled by uniform, zipf, normal, quantiles, sequence or a number".to_owned()),
+        _ => {
+            Err("a column of numbers is filled by uniform, zipf, normal, drift, quantiles, sequence or a number"
+                .to_owned())
+        }
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn with_sources(
     }
     let counts = name != custom::CUSTOM.name;
     let per_measurement = if counts { READINGS_OF_A_SOURCE } else { settings.per_measurement };
-    let of = build(&RecordSettings { per_measurement, series: None, ..settings.clone() })?;
+    let of = build(&RecordSettings { per_measurement, ..settings.clone() })?;
     let mut record_type = of.record_type().clone();
     let columns = record_type.identity.iter().chain(&record_type.values);
     if let Some(column) = columns.into_iter().find(|column| [SOURCE_ID, TIME_NS].contains(&column.name.as_str())) {

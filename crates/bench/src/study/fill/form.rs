@@ -2,10 +2,12 @@
 //!
 //! Main function: [`read_fill`]. Invariant: every way that can be read is in the schema, in messages and in the reference.
 
+mod counting;
+
 use serde_json::{Value as Json, json};
 
 use crate::fault::fault;
-use crate::trial::{Fill, TimeBlocks, Times};
+use crate::trial::{Fill, Times};
 use crate::units::parse_duration;
 use crate::units::times::{offset_s, parse_time};
 use crate::written::place::Errors;
@@ -13,10 +15,12 @@ use crate::written::section::number_of;
 use crate::written::tree::{Content, Node};
 use crate::written::{Form, closest};
 
+use counting::{blocks, cycle, table_of};
+
 /// The form of a column's fill.
 pub static FILL: Form = Form {
-    says: "one of `{ uniform = [low, high] }`, `{ zipf = [low, high, exponent] }`, `{ normal = [mean, deviation] }`, `{ quantiles = [0, 5, 100] }` (between any two \
-           neighbours as often), `{ sequence = [first, step] }`, `{ random_text = length }`, `{ random_bytes = length }`, `{ text = \"...\" }`, `{ number = 1 }`, \
+    says: "one of `{ uniform = [low, high] }`, `{ zipf = [low, high, exponent] }`, `{ normal = [mean, deviation] }`, `{ drift = [low, high, step] }` (slowly changing \
+           from reading to reading of a source or measurement), `{ quantiles = [0, 5, 100] }` (between any two neighbours as often), `{ sequence = [first, step] }`, `{ random_text = length }`, `{ random_bytes = length }`, `{ text = \"...\" }`, `{ number = 1 }`, \
            `{ one_of = [\"a\", \"b\"] }`, `{ times = [\"2026-01-01 00:00:00\", \"2026-02-01 00:00:00\"] }` (as quantiles), `{ weighted = [[\"a\", 9], [\"b\", 1]] }` (values or \
            fills, each with its weight); text and numbers stand for themselves",
     schema: || schema(false),
@@ -78,6 +82,17 @@ const WAYS: &[Way] = &[
         must: "two numbers [mean, deviation], the deviation zero or more",
         read: |node| numbers::<2>(node).filter(|[_, sd]| *sd >= 0.0).map(|[mean, sd]| Fill::Normal(mean, sd)),
         schema: || numbers_schema(2),
+    },
+    Way {
+        key: "drift",
+        is_of_params: false,
+        must: "three numbers [low, high, step]: the lower bound first, and a step above zero that fits between them",
+        read: |node| {
+            numbers::<3>(node)
+                .filter(|[low, high, step]| *step > 0.0 && high - low >= *step)
+                .map(|[low, high, step]| Fill::Drift(low, high, step))
+        },
+        schema: || numbers_schema(3),
     },
     Way {
         key: "quantiles",
@@ -391,38 +406,6 @@ fn sequence(node: &Node) -> Option<Fill> {
     }
 }
 
-fn cycle(node: &Node) -> Option<Fill> {
-    match items(node) {
-        [first, step, count] => Some(Fill::Cycle(whole(first)?, whole(step)?, counted(count)?)),
-        _ => None,
-    }
-}
-
-/// Returns the key and the value of a table with a single entry.
-fn table_of(node: &Node) -> Option<(&str, &Node)> {
-    match &node.content {
-        Content::Table(table) => match table.entries.as_slice() {
-            [entry] => Some((entry.key.as_str(), &entry.node)),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// Reads a whole number from 1 on.
-fn counted(node: &Node) -> Option<u64> {
-    whole(node).and_then(|number| u64::try_from(number).ok()).filter(|number| *number >= 1)
-}
-
-fn blocks(node: &Node) -> Option<Fill> {
-    let [first, step, times] = items(node) else { return None };
-    let times = counted(times)?;
-    let Some(time) = text(first) else { return Some(Fill::Blocks(whole(first)?, whole(step)?, times)) };
-    let time = parse_time(time)?;
-    let step_us = (signed_s(step)? * 1e6).round() as i64;
-    Some(Fill::TimeBlocks(TimeBlocks { first_us: time.us, step_us, times, zone: time.zone.to_owned() }))
-}
-
 fn length(node: &Node) -> Option<u32> {
     whole(node).and_then(|length| u32::try_from(length).ok()).filter(|length| (1..=65_535).contains(length))
 }
@@ -483,8 +466,8 @@ fn inner(node: &Node) -> Option<Fill> {
     let [entry] = table.entries.as_slice() else { return None };
     let way = WAYS.iter().find(|way| way.key == entry.key)?;
     let fill = (way.read)(&entry.node)?;
-    let is_plain =
-        !matches!(fill, Fill::Weighted(_)) && (is_of_column(&fill) || matches!(fill, Fill::Null | Fill::Now(..)));
+    let is_plain = !matches!(fill, Fill::Weighted(_) | Fill::Drift(..))
+        && (is_of_column(&fill) || matches!(fill, Fill::Null | Fill::Now(..)));
     is_plain.then_some(fill)
 }
 

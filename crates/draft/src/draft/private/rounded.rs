@@ -18,6 +18,7 @@ pub fn rounded(fill: Fill) -> Fill {
             Fill::Uniform(number(low), number(high))
         }
         Fill::Normal(mean, deviation) => Fill::Normal(number(mean), number(deviation)),
+        Fill::Drift(low, high, step) => Fill::Drift(number(low), number(high).max(number(low) + step), step),
         Fill::Zipf(low, high, exponent) if high.saturating_sub(low) as f64 > NARROW => {
             Fill::Zipf(number(low as f64) as i64, number(high as f64) as i64, (exponent * 1e2).round() / 1e2)
         }

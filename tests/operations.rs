@@ -226,7 +226,7 @@ fn evolve(name: &str, tables: &mut Tables<'_>, model: &Model<'_>) {
 
 fn holds_what_the_model_holds(database: &dyn Database) {
     for generator in record_types() {
-        for entry in layout::REGISTRY {
+        for entry in layout::REGISTRY.iter().filter(|entry| !entry.packs) {
             let mut tables = Tables::new(database, entry.name, &*generator);
             let mut model = Model { generator: &*generator, records: Default::default() };
             change(entry.name, &mut tables, &mut model);

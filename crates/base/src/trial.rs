@@ -235,6 +235,9 @@ pub struct LayoutSettings {
     /// The index on the sources and times of records; `None` where they have none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub time_index: Option<TimeIndex>,
+    /// Most readings of a source in a row; `None` where a row is one record or a part of it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub readings_per_row: Option<u32>,
     /// Whether each client writes into its own tables.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub tables_per_client: bool,

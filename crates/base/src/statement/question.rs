@@ -20,8 +20,10 @@ pub struct Asking {
     pub joins: Vec<Join>,
     /// The column with the source.
     pub source: ColumnRef,
-    /// The column with the time.
+    /// The column with the time, or with the largest one where a row holds several readings.
     pub time: ColumnRef,
+    /// The column with the least time, where a row holds several readings; `None` where it holds one.
+    pub least_time: Option<ColumnRef>,
     /// Columns that are read or aggregated, with their types.
     pub columns: Vec<(ColumnRef, ColumnKind)>,
     /// Whether it concerns all sources.

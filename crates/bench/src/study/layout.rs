@@ -4,6 +4,7 @@ use super::names::Names;
 use super::reading::read_name;
 use super::shape::{INDEXES, read_indexes};
 use crate::fault::fault;
+use crate::layout::gorilla::{READINGS_DEFAULT, READINGS_MAX};
 use crate::trial::{LayoutSettings, TimeIndex};
 use crate::written::place::Errors;
 use crate::written::section::Section;
@@ -37,6 +38,14 @@ pub static LAYOUT: Part = Part {
         )
         .only("`record.sources`")
         .factor(|settings| settings.layout.time_index.and_then(|index| serde_json::to_value(index).ok())),
+        Setting::new(
+            "readings_per_row",
+            Kind::Whole(1, READINGS_MAX as i64),
+            Absent::Whole(READINGS_DEFAULT as i64),
+            "How many readings of a source a row holds at most. A row holds those that one operation brings: `workload.batch` over `record.sources` of them, and of `record.rows` as many as this.",
+        )
+        .only("`name = \"gorilla\"`")
+        .factor(|settings| settings.layout.readings_per_row.map(Into::into)),
         Setting::new(
             "tables",
             Kind::OneOf(&[ONE, PER_CLIENT, RECORDER]),
@@ -81,8 +90,12 @@ pub fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSe
         let remedy = "write layout.tables = \"recorder\" or a [recorder], or leave it out";
         errors.push(entry.place, fault!("layout.recorded_index is for the tables that a recorder makes"; "{remedy}"));
     }
+    let name = read_name(&section, "name", &names.layouts, errors);
+    let packs = crate::layout::find(&name).is_some_and(|entry| entry.packs);
+    let readings_per_row: u32 = section.read("readings_per_row", errors);
     LayoutSettings {
-        name: read_name(&section, "name", &names.layouts, errors),
+        name,
+        readings_per_row: packs.then_some(readings_per_row),
         indexes: read_indexes(&section, errors),
         time_index: read_time_index(&section, root, errors),
         tables_per_client: tables == Some(PER_CLIENT),

@@ -53,6 +53,7 @@ pub fn run(
         if connects_each_time {
             session = None;
         }
+        let outcome = if checks { client.unpacked(outcome, &mut rows).0 } else { outcome };
         let done_ns = clock.now_ns();
         let outcome = if checks { client.checked(outcome, &rows, &mut context.tally) } else { outcome };
         client.done(done_ns, &outcome, &mut context.tally);

@@ -280,6 +280,20 @@ impl Client {
         self.source.checks_answers()
     }
 
+    /// Makes the answer from its rows, where the client does that. Returns the outcome, and whether something was done, which is a part of the operation's time.
+    pub fn unpacked(
+        &mut self,
+        outcome: Result<Answer, DatabaseError>,
+        rows: &mut Cells,
+    ) -> (Result<Answer, DatabaseError>, bool) {
+        let Ok(answer) = outcome else { return (outcome, false) };
+        match self.source.unpack(rows) {
+            Ok(None) => (Ok(answer), false),
+            Ok(Some(rows)) => (Ok(Answer { rows, ..answer }), true),
+            Err(why) => (Err(DatabaseError::Wrong(why)), true),
+        }
+    }
+
     /// Checks the rows of an answer. Returns the outcome, in which a wrong answer is a failure.
     pub fn checked(
         &mut self,

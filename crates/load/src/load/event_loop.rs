@@ -250,7 +250,7 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         let Some(outcome) = progress.outcome else {
             return self.give_up_endless(place, now_ns);
         };
-        let outcome = self.checked(place, outcome);
+        let (outcome, now_ns) = self.checked(place, outcome, now_ns);
         let is_lost = outcome.as_ref().is_err_and(DatabaseError::is_lost);
         let is_over = self.slots[place].wire.as_ref().is_some_and(|wire| wire.is_over());
         match if is_lost { Ok(()) } else { self.take_rest(place) } {
@@ -264,17 +264,25 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         self.end(place, now_ns, outcome);
     }
 
-    /// Checks the rows of an answer, where the client's are checked; after the time of the answer was taken.
+    /// Checks the rows of an answer, where the client's are checked; after the time of the answer was taken. Returns that time with the outcome: it is `now_ns`, unless
+    /// the client has to make the answer from the rows first.
     #[inline]
-    fn checked(&mut self, place: usize, outcome: Result<Answer, DatabaseError>) -> Result<Answer, DatabaseError> {
+    fn checked(
+        &mut self,
+        place: usize,
+        outcome: Result<Answer, DatabaseError>,
+        now_ns: u64,
+    ) -> (Result<Answer, DatabaseError>, u64) {
         let slot = &mut self.slots[place];
         if !slot.client.checks_answers() {
-            return outcome;
+            return (outcome, now_ns);
         }
-        let Some(rows) = slot.wire.as_mut().and_then(|wire| wire.keep_rows(None)) else { return outcome };
+        let Some(mut rows) = slot.wire.as_mut().and_then(|wire| wire.keep_rows(None)) else { return (outcome, now_ns) };
+        let (outcome, took_time) = slot.client.unpacked(outcome, &mut rows);
+        let now_ns = if took_time { self.clock.now_ns() } else { now_ns };
         let outcome = slot.client.checked(outcome, &rows, &mut self.context.tally);
         slot.rows = rows;
-        outcome
+        (outcome, now_ns)
     }
 
     /// Drops a connection whose server sends a message without an end: the server must not decide how much memory a trial takes.

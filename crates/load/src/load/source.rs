@@ -26,6 +26,16 @@ pub trait Source: Send {
         false
     }
 
+    /// Makes the answer to the running operation from its rows, where the client does that and not the database, and returns its number of rows; `None` where the rows
+    /// are the answer.
+    ///
+    /// # Errors
+    /// What is wrong with the rows, as a sentence.
+    fn unpack(&mut self, rows: &mut Cells) -> Result<Option<u64>, String> {
+        let _ = rows;
+        Ok(None)
+    }
+
     /// Checks the rows of the answer to the running operation.
     ///
     /// # Errors

@@ -76,6 +76,10 @@ impl Source for WorkSource {
         self.running.is_some()
     }
 
+    fn unpack(&mut self, rows: &mut Cells) -> Result<Option<u64>, String> {
+        self.running.as_ref().map_or(Ok(None), |operation| self.work.unpack(operation, rows))
+    }
+
     fn check(&mut self, rows: &Cells) -> Result<(), String> {
         self.running.as_ref().map_or(Ok(()), |operation| self.work.check(operation, rows))
     }

@@ -11,7 +11,7 @@ use super::asked::ask;
 use super::attendant::Attendant;
 use super::background;
 use super::beside::{Happenings, drive_beside};
-use super::conserve::recorded;
+use super::conserve::{each_row, recorded};
 use super::driving::{Executed, Ready, connect_all, connect_session, connect_wire, measured, sources};
 use super::evolve::{Evolved, Evolver, load_of};
 use super::filling::{fill, make_tables};
@@ -26,6 +26,7 @@ use super::unanswered::{Counted, are_looked_for, unanswered};
 use super::watch_all::WatchAll;
 use crate::database::{DatabaseError, Target};
 use crate::fault::Fault;
+use crate::layout::gorilla::READINGS;
 use crate::load::{
     Changing, Group, Observed, Reconnect, ReconnectSession, Recording, Share, Written, cpu_count, no_thread, validity,
 };
@@ -347,6 +348,13 @@ fn check_stored(
         return Ok(None);
     }
     current.await_even_writers()?;
+    if work.packs() {
+        let (mut found, database) = (0_u64, current.database()?);
+        for table in tables {
+            each_row(database, table, READINGS, |_, readings| found += u64::try_from(readings).unwrap_or(0))?;
+        }
+        return Ok(Some((settings.record.rows + acknowledged, found)));
+    }
     let mut session = current.target.open()?;
     let mut count = Some(0_u64);
     for table in tables {

@@ -20,6 +20,7 @@ use crate::statement::{Evolution, Expect, Form, Program, Request, Select, Statem
 pub(super) static EAV: Entry = Entry {
     name: "eav",
     summary: "one row a field: entity, attribute, value (KTH method EAV-table)",
+    packs: false,
     build: |record_type, table, records_max| Ok(Box::new(Eav::new(record_type, table, records_max))),
 };
 

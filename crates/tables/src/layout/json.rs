@@ -21,6 +21,7 @@ use crate::statement::{Comparison, Evolution, Form, Limit, Program, Request, Sel
 pub(super) static JSON: Entry = Entry {
     name: "json",
     summary: "one row a record: its key, and a JSON document of all else (KTH method JSON)",
+    packs: false,
     build: |record_type, table, records_max| Ok(Box::new(Json::new(record_type, table, records_max)?)),
 };
 

@@ -19,6 +19,7 @@ use crate::statement::{Bind, Evolution, Program, Request, Select, Statement, Tab
 pub(super) static KEY_VALUE: Entry = Entry {
     name: "key-value",
     summary: "one row a record: its key, and all else as bytes that only the application understands",
+    packs: false,
     build: |record_type, table, records_max| Ok(Box::new(KeyValue::new(record_type, table, records_max))),
 };
 

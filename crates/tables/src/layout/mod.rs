@@ -3,12 +3,14 @@
 //! Invariant: a layout knows no database; its requests are expressed as [`Statement`](crate::statement::Statement)s. Reading a
 //! record returns everything stored of it. With `wide`, `star` and `star-hot` these are its identity and value columns, in the
 //! order of its type; with `spare` the same, with the key in front and all others as text; with `json` the key and a document; with
-//! `eav` a row of key, attribute and text for each column; with `key-value` the key and bytes, which `opaque` decodes.
+//! `eav` a row of key, attribute and text for each column; with `key-value` the key and bytes, which `opaque` decodes. `gorilla` packs
+//! several records into a row and reads none alone.
 
 mod access;
 mod columns;
 mod eav;
 mod evolution;
+pub mod gorilla;
 mod identity;
 mod json;
 mod key;
@@ -26,6 +28,8 @@ mod wide;
 pub use access::Access;
 pub use columns::RECORD_ID;
 pub use opaque::decode as decode_opaque;
+
+use gorilla::Packing;
 
 use crate::operation::Operation;
 use crate::query::Query;
@@ -65,7 +69,12 @@ pub trait Layout: Send + Sync {
         Err("keeps sources and times in no columns of their own".to_owned())
     }
 
-    /// Returns the number of rows of [`Layout::record_table`] that a record has.
+    /// Returns how rows that hold several readings are unpacked; `None` where a row is one record or a part of it.
+    fn packing(&self) -> Option<&Packing> {
+        None
+    }
+
+    /// Returns the number of rows of [`Layout::record_table`] that a record has. Where rows are packed, the column [`gorilla::READINGS`] says how many records a row has.
     fn rows_per_record(&self) -> u64 {
         1
     }
@@ -93,13 +102,23 @@ pub struct Entry {
     pub name: &'static str,
     /// One line for `loadline list layouts`.
     pub summary: &'static str,
+    /// Whether a row holds several readings of a source.
+    pub packs: bool,
     /// Makes the layout for a record type, a table name and the largest number of records in an operation.
     pub build: Build,
 }
 
 /// All layouts, the default first. A new one takes a file and a line here.
-pub static REGISTRY: &[&Entry] =
-    &[&wide::WIDE, &star::STAR, &star_hot::STAR_HOT, &json::JSON, &eav::EAV, &key_value::KEY_VALUE, &spare::SPARE];
+pub static REGISTRY: &[&Entry] = &[
+    &wide::WIDE,
+    &star::STAR,
+    &star_hot::STAR_HOT,
+    &json::JSON,
+    &eav::EAV,
+    &key_value::KEY_VALUE,
+    &spare::SPARE,
+    &gorilla::GORILLA,
+];
 
 /// Maximum length of a table name in bytes, which leaves room for what layouts append.
 const TABLE_BYTES_MAX: usize = 40;
@@ -195,7 +214,7 @@ mod tests {
             Operation::Insert { first: 9, records: 1 },
             Operation::Read { record: 23 },
         ];
-        for entry in REGISTRY {
+        for entry in REGISTRY.iter().filter(|entry| !entry.packs) {
             let mut layout = build(entry.name, generator.record_type(), "qos", 20).unwrap();
             layout.add_access(&Access { read: true, ..Access::default() }, generator.record_type());
             layout.add_ends(generator.record_type());
@@ -220,7 +239,7 @@ mod tests {
     #[test]
     fn binding_again_needs_no_more_memory() {
         let generator = generator(10);
-        for entry in REGISTRY {
+        for entry in REGISTRY.iter().filter(|entry| !entry.packs) {
             let layout = build(entry.name, generator.record_type(), "qos", 100).unwrap();
             let mut request = Request::default();
             let operation = Operation::Insert { first: 5, records: 100 };
@@ -254,7 +273,7 @@ mod tests {
             |name: &str, record_type: &RecordType, table: &str| build(name, record_type, table, 1).err().unwrap();
         assert_eq!(
             refusal("eva", &record_type, "qos"),
-            "unknown layout.name \"eva\"; there are wide, star, star-hot, json, eav, key-value, spare"
+            "unknown layout.name \"eva\"; there are wide, star, star-hot, json, eav, key-value, spare, gorilla"
         );
         assert!(refusal("star", &record_type, "").contains("record.table \"\""));
         record_type.values.iter_mut().for_each(|column| column.hot = true);

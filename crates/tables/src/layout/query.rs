@@ -214,6 +214,7 @@ impl Path {
             joins: self.joins(first, low, high),
             source: self.column(source, record_type),
             time: self.column(time, record_type),
+            least_time: None,
             columns: columns.iter().map(column).collect(),
             all_sources: question.all_sources,
             is_indexed_by_source: false,

@@ -20,6 +20,7 @@ use crate::statement::{Comparison, Evolution, Form, Program, Request, Select, St
 pub(super) static SPARE: Entry = Entry {
     name: "spare",
     summary: "one row a record in prepared columns of text, some unused, and a table of what they are for (KTH extra fields)",
+    packs: false,
     build: |record_type, table, records_max| Ok(Box::new(Spare::new(record_type, table, records_max))),
 };
 

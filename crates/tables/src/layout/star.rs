@@ -19,6 +19,7 @@ use crate::statement::{Evolution, Program, Request, Select, Statement};
 pub(super) static STAR: Entry = Entry {
     name: "star",
     summary: "an identity table and a values table (Oulu schema 2)",
+    packs: false,
     build: |record_type, table, records_max| Ok(Box::new(Star::new(record_type, table, records_max))),
 };
 

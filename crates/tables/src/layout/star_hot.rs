@@ -20,6 +20,7 @@ use crate::statement::{Evolution, ForeignKey, Join, Program, Request, Select, St
 pub(super) static STAR_HOT: Entry = Entry {
     name: "star-hot",
     summary: "an identity table, a main table of the hot values and a secondary table of the others (Oulu schema 3)",
+    packs: false,
     build: |record_type, table, records_max| Ok(Box::new(StarHot::new(record_type, table, records_max)?)),
 };
 

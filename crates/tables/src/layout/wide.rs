@@ -23,6 +23,7 @@ use crate::statement::{Comparison, Evolution, Program, Request, Select, Statemen
 pub(super) static WIDE: Entry = Entry {
     name: "wide",
     summary: "one table; every row repeats the identity (Oulu schema 1)",
+    packs: false,
     build: |record_type, table, records_max| Ok(Box::new(Wide::new(record_type, table, records_max))),
 };
 

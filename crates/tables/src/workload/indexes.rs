@@ -1,6 +1,7 @@
 //! Indexes that a study asks for, whatever the layout: on columns that it names, and on sources and times.
 
 use crate::data::{SOURCE_ID, TIME_NS};
+use crate::layout::gorilla::{FIRST_NS, LAST_NS};
 use crate::statement::{Program, Statement, Table};
 use crate::trial::TimeIndex;
 
@@ -25,13 +26,17 @@ pub(super) fn add(program: &mut Program, column: &str, layout: &str) -> Result<(
 /// # Errors
 /// A sentence: other tables refer to the primary key.
 pub(super) fn add_times(program: &mut Program, index: TimeIndex, layout: &str) -> Result<(), String> {
-    let has = |table: &Table| table.columns.iter().any(|own| own.name == TIME_NS);
-    let Some(place) = program.tables.iter().position(has) else { return Ok(()) };
-    let (columns, is_key): (&[&str], bool) = match index {
-        TimeIndex::SourceTime => (&[SOURCE_ID, TIME_NS], false),
-        TimeIndex::TimeSource => (&[TIME_NS, SOURCE_ID], false),
-        TimeIndex::SourceTimeKey => (&[SOURCE_ID, TIME_NS], true),
-        TimeIndex::TimeSourceKey => (&[TIME_NS, SOURCE_ID], true),
+    let has = |table: &Table, name: &str| table.columns.iter().any(|own| own.name == name);
+    // Rows of several readings have two times: the last one finds those that reach into a span, and the first one beside it spares reading those behind the span.
+    let times = [&[TIME_NS][..], &[LAST_NS, FIRST_NS]];
+    let found = times.iter().find_map(|own| Some((own, program.tables.iter().position(|table| has(table, own[0]))?)));
+    let Some((times, place)) = found else { return Ok(()) };
+    let source = [SOURCE_ID].as_slice();
+    let (columns, is_key) = match index {
+        TimeIndex::SourceTime => ([source, times].concat(), false),
+        TimeIndex::TimeSource => ([times, source].concat(), false),
+        TimeIndex::SourceTimeKey => ([source, times].concat(), true),
+        TimeIndex::TimeSourceKey => ([times, source].concat(), true),
         TimeIndex::None => return Ok(()),
     };
     let name = &program.tables[place].name;
@@ -42,7 +47,7 @@ pub(super) fn add_times(program: &mut Program, index: TimeIndex, layout: &str) -
              layout.name, or \"source-time\""
         ));
     }
-    let columns = columns.iter().map(|column| (*column).to_owned());
+    let columns = columns.into_iter().map(str::to_owned);
     let table = &mut program.tables[place];
     match is_key {
         true => table.primary_key = columns.chain(std::mem::take(&mut table.primary_key)).collect(),

@@ -11,13 +11,14 @@ use super::{
 };
 use crate::data;
 use crate::fault::{Fault, fault};
+use crate::layout::gorilla::{Gorilla, READINGS_DEFAULT};
 use crate::layout::recorded::Recorded;
 use crate::layout::{self, Access, Layout};
 use crate::operation::Operation;
 use crate::query::count_found;
 use crate::record::{Cells, Column, Generator};
 use crate::statement::{Evolution, Expect, Program, Request, SqlForm, Statement, Step};
-use crate::trial::Settings;
+use crate::trial::{Arrivals, Settings};
 
 /// The tables, statements and data of a trial, and how its operations become requests.
 ///
@@ -53,6 +54,9 @@ fn leave_out_inserts(program: &mut Program, settings: &Settings) {
         program.statements.iter_mut().filter(inserts).for_each(|statement| *statement = nothing.clone());
     }
 }
+
+/// Most records that one transaction of the preparation packs.
+const PACKED_RECORDS_MAX: u64 = 1_000_000;
 
 /// Records in loadline's own tables.
 struct Stored {
@@ -132,7 +136,7 @@ impl Work {
         }
         let asked = stored.as_mut().and_then(|stored| {
             let statements = std::mem::take(&mut stored.questions);
-            Asked::new(settings, statements, &*stored.generator)
+            Asked::new(settings, statements, stored.layout.packing(), &*stored.generator)
         });
         let keys = ycsb::key_space(settings);
         let as_text = settings.load.statements_as_text;
@@ -321,6 +325,22 @@ impl Work {
         }
     }
 
+    /// Returns whether rows hold several records each, whose number the column [`READINGS`](layout::gorilla::READINGS) says.
+    pub fn packs(&self) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.layout.packing().is_some())
+    }
+
+    /// Makes the answer to an operation from rows of several readings, and returns its number of rows; `None` where the rows are the answer.
+    ///
+    /// # Errors
+    /// As a sentence, that a row cannot be unpacked.
+    pub fn unpack(&self, operation: &Operation, rows: &mut Cells) -> Result<Option<u64>, String> {
+        match (operation, &self.asked) {
+            (Operation::Ask { question, draw }, Some(asked)) => asked.unpack(*question, *draw, rows),
+            _ => Ok(None),
+        }
+    }
+
     /// Checks the rows of the answer to an operation, value by value. The answers to other operations than [`Operation::Ask`] are right.
     ///
     /// # Errors
@@ -355,7 +375,14 @@ impl Work {
 impl Stored {
     fn new(settings: &Settings, background: Option<&Settings>, besides: &Access) -> Result<Self, String> {
         let generator = data::build(&settings.record)?;
-        let chunk = chunk_records(generator.record_type());
+        let packs = layout::find(&settings.layout.name).is_some_and(|entry| entry.packs);
+        let sources = generator.alternating().unwrap_or(1).max(1);
+        let readings_per_row = settings.layout.readings_per_row.unwrap_or(READINGS_DEFAULT);
+        let chunk = match packs {
+            // Each source's readings fill a row, as far as the memory for a transaction allows.
+            true => (sources * u64::from(readings_per_row)).min(PACKED_RECORDS_MAX),
+            false => chunk_records(generator.record_type()),
+        };
         let preloaded = settings.record.rows.min(chunk) as usize;
         let batch = settings.workload.batch.max(background.map_or(0, |background| background.workload.batch));
         let records_max = preloaded.max(batch as usize);
@@ -363,8 +390,12 @@ impl Stored {
         let record_type = generator.record_type();
         let name = &settings.layout.name;
         let (clients, time_index) = (settings.load.clients, settings.layout.recorded_index);
-        let mut layout = match settings.layout.tables_as_recorded {
+        let mut layout: Box<dyn Layout> = match settings.layout.tables_as_recorded {
             true => Box::new(Recorded::new(name, record_type, table, records_max, clients, time_index)?),
+            false if packs => {
+                let rows_max = records_max.min(sources as usize + records_max.div_ceil(readings_per_row as usize));
+                Box::new(Gorilla::new(record_type, table, rows_max, readings_per_row)?)
+            }
             false => layout::build(name, record_type, table, records_max)?,
         };
         // A measurement of one record ends with the operation that it begins with.
@@ -375,6 +406,12 @@ impl Stored {
         access.merge(besides.clone());
         if let Some(background) = background {
             access.merge((known(background)?.access)(background, record_type)?);
+        }
+        if packs && (access != Access::default() || settings.load.arrivals == Arrivals::Sources) {
+            return Err(format!(
+                "layout \"{name}\" packs several readings into a row, and single records are read, changed or counted here; write or ask questions only, or take \
+                 another layout.name"
+            ));
         }
         if access != Access::default() {
             layout.add_access(&access, record_type);

@@ -89,7 +89,8 @@ impl<'a> Parts<'a> {
         }
         if asking.has_span {
             compare(&format!("{time} >="));
-            compare(&format!("{time} <"));
+            // Of a row with several readings, the last one must not lie before the span, nor the first one behind it.
+            compare(&format!("{} <", asking.least_time.as_ref().map_or_else(|| time.clone(), column)));
         }
         if asking.ask == Ask::Above {
             columns.first().into_iter().for_each(|(column, _)| compare(&format!("{column} >")));

@@ -7,6 +7,7 @@ mod answer;
 mod figures;
 mod oracle;
 mod spot;
+mod unpacked;
 
 use std::sync::OnceLock;
 
@@ -14,7 +15,9 @@ use super::{Client, Entry, Workload, only_reads};
 use crate::data;
 use crate::fault::{Fault, fault};
 use crate::layout::Access;
+use crate::layout::gorilla::Packing;
 use crate::operation::Operation;
+use crate::query::Place;
 use crate::question::{Ask, Question};
 use crate::random::Stream;
 use crate::record::{Cells, ColumnKind, Generator};
@@ -101,6 +104,10 @@ pub(super) struct Asked {
     questions: Vec<Question>,
     /// The layout's statement for each question.
     statements: Vec<u16>,
+    /// The columns that each question reads or aggregates.
+    columns: Vec<Vec<Place>>,
+    /// How rows of several readings are unpacked; `None` where each is one.
+    packing: Option<Packing>,
     /// The kind of the column that each question compares with its bound.
     bounds: Vec<ColumnKind>,
     spots: Spots,
@@ -114,7 +121,12 @@ pub(super) struct Asked {
 
 impl Asked {
     /// Takes the questions of a trial with the numbers of their statements; `None` where there are none.
-    pub(super) fn new(settings: &Settings, statements: Vec<u16>, generator: &dyn Generator) -> Option<Self> {
+    pub(super) fn new(
+        settings: &Settings,
+        statements: Vec<u16>,
+        packing: Option<&Packing>,
+        generator: &dyn Generator,
+    ) -> Option<Self> {
         let questions = settings.workload.questions.clone();
         if questions.is_empty() {
             return None;
@@ -126,9 +138,12 @@ impl Asked {
             place.map_or(ColumnKind::Float64, |place| place.column(generator.record_type()).kind)
         };
         let bounds = questions.iter().map(bound).collect();
+        let columns = questions.iter().map(|question| question.columns(generator.record_type())).collect();
         Some(Asked {
             questions,
             statements,
+            columns,
+            packing: packing.cloned(),
             bounds,
             spots,
             records: settings.record.rows,
@@ -165,7 +180,7 @@ impl Asked {
             request.cells.int(spot.from_ns);
             request.cells.int(spot.to_ns);
         }
-        if asked.ask == Ask::Above {
+        if asked.ask == Ask::Above && self.packing.is_none() {
             match self.bounds.get(place) {
                 Some(ColumnKind::Float64) | None => request.cells.float(asked.above),
                 // Whole numbers above a bound are those above its floor.
@@ -173,6 +188,24 @@ impl Asked {
             }
         }
         request.steps.push(Step { statement: *statement, rows: 1, first_cell, expect: Expect::Anything });
+    }
+
+    /// Makes the answer from rows of several readings, and returns its number of rows; `None` where each row is a reading, so that the database has answered.
+    ///
+    /// # Errors
+    /// As a sentence, that a row cannot be unpacked.
+    pub(super) fn unpack(&self, question: u16, draw: u64, rows: &mut Cells) -> Result<Option<u64>, String> {
+        let place = usize::from(question);
+        let (Some(packing), Some(asked), Some(columns)) =
+            (&self.packing, self.questions.get(place), self.columns.get(place))
+        else {
+            return Ok(None);
+        };
+        let spot = self.spots.of(asked, draw);
+        let (answer, count) =
+            unpacked::unpack(packing, (asked, columns), &spot, rows).map_err(|why| spot.said(asked, &why))?;
+        *rows = answer;
+        Ok(Some(count))
     }
 
     /// Checks an answer, value by value. Nothing is checked before the right answers have been computed.

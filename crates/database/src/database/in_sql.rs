@@ -16,7 +16,22 @@ pub(super) fn drop_table(session: &mut dyn Session, table: &str) -> Result<(), D
 
 pub(super) fn count_rows(session: &mut dyn Session, table: &str) -> Result<Option<u64>, DatabaseError> {
     let sql = format!("SELECT COUNT(*) FROM {}", session.dialect().quote(table));
-    let answer = session.query(&sql)?.into_iter().flatten().flatten().next().unwrap_or_default();
+    number(session, &sql)
+}
+
+pub(super) fn sum_column(
+    session: &mut dyn Session,
+    table: &str,
+    column: &str,
+) -> Result<Option<u64>, DatabaseError> {
+    let dialect = session.dialect();
+    let sql = format!("SELECT COALESCE(SUM({}), 0) FROM {}", dialect.quote(column), dialect.quote(table));
+    number(session, &sql)
+}
+
+/// Returns the number with which a query is answered.
+fn number(session: &mut dyn Session, sql: &str) -> Result<Option<u64>, DatabaseError> {
+    let answer = session.query(sql)?.into_iter().flatten().flatten().next().unwrap_or_default();
     let no_number = |_| DatabaseError::Unavailable(format!("{sql} was answered with {answer:?}, which is no number"));
     answer.parse().map(Some).map_err(no_number)
 }

@@ -173,6 +173,14 @@ pub trait TargetSession: Send {
         in_sql::count_rows(self.sql().ok_or_else(no_tables)?, table)
     }
 
+    /// Returns the sum of a column of whole numbers, none of which is below 0; `None` where the target keeps nothing that could be counted.
+    ///
+    /// # Errors
+    /// The database's error.
+    fn sum_column(&mut self, table: &str, column: &str) -> Result<Option<u64>, DatabaseError> {
+        in_sql::sum_column(self.sql().ok_or_else(no_tables)?, table, column)
+    }
+
     /// Returns the bytes that tables take on the disk, including their indexes; `None` where the database does not tell this user.
     fn table_bytes(&mut self, tables: &[&str]) -> Option<u64> {
         in_sql::table_bytes(self.sql()?, tables)

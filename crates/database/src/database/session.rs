@@ -70,6 +70,19 @@ pub trait Prepare: Wire {
         Err(super::no_tables())
     }
 
+    /// See [`TargetSession::sum_column`]; for targets that speak no SQL.
+    ///
+    /// # Errors
+    /// The target's error; by default, that the target has no tables.
+    fn sum_column(
+        &mut self,
+        _channel: &mut Channel,
+        _table: &str,
+        _column: &str,
+    ) -> Result<Option<u64>, DatabaseError> {
+        Err(super::no_tables())
+    }
+
     /// See [`TargetSession::table_bytes`]; for targets that speak no SQL.
     fn table_bytes(&mut self, _channel: &mut Channel, _tables: &[&str]) -> Option<u64> {
         None
@@ -338,6 +351,13 @@ impl<W: Prepare + 'static> TargetSession for WireSession<W> {
         match W::as_sql(self) {
             Some(session) => in_sql::count_rows(session, table),
             None => self.changing(|wire, channel| wire.count_rows(channel, table)),
+        }
+    }
+
+    fn sum_column(&mut self, table: &str, column: &str) -> Result<Option<u64>, DatabaseError> {
+        match W::as_sql(self) {
+            Some(session) => in_sql::sum_column(session, table, column),
+            None => self.changing(|wire, channel| wire.sum_column(channel, table, column)),
         }
     }
 

@@ -11,7 +11,7 @@ use super::asked::ask;
 use super::attendant::Attendant;
 use super::background;
 use super::beside::{Happenings, drive_beside};
-use super::conserve::{each_row, recorded};
+use super::conserve::recorded;
 use super::driving::{Executed, Ready, connect_all, connect_session, connect_wire, measured, sources};
 use super::evolve::{Evolved, Evolver, load_of};
 use super::filling::{fill, make_tables};
@@ -348,17 +348,11 @@ fn check_stored(
         return Ok(None);
     }
     current.await_even_writers()?;
-    if work.packs() {
-        let (mut found, database) = (0_u64, current.database()?);
-        for table in tables {
-            each_row(database, table, READINGS, |_, readings| found += u64::try_from(readings).unwrap_or(0))?;
-        }
-        return Ok(Some((settings.record.rows + acknowledged, found)));
-    }
     let mut session = current.target.open()?;
     let mut count = Some(0_u64);
     for table in tables {
-        count = count.zip(session.count_rows(table)?).map(|(sum, rows)| sum + rows);
+        let rows = if work.packs() { session.sum_column(table, READINGS)? } else { session.count_rows(table)? };
+        count = count.zip(rows).map(|(sum, rows)| sum + rows);
     }
     let found = |rows: u64| rows / work.rows_per_record().max(1);
     Ok(count.map(|rows| (settings.record.rows + acknowledged, found(rows))))

@@ -70,6 +70,13 @@ pub(super) fn count(channel: &mut Channel, line: &Line, table: &str) -> Result<u
     told.parse().map_err(|_| DatabaseError::Lost("the server counts rows with something else than a number".to_owned()))
 }
 
+/// Returns the sum of a column of whole numbers.
+pub(super) fn sum(channel: &mut Channel, line: &Line, table: &str, column: &str) -> Result<u64, DatabaseError> {
+    let quote = |name: &str| ClickhouseDialect.quote(name);
+    let told = ask(channel, line, &format!("SELECT sum({}) FROM {}", quote(column), quote(table)))?;
+    told.parse().map_err(|_| DatabaseError::Lost("the server sums rows up to something else than a number".to_owned()))
+}
+
 /// Returns the bytes on the disk of these tables' active parts; `None` where the server does not tell this user, or the engine has no parts.
 pub(super) fn bytes(channel: &mut Channel, line: &Line, tables: &[&str]) -> Option<u64> {
     let names = tables.iter().map(|table| ClickhouseDialect.literal(table)).collect::<Vec<_>>().join(", ");

@@ -288,6 +288,10 @@ impl Prepare for ClickhouseWire {
         tables::count(channel, &self.line, table).map(Some)
     }
 
+    fn sum_column(&mut self, channel: &mut Channel, table: &str, column: &str) -> Result<Option<u64>, DatabaseError> {
+        tables::sum(channel, &self.line, table, column).map(Some)
+    }
+
     fn table_bytes(&mut self, channel: &mut Channel, tables: &[&str]) -> Option<u64> {
         tables::bytes(channel, &self.line, tables)
     }

@@ -114,6 +114,10 @@ impl TargetSession for Connection {
         Ok(None)
     }
 
+    fn sum_column(&mut self, _: &str, _: &str) -> Result<Option<u64>, DatabaseError> {
+        Ok(None)
+    }
+
     fn into_wire(self: Box<Self>) -> Result<Box<dyn Wire>, Box<dyn TargetSession>> {
         Ok(self)
     }

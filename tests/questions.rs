@@ -2,6 +2,8 @@
 //! missing readings, before and after more have been written. An answer from changed tables is noticed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#[path = "questions/packed.rs"]
+mod packed;
 
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
@@ -165,7 +167,13 @@ fn assert_all_right(database: &dyn Database) {
 fn assert_right_while_written(database: &dyn Database) {
     let with_spans =
         questions().into_iter().filter(|question| question.span_ns.is_some() || question.ask == Ask::Newest);
-    let mut settings = settings("star", with_spans.collect());
+    let questions: Vec<_> = with_spans.collect();
+    ["star", "gorilla"]
+        .iter()
+        .for_each(|layout| assert_right_in_layout_while_written(database, settings(layout, questions.clone())));
+}
+
+fn assert_right_in_layout_while_written(database: &dyn Database, mut settings: Settings) {
     settings.background = Some(BackgroundSettings {
         workload: "write".to_owned(),
         clients: 1,
@@ -178,7 +186,10 @@ fn assert_right_while_written(database: &dyn Database) {
     for first in (ROWS..ROWS + MORE).step_by(100) {
         filled.execute(&Operation::Insert { first, records: 100 }).unwrap();
         for question in 0..count {
-            filled.ask(question, first..first + 3).unwrap_or_else(|why| panic!("after {first} records: {why}"));
+            let layout = &settings.layout.name;
+            filled
+                .ask(question, first..first + 3)
+                .unwrap_or_else(|why| panic!("{layout}, after {first} records: {why}"));
         }
     }
 }
@@ -426,11 +437,17 @@ fn clickhouse_answers_what_the_records_say_in_the_order_of_any_key() {
     let more = "{ name = \"sums\", ask = \"aggregate\", of = [\"object\", \"value_2\"], sources = \"all\", span = \"20s\" },\n    \
         { ask = \"above\", of = [\"quality\"], above = 500, span = \"20s\" },\n]\n[load]";
     place.write("study.toml", &STUDY.replace("]\n[load]", more));
-    let sets =
-        ["--set", "database.name=clickhouse", "--set", "layout.time_index=[source-time-key, time-source-key, none]"];
+    let sets = [
+        "--set",
+        "database.name=clickhouse",
+        "--set",
+        "layout.time_index=[source-time-key, time-source-key, none]",
+        "--set",
+        "layout.name=[wide, gorilla]",
+    ];
     place.run(&[&["run", "study.toml", "--json", "--out", "run"], &sets[..]].concat());
     let stored = place.stored("run");
-    assert_eq!(stored.len(), 3);
+    assert_eq!(stored.len(), 6);
     for (kind, operation) in stored.iter().flat_map(|trial| &trial.operations) {
         assert_eq!((operation.wrong, operation.failed), (Some(0), 0), "{kind}: {:?}", stored[0].errors);
         assert!(operation.completed > 0, "{kind}");

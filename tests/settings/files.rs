@@ -166,6 +166,7 @@ fn around_study(part: &str, key: &str) -> &'static str {
         ("record", _) if key.starts_with("field") || key.starts_with("key") => "[record]\ntype = \"usertable\"\n",
         ("record", "sources" | "interval" | "jitter" | "missing" | "late" | "repeated") | ("record.late", _) => SOURCES,
         ("layout", "time_index") => SOURCES,
+        ("layout", "readings_per_row") => "[record]\nsources = 10\n[layout]\nname = \"gorilla\"\n",
         ("workload.questions", "bucket") => BUCKETS,
         ("workload.questions", "above") => ABOVE,
         ("workload.questions", "most" | "by") => TOP,

@@ -55,6 +55,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "schemaless-evolve": "what adding and removing a field costs while others work; seven minutes on MariaDB",
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
     "series": "the questions that dashboards ask, by layout and index, while readings come in; two minutes on SQLite",
+    "series-shortlist": "the same of every database here, of readings that change slowly, each in a row or packed; ten minutes",
     "qos-mixed": "queries while rows are written, three layouts; two minutes on SQLite",
     "freshness": "how soon readers see events that others write, at 2 to 20 MB/s; three minutes on MariaDB",
     "event-paths": "the same through the database and through publish-subscribe with a historian; ten minutes",

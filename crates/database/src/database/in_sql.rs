@@ -19,11 +19,7 @@ pub(super) fn count_rows(session: &mut dyn Session, table: &str) -> Result<Optio
     number(session, &sql)
 }
 
-pub(super) fn sum_column(
-    session: &mut dyn Session,
-    table: &str,
-    column: &str,
-) -> Result<Option<u64>, DatabaseError> {
+pub(super) fn sum_column(session: &mut dyn Session, table: &str, column: &str) -> Result<Option<u64>, DatabaseError> {
     let dialect = session.dialect();
     let sql = format!("SELECT COALESCE(SUM({}), 0) FROM {}", dialect.quote(column), dialect.quote(table));
     number(session, &sql)

@@ -280,6 +280,11 @@ impl Client {
         self.source.checks_answers()
     }
 
+    /// Returns whether the client may work long on its answers: it then needs a thread of its own, or others would measure its work as response time.
+    pub fn works_long(&self) -> bool {
+        self.source.works_long()
+    }
+
     /// Makes the answer from its rows, where the client does that. Returns the outcome, and whether something was done, which is a part of the operation's time.
     pub fn unpacked(
         &mut self,

@@ -280,9 +280,11 @@ impl<'a, T: Transport> EventLoop<'a, T> {
         let Some(mut rows) = slot.wire.as_mut().and_then(|wire| wire.keep_rows(None)) else { return (outcome, now_ns) };
         let (outcome, took_time) = slot.client.unpacked(outcome, &mut rows);
         let now_ns = if took_time { self.clock.now_ns() } else { now_ns };
-        self.last_seen_ns = now_ns;
         let outcome = slot.client.checked(outcome, &rows, &mut self.context.tally);
         slot.rows = rows;
+        // The client is free for its next operation when it has checked this one; otherwise the check would be a part of the next response time.
+        self.last_seen_ns = self.clock.now_ns();
+        slot.client.postpone(self.last_seen_ns);
         (outcome, now_ns)
     }
 

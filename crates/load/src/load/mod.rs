@@ -277,6 +277,9 @@ fn schedule(group: &Group<'_>, seed: u64, start_ns: u64, phases: &Phases) -> Res
     Ok(Some(schedule.ending_at(phases.end_ns)))
 }
 
+/// Most loops with a client each, where clients work long on their answers.
+const LOOPS_ALONE_MOST: usize = 64;
+
 /// The work of one thread: takes its context and returns its result.
 type Work<'a> = Box<dyn FnOnce(LoopContext<'_>) -> Result<LoopResult, String> + Send + 'a>;
 
@@ -292,7 +295,9 @@ fn works<'a>(
     let gives_way = settings.arrivals == Arrivals::Closed && settings.think_s == 0.0;
     match connections {
         Connections::Wires(wires) => {
-            let parts = in_parts(clients.into_iter().zip(wires).collect(), settings);
+            let alone = clients.iter().any(Client::works_long).then(|| clients.len().min(LOOPS_ALONE_MOST));
+            let loops = settings.loops.map(|loops| loops as usize).or(alone);
+            let parts = in_parts(clients.into_iter().zip(wires).collect(), loops);
             let least = parts.iter().map(Vec::len).min().unwrap_or(0);
             let cpus = if pins_loops && gives_way { cpus_of_loops(parts.len(), least) } else { Vec::new() };
             let cpus = cpus.into_iter().map(Some).chain(std::iter::repeat(None));
@@ -381,10 +386,9 @@ fn attend(groups: &[Phases], clock: Clock, loops: usize, ended: &mpsc::Receiver<
     observer.drained();
 }
 
-/// Distributes connections evenly over loops.
-fn in_parts<T>(connections: Vec<T>, settings: &LoadSettings) -> Vec<Vec<T>> {
+/// Distributes connections evenly over loops, as many as asked for.
+fn in_parts<T>(connections: Vec<T>, asked: Option<usize>) -> Vec<Vec<T>> {
     let most = connections.len().max(1);
-    let asked = settings.loops.map(|loops| loops as usize);
     let loops = asked.unwrap_or_else(|| loop_count(most, cpu_count())).clamp(1, most);
     let mut parts: Vec<Vec<T>> = (0..loops).map(|_| Vec::new()).collect();
     for (number, connection) in connections.into_iter().enumerate() {

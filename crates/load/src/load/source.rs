@@ -26,6 +26,11 @@ pub trait Source: Send {
         false
     }
 
+    /// Returns whether checking or making answers may take the client long, so that others in its thread would wait.
+    fn works_long(&self) -> bool {
+        false
+    }
+
     /// Makes the answer to the running operation from its rows, where the client does that and not the database, and returns its number of rows; `None` where the rows
     /// are the answer.
     ///

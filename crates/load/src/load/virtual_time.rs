@@ -53,6 +53,30 @@ fn drive(phases: &Phases, clients: u32, think_ns: u64, mut server: impl FnMut(u6
     tally
 }
 
+/// A client that works for 7 ms on each answer of a server that takes 2 ms: every response time is 2 ms, and operations begin every 9 ms.
+#[test]
+fn what_a_client_does_with_an_answer_is_in_no_response_time() {
+    const MS: u64 = 1_000_000;
+    let phases = Phases::new(0, 0.0, Length::Seconds(1.0), 1.0);
+    let mut client = Client::new(0, Box::new(Reads), 0, 0, 0);
+    let mut tally = Tally::new(phases.measure_ns, phases.end_ns);
+    let mut now_ns = 0;
+    while client.next(now_ns, &phases) == Next::Send {
+        client.sent(now_ns);
+        let done_ns = now_ns + 2 * MS;
+        client.postpone(done_ns + 7 * MS);
+        client.done(done_ns, &Ok(Answer::default()), &mut tally);
+        now_ns = match client.next(done_ns, &phases) {
+            Next::Wait(until_ns) => until_ns,
+            Next::Over => break,
+            Next::Send => panic!("an operation begins although the client is at work"),
+        };
+    }
+    let operations = tally.operations(&crate::operation::KindNames::default());
+    assert_eq!(operations["read"].completed, 1000_u64.div_ceil(9));
+    assert!((operations["read"].response_time.max_ns() as f64 / (2 * MS) as f64 - 1.0).abs() < 0.01);
+}
+
 fn open(arrivals: Arrivals, rate_per_s: f64, seed: u64, warmup_s: f64, length: Length) -> Phases {
     let phases = Phases::new(0, warmup_s, length, 1.0);
     let share = Share::WHOLE;

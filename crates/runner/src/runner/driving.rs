@@ -76,6 +76,10 @@ impl Source for WorkSource {
         self.running.is_some()
     }
 
+    fn works_long(&self) -> bool {
+        self.workload.works_long()
+    }
+
     fn unpack(&mut self, rows: &mut Cells) -> Result<Option<u64>, String> {
         self.running.as_ref().map_or(Ok(None), |operation| self.work.unpack(operation, rows))
     }

@@ -48,7 +48,9 @@ fn is_one_busy_loop(settings: &Settings, connections: &Connections) -> bool {
     let Connections::Wires(wires) = connections else { return false };
     let loops = settings.load.loops.map_or_else(|| loop_count(wires.len(), cpu_count()), |loops| loops as usize);
     let is_closed = settings.load.arrivals == Arrivals::Closed;
-    loops == 1 && is_closed && wires.len() >= BUSY_LOOP_CLIENTS && settings.database.cpus.is_none()
+    // Clients that check answers have a thread each.
+    let is_one = loops == 1 && settings.workload.questions.is_empty();
+    is_one && is_closed && wires.len() >= BUSY_LOOP_CLIENTS && settings.database.cpus.is_none()
 }
 
 /// Returns whether several busy loops may be kept on one CPU each: the study sets the CPUs of neither client nor server.

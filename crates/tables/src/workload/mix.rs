@@ -83,6 +83,10 @@ pub(super) fn parts(workload: &WorkloadSettings) -> Result<Vec<(&'static Entry, 
 }
 
 impl Workload for Mix {
+    fn works_long(&self) -> bool {
+        self.parts.iter().any(|part| part.workload.works_long())
+    }
+
     #[inline]
     fn next(&mut self, parameters: &mut Cells) -> Operation {
         let last = self.parts.len() - 1;

@@ -53,6 +53,11 @@ pub trait Workload: Send {
         None
     }
 
+    /// Returns whether its clients may work long on answers, which they check.
+    fn works_long(&self) -> bool {
+        false
+    }
+
     /// Returns when the next operation is due, in nanoseconds from the beginning of the measured phase, for a workload with times of its own; `None` for others
     /// and after the last operation.
     fn due_ns(&self) -> Option<i64> {

@@ -97,6 +97,10 @@ impl Workload for Asker {
         let question = self.weights.partition_point(|weight| *weight <= at).min(self.weights.len() - 1);
         Operation::Ask { question: question as u16, draw: self.stream.word() }
     }
+
+    fn works_long(&self) -> bool {
+        true
+    }
 }
 
 /// The questions of a trial, with their statements and right answers.

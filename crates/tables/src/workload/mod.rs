@@ -17,6 +17,7 @@ mod replay;
 mod scan;
 mod select;
 mod sql;
+mod stored;
 mod turnover;
 mod update;
 mod work;

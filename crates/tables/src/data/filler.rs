@@ -102,7 +102,7 @@ impl Filler {
         self.kind
     }
 
-    /// Returns whether the values wander, each track of [`index_in_track`] on its own.
+    /// Returns whether the values wander, each track on its own.
     pub fn drifts(&self) -> bool {
         matches!(self.make, Make::Drift(_))
     }

@@ -2,10 +2,10 @@
 
 #[cfg(doc)]
 use super::Before;
-use super::{Attempt, Channel};
-use crate::database::{DatabaseError, Dialect, PassingOver, Wire};
+use super::{Attempt, Channel, WireSession};
 #[cfg(doc)]
-use crate::database::{Session, TargetSession};
+use crate::database::TargetSession;
+use crate::database::{DatabaseError, Dialect, PassingOver, Session, Wire};
 use crate::statement::{Program, Request, Statement, Table};
 
 /// The operations of a wire besides executing requests. The channel is the wire's own socket, used in a blocking way; between two

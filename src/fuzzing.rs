@@ -9,7 +9,7 @@ mod formats;
 mod traces;
 
 use crate::fuzzed::Target;
-use crate::{block, database, recorder};
+use crate::{block, database, layout, recorder};
 
 /// All targets.
 pub static TARGETS: &[&Target] = &[
@@ -30,6 +30,7 @@ pub static TARGETS: &[&Target] = &[
     &database::FUZZED_CLICKHOUSE,
     &database::FUZZED_CASSANDRA,
     &database::FUZZED_FRONTS,
+    &layout::gorilla::PACKED_READINGS,
     &block::FUZZED_BLOCK,
     &block::FUZZED_AGE,
     &formats::CONFIG,

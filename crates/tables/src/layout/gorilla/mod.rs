@@ -8,6 +8,8 @@
 
 mod bits;
 mod column;
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+mod fuzzed;
 mod packing;
 
 use std::cell::RefCell;
@@ -22,6 +24,8 @@ use crate::question::{Ask, Question};
 use crate::record::{Cells, Column, ColumnKind, Generator, RecordType};
 use crate::statement::{Asking, Evolution, Program, Request, Statement, TableColumn};
 
+#[cfg(any(test, fuzzing, feature = "fuzzed"))]
+pub use fuzzed::PACKED_READINGS;
 use packing::Scratch;
 pub use packing::{Packed, Packing};
 

@@ -6,6 +6,7 @@
 
 mod config;
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -102,7 +103,8 @@ impl Daemon {
     fn await_ready(&self) -> Result<(), String> {
         let socket = PathBuf::from(self.path("run/charon.vici"));
         let end = Instant::now() + READY_WITHIN;
-        while !socket.exists() {
+        // Between the making of the socket and the first listening, connections are refused.
+        while UnixStream::connect(&socket).is_err() {
             if !self.0.is_running() {
                 return Err(format!("the daemon ended; its log says: {}", self.0.log_tail()));
             }
@@ -133,6 +135,8 @@ impl Daemon {
         if output.status.success() {
             return Ok(said);
         }
+        // What went wrong stands in front of the manual.
+        let said = said.split("usage:").next().unwrap_or_default();
         let end = said.lines().rev().take(4).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("; ");
         Err(format!("swanctl {} says: {end}", arguments[0]))
     }

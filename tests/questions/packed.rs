@@ -2,7 +2,7 @@
 
 use loadline::measurement::Measurement;
 
-use super::{Filled, in_sqlite, settings, watchful};
+use super::noticed_by;
 use crate::program::Scratch;
 
 #[test]
@@ -16,16 +16,9 @@ fn packed_readings_that_are_gone_damaged_or_there_twice_make_every_answer_wrong(
         ("exchanged", "UPDATE sensor SET packed = (SELECT packed FROM sensor AS other WHERE other.source_id <> sensor.source_id LIMIT 1)".to_owned()),
     ];
     for (what, sql) in &harms {
-        in_sqlite(|database| {
-            let mut filled = Filled::new(database, &settings("gorilla", watchful()));
-            for question in 0..watchful().len() {
-                filled.ask(question, 0..1).unwrap_or_else(|why| panic!("before: {why}"));
-            }
-            filled.session.run(sql).unwrap();
-            for (number, question) in watchful().iter().enumerate() {
-                assert!(filled.ask(number, 0..1).is_err(), "{what}: {} did not notice", question.name);
-            }
-        });
+        for (question, has_noticed) in noticed_by("gorilla", sql) {
+            assert!(has_noticed, "{what}: {} did not notice", question.name);
+        }
     }
 }
 

@@ -53,7 +53,7 @@ pub struct CustomColumn {
 }
 
 /// Sources, and the times of their records.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SeriesSettings {
     /// Number of sources, at least 1.
     pub sources: u32,

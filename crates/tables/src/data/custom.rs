@@ -203,15 +203,8 @@ mod tests {
         assert!((0..9).all(|record| (level(&settings, record) - level(&settings, record + 1)).abs() <= 1.0));
         let starts: Vec<_> = (0..20).map(|measurement| level(&settings, measurement * 10)).collect();
         assert!(starts.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 10.0), "{starts:?}");
-        settings.series = Some(crate::trial::SeriesSettings {
-            sources: 7,
-            interval_ns: 1_000_000_000,
-            jitter: 0.0,
-            missing: 0.0,
-            late_share: 0.0,
-            late_up_to_ns: 0,
-            repeated: 0.0,
-        });
+        settings.series =
+            Some(crate::trial::SeriesSettings { sources: 7, interval_ns: 1_000_000_000, ..Default::default() });
         assert!((0..99).all(|record| (level(&settings, record) - level(&settings, record + 7)).abs() <= 1.0));
         let sources: Vec<_> = (0..7).map(|source| level(&settings, source)).collect();
         assert!(sources.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 10.0), "{sources:?}");

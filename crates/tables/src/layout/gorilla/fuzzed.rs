@@ -13,11 +13,12 @@ const KINDS: [ColumnKind; 6] = [
     ColumnKind::Blob(20),
 ];
 
-fn packing() -> Option<Packing> {
+/// Returns how readings with columns of these kinds are packed, of which those from a place on can be null.
+pub(super) fn packing_of(kinds: &[ColumnKind], nullable_from: usize) -> Option<Packing> {
     let column = |(place, kind): (usize, &ColumnKind)| Column {
         name: format!("c{place}"),
         kind: *kind,
-        nullable: place > 3,
+        nullable: place >= nullable_from,
         hot: true,
     };
     Packing::of(&RecordType {
@@ -27,8 +28,12 @@ fn packing() -> Option<Packing> {
         identity_end: None,
         series: Some(SeriesColumns { source: 0, time: 1 }),
         key: None,
-        values: KINDS.iter().enumerate().map(column).collect(),
+        values: kinds.iter().enumerate().map(column).collect(),
     })
+}
+
+fn packing() -> Option<Packing> {
+    packing_of(&KINDS, 4)
 }
 
 /// Returns the readings of packed bytes as rows of all columns; `None` where the bytes are damaged.
@@ -53,7 +58,7 @@ fn unpacked(packing: &Packing, bytes: &[u8]) -> Option<Cells> {
 }
 
 /// Returns whether two cells are the same to the last bit.
-fn is_same((one, of_one): (Cell, &Cells), (other, of_other): (Cell, &Cells)) -> bool {
+pub(super) fn is_same((one, of_one): (Cell, &Cells), (other, of_other): (Cell, &Cells)) -> bool {
     match (one, other) {
         (Cell::Float(one), Cell::Float(other)) => one.to_bits() == other.to_bits(),
         (Cell::Text(one), Cell::Text(other)) | (Cell::Blob(one), Cell::Blob(other)) => {

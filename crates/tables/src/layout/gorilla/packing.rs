@@ -151,8 +151,8 @@ fn read_count(bytes: &mut &[u8]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::gorilla::fuzzed::{is_same, packing_of};
     use crate::random::Stream;
-    use crate::record::{Column, SeriesColumns};
 
     const KINDS: [ColumnKind; 8] = [
         ColumnKind::Int32,
@@ -166,22 +166,7 @@ mod tests {
     ];
 
     fn packing(nullable: bool) -> Packing {
-        let column = |(place, kind): (usize, &ColumnKind)| Column {
-            name: format!("c{place}"),
-            kind: *kind,
-            nullable: nullable && place > 1,
-            hot: true,
-        };
-        let record_type = RecordType {
-            name: "custom".to_owned(),
-            identity: Vec::new(),
-            identity_key: 0,
-            identity_end: None,
-            series: Some(SeriesColumns { source: 0, time: 1 }),
-            key: None,
-            values: KINDS.iter().enumerate().map(column).collect(),
-        };
-        Packing::of(&record_type).unwrap()
+        packing_of(&KINDS, if nullable { 2 } else { KINDS.len() }).unwrap()
     }
 
     /// Returns readings whose values are rough: extremes, repetitions and nulls among random ones.
@@ -233,13 +218,7 @@ mod tests {
                 assert_eq!(column.len(), readings);
                 for row in 0..readings {
                     let (found, right) = (column.get(row), rows.get(row * KINDS.len() + place));
-                    let same = match (found, right) {
-                        (Cell::Float(found), Cell::Float(right)) => found.to_bits() == right.to_bits(),
-                        (Cell::Text(found), Cell::Text(right)) | (Cell::Blob(found), Cell::Blob(right)) => {
-                            column.bytes_of(found) == rows.bytes_of(right)
-                        }
-                        _ => found == right,
-                    };
+                    let same = is_same((found, &column), (right, &rows));
                     assert!(same, "{found:?} instead of {right:?}");
                 }
             }

@@ -243,15 +243,7 @@ mod tests {
             type_name: "qos".to_owned(),
             rows: 100,
             per_measurement: 1,
-            series: Some(SeriesSettings {
-                sources: 3,
-                interval_ns: 1_000_000_000,
-                jitter: 0.0,
-                missing: 0.0,
-                late_share: 0.0,
-                late_up_to_ns: 0,
-                repeated: 0.0,
-            }),
+            series: Some(SeriesSettings { sources: 3, interval_ns: 1_000_000_000, ..SeriesSettings::default() }),
             ..RecordSettings::default()
         };
         let mut settings = Settings { record, ..Settings::default() };

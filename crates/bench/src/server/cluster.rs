@@ -6,7 +6,8 @@
 use std::io;
 use std::path::Path;
 
-use super::start::{Source, free_port, start};
+use super::port::HeldPort;
+use super::start::{Source, start};
 use super::{KeptData, PidSource, PowerDisk, Server, ServerError};
 use crate::database::recipe::{Reach, Recipe};
 use crate::database::{Clustered, Endpoint, Member, NodeHost, count_of};
@@ -27,11 +28,13 @@ struct Node {
     is_left: bool,
     /// Its own host, if it has one. It is given up after the server has ended.
     host: Option<NodeHost>,
+    /// Where it listens to other nodes.
+    _ports: Vec<HeldPort>,
 }
 
 impl Node {
     fn alone(server: Server) -> Self {
-        Node { server, again: None, is_left: false, host: None }
+        Node { server, again: None, is_left: false, host: None, _ports: Vec::new() }
     }
 }
 
@@ -68,10 +71,12 @@ impl Cluster {
             return Ok(Cluster { nodes: vec![Node::alone(server)] });
         };
         let host = |number: u32| hosts.get(number.saturating_sub(1) as usize);
-        let member = |number| member(clustered, host(number));
-        let mut members = (1..=count).map(member).collect::<Result<Vec<Member>, ServerError>>()?;
+        let held = (1..=count).map(|_| (0..clustered.ports()).map(|_| HeldPort::take()).collect());
+        let held = held.collect::<Result<Vec<Vec<HeldPort>>, ServerError>>()?;
+        let mut members: Vec<Member> =
+            (1..=count).zip(&held).map(|(number, ports)| member(ports, host(number))).collect();
         let mut cluster = Cluster { nodes: Vec::new() };
-        for number in 1..=count {
+        for (number, ports) in (1..=count).zip(held) {
             let own = host(number).map(NodeHost::reach);
             let reach = own.as_ref().unwrap_or(reach);
             let recipe = clustered.node(number, &members, false);
@@ -84,7 +89,7 @@ impl Cluster {
                 member.endpoint = Some(server.endpoint().clone());
             }
             let again = Some(clustered.node(number, &members, true));
-            cluster.nodes.push(Node { server, again, is_left: false, host: host(number).cloned() });
+            cluster.nodes.push(Node { server, again, is_left: false, host: host(number).cloned(), _ports: ports });
         }
         Ok(cluster)
     }
@@ -227,8 +232,7 @@ fn of_node(error: ServerError, number: u32, count: u32) -> ServerError {
     }
 }
 
-/// Returns a node that is not started yet, with free ports. On a host of its own, all ports are free.
-fn member(clustered: &dyn Clustered, host: Option<&NodeHost>) -> Result<Member, ServerError> {
-    let ports = (0..clustered.ports()).map(|_| free_port()).collect::<Result<Vec<u16>, ServerError>>()?;
-    Ok(Member { ports, host: host.map(|host| host.address), endpoint: None })
+/// Returns a node that is not started yet, with its ports. On a host of its own, all ports are free.
+fn member(ports: &[HeldPort], host: Option<&NodeHost>) -> Member {
+    Member { ports: ports.iter().map(HeldPort::number).collect(), host: host.map(|host| host.address), endpoint: None }
 }

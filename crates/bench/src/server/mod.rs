@@ -14,6 +14,7 @@ mod disk;
 mod interrupt;
 mod keep;
 mod memory;
+mod port;
 mod power;
 mod process;
 mod readiness;
@@ -46,6 +47,7 @@ use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 use directory::PrivateDirectory;
 use memory::MemoryGroup;
+use port::HeldPort;
 use process::MainProcess;
 use start::Source;
 
@@ -75,6 +77,8 @@ pub struct Server {
     memory: Option<MemoryGroup>,
     /// Removed after the directory, whose data may be on it.
     power: Option<PowerDisk>,
+    /// Where it listens, from one start to the next.
+    _port: HeldPort,
 }
 
 /// The reason why there is no server. Each message names the place, the value and the remedy.

@@ -2,13 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::directory::{PrivateDirectory, at, random_hex, root};
 use super::memory::MemoryGroup;
+use super::port::HeldPort;
 use super::process::{self, Conditions, MainProcess, ProcessIdentity};
 use super::readiness::{Outcome, adjustments, await_server, relevant_lines};
 use super::user::{User, own_uid};
@@ -24,7 +24,7 @@ const READY_WITHIN: Duration = Duration::from_secs(180);
 const INITIALISED_WITHIN: Duration = Duration::from_secs(180);
 /// Free space in MiB that an empty data directory needs with its logs.
 const LEAST_FREE_MIB: u64 = 400;
-/// How many ports are tried when another program takes the free one in between.
+/// How many ports are tried when another program, which was told to, listens on the one that was held.
 const PORT_ATTEMPTS: u32 = 5;
 const MOST_LOG_BYTES: u64 = 1 << 20;
 
@@ -116,19 +116,19 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    /// Starts the process; tries another port if the free one was taken in between.
+    /// Starts the process; tries another port if another program listens on the one that was held.
     fn run(
         &self,
         directory: &mut PrivateDirectory,
         password: &str,
         memory: Option<&MemoryGroup>,
-    ) -> Result<(Child, u16), ServerError> {
+    ) -> Result<(Child, HeldPort), ServerError> {
         let conditions = memory.map_or_else(|| self.conditions.clone(), |memory| memory.around(&self.conditions));
         let mut attempt = 1;
         loop {
-            let port = free_port()?;
+            let port = HeldPort::take()?;
             File::create(directory.log()).map_err(at(&directory.log(), "write"))?;
-            match self.run_on(directory, password, &conditions, port) {
+            match self.run_on(directory, password, &conditions, port.number()) {
                 Err(failed) if failed.is_port_taken && attempt < PORT_ATTEMPTS => {
                     attempt += 1;
                 }
@@ -263,7 +263,7 @@ pub(super) fn start(
     // The group is made only now, for the server alone: the pages of the data made before lie in the page cache of whoever wrote them, and count there.
     let memory = settings.memory_bytes.map(MemoryGroup::create).transpose().map_err(ServerError::Memory)?;
     let (child, port) = plan.run(&mut directory, &password, memory.as_ref())?;
-    let mut endpoint = recipe.endpoint(&directory.server(), port, settings, reach);
+    let mut endpoint = recipe.endpoint(&directory.server(), port.number(), settings, reach);
     endpoint.password = password;
     let warnings = adjustments(&read_log(&directory.log()), settings.config.keys());
     let main = MainProcess::of(child.id());
@@ -276,6 +276,7 @@ pub(super) fn start(
         warnings,
         memory,
         power: None,
+        _port: port,
     })
 }
 
@@ -357,13 +358,6 @@ fn check_setting(recipe: &dyn Recipe, name: &str, value: &str) -> Result<(), Ser
         Some(_) => refuse("is set by loadline, which keeps the server private; remove it"),
         None => Ok(()),
     }
-}
-
-/// Returns a TCP port of the loopback address that is free now.
-pub(super) fn free_port() -> Result<u16, ServerError> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
-    let failed = |source| ServerError::Path { path: "127.0.0.1".into(), action: "find a free port on", source };
-    listener.map(|address| address.port()).map_err(failed)
 }
 
 fn check_room(path: &Path) -> Result<(), ServerError> {

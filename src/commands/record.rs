@@ -133,7 +133,7 @@ fn finish(ended: &Ended, is_json: bool) -> Result<Status, Failure> {
     if is_json {
         print_json(&json!({
             "acknowledged": counts.acknowledged, "committed": counts.committed, "spooled": counts.spooled,
-            "quarantined": counts.quarantined, "uploaded_blocks": ended.uploaded, "forwarded_blocks": ended.forwarded, "blocks": ended.blocks,
+            "quarantined": counts.quarantined, "retired": counts.retired, "uploaded_blocks": ended.uploaded, "forwarded_blocks": ended.forwarded, "blocks": ended.blocks,
             "failures": end.failures,
         }))?;
     } else {
@@ -143,6 +143,7 @@ fn finish(ended: &Ended, is_json: bool) -> Result<Status, Failure> {
             ("committed", Some(counts.committed)),
             ("spooled", Some(counts.spooled)),
             ("quarantined", Some(counts.quarantined)),
+            ("retired", Some(counts.retired)),
             ("uploaded_blocks", ended.uploaded),
             ("forwarded_blocks", ended.forwarded),
             ("blocks_committed", ended.blocks.map(|_| blocks.committed)),

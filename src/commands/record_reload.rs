@@ -163,6 +163,7 @@ fn fixed(new: &Config, held: &Config) -> Vec<&'static str> {
         ("[office], but for readers", new.office == held.office),
         ("[metrics]", new.metrics == held.metrics),
         ("[query]", new.query == held.query),
+        ("[retention]", new.retention == held.retention),
         ("[schema]", new.schema == held.schema),
         ("[writer], but for drain", new.writer == held.writer),
     ];

@@ -173,7 +173,8 @@ impl Started {
     pub fn stop(self) -> End {
         let end = self.recorder.stop();
         let counts = end.counts;
-        assert_eq!(counts.acknowledged, counts.committed + counts.spooled + counts.quarantined, "{counts:?}");
+        let stored = counts.committed + counts.retired;
+        assert_eq!(counts.acknowledged, stored + counts.spooled + counts.quarantined, "{counts:?}");
         end
     }
 }

@@ -79,10 +79,15 @@ impl Process {
     /// Conservation, as the recorder itself states it; and what it has in memory.
     pub fn assert_conserved(&self) {
         let page = send(self.http, "GET", "/metrics", "", b"").body;
-        let [acknowledged, committed, spooled, quarantined] =
-            ["acknowledged_rows_total", "committed_rows_total", "spooled_rows", "quarantined_rows"]
-                .map(|name| metric(&page, &format!("loadline_{name}")));
-        assert_eq!(acknowledged, committed + spooled + quarantined, "{page}");
+        let [acknowledged, committed, retired, spooled, quarantined] = [
+            "acknowledged_rows_total",
+            "committed_rows_total",
+            "retired_rows_total",
+            "spooled_rows",
+            "quarantined_rows",
+        ]
+        .map(|name| metric(&page, &format!("loadline_{name}")));
+        assert_eq!(acknowledged, committed + spooled + quarantined + retired, "{page}");
         self.assert_memory_is_bounded();
     }
 

@@ -276,6 +276,12 @@ fn around_recorder(part: &str, key: &str) -> &'static str {
             "[database]\npath = \"m.db\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[[access]]\nname = \"a\"\n\
              token_hash = \"sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a09\"\n"
         }
+        ("retention", "keep") => {
+            "[database]\npath = \"m.db\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[retention]\nmeasurements = { cpu = \"7d\" }\n"
+        }
+        ("retention", _) => {
+            "[database]\npath = \"m.db\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n[retention]\nkeep = \"30d\"\n"
+        }
         ("inbox", _) => {
             "[inbox]\nblock = \"1KiB\"\nbound_per_camera = \"1MiB\"\n[intake.ftp]\nlisten = \"127.0.0.1:0\"\n"
         }

@@ -162,6 +162,18 @@ pub trait Dialect: Send + Sync {
         None
     }
 
+    /// Returns the statements after which a session that only deletes disturbs others least: its deletions lock only the rows that they delete, and its commits may
+    /// wait for the sync of a later one of another session. None by default.
+    fn beside_others(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Returns the query for the columns of a table's whole indexes, in their order: the index, its column's position and its column's name; `None` where the database does
+    /// not tell.
+    fn index_columns(&self, _table: &str) -> Option<String> {
+        None
+    }
+
     /// Returns the server's own measurements of its work; none by default.
     fn instruments(&self) -> &'static [Alternatives] {
         &[]

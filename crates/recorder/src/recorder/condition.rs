@@ -61,7 +61,7 @@ impl Condition {
     }
 
     pub(super) fn counts(&self) -> Counts {
-        self.spool().map(|spool| spool.counts()).unwrap_or_default()
+        self.spool().map(|spool| spool.counts().with_retired(self.meter.retired.get())).unwrap_or_default()
     }
 
     pub(super) fn quarantine(&self) -> Arc<QuarantineView> {

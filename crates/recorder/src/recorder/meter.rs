@@ -102,6 +102,8 @@ pub struct Meter {
     pub forgotten: Count,
     /// Number of times that a writer found that a copy of its spool had moved its row of the ledger.
     pub copies: Count,
+    /// Records of this recorder that were deleted because of their age.
+    pub retired: Count,
     /// The progress of the writers, which tells whether records are stored in time.
     pub progress: Progress,
     /// Number of times that a measurement's records were set apart.

@@ -152,10 +152,14 @@ pub fn text(shown: &Shown<'_>) -> String {
     let mut page = Page(String::with_capacity(8 << 10));
     page.counter(
         "acknowledged_rows_total",
-        "Records acknowledged: committed + spooled + quarantined",
+        "Records acknowledged: committed + spooled + quarantined + retired",
         counts.acknowledged,
     );
-    page.counter("committed_rows_total", "Records known to be committed in the database", counts.committed);
+    // Where records are retired it falls, which is no counter.
+    let kind = if counts.retired == 0 { "counter" } else { "gauge" };
+    let says = "Records known to be committed in the database, and not retired";
+    page.one("committed_rows_total", kind, says, counts.committed as f64);
+    page.counter("retired_rows_total", "Records deleted from the database because of their age", counts.retired);
     page.gauge("spooled_rows", "Records that wait in the spool", counts.spooled as f64);
     page.gauge(
         "quarantined_rows",

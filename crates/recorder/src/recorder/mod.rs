@@ -1,7 +1,7 @@
 //! The recorder: takes measurement data in, loses nothing that it has acknowledged, and feeds the database no faster than it
 //! answers in time. Data flows one way: intake → admission → spool → writer → database.
 //!
-//! Invariant: at every moment, acknowledged = committed + spooled + quarantined.
+//! Invariant: at every moment, acknowledged = committed + spooled + quarantined + retired.
 
 pub mod access;
 pub mod admission;
@@ -36,6 +36,7 @@ pub mod prometheus;
 pub mod pulse;
 mod quarantine;
 mod quote;
+pub mod retention;
 mod running;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;

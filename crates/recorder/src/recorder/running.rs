@@ -1,5 +1,6 @@
 //! A running recorder: intakes, spool and writers, started and stopped in order. Main type: [`Recorder`].
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use super::outcome::{End, StartError};
 use super::pace::Pace;
 use super::part_lanes::PartLanes;
 use super::pulse::{Heartbeat, Pulse};
+use super::retention::{Beside, Retention};
 use super::spool::{
     APART_LANES, Committer, CommitterHandle, Counts, Damage, GREEDY_LANES, LaneOpening, Reader, Salvaged, SpoolError,
     SpoolFile,
@@ -49,6 +51,7 @@ pub struct Recorder {
     condition: Arc<Condition>,
     lanes: Vec<JoinHandle<LaneEnd>>,
     intakes: Vec<Running>,
+    retention: Option<Retention>,
     surroundings: Option<Surroundings>,
     intake_stop: Arc<Stop>,
     lane_stop: Arc<Stop>,
@@ -64,17 +67,15 @@ impl Recorder {
     /// # Errors
     /// The reason why it cannot be started; nothing runs then.
     pub fn start(config: &Config, database: Arc<dyn Database>, line: Option<ModelLine>) -> Result<Self, StartError> {
-        check_database(config, &database)?;
-        let is_direct = database.is_embedded();
+        let is_direct = check_database(config, &database)?;
         let mut file = open_spool(config, is_direct)?;
         let (reader, before) = (file.reader(), file.counts().quarantined);
         let damaged_before = reader.damaged_rows()?.saturating_sub(file.damage().rows);
         let (openings, runtime) = (openings(&mut file, config, is_direct)?, runtime()?);
         let (committer, spool) = Committer::start(file).map_err(|error| StartError::System(error.to_string()))?;
         let (meter, registry) = (Arc::new(Meter::default()), Arc::new(registry(config)));
-        let (holds, governor) = governor(config, line);
+        let ((holds, governor), pulses, recorders) = (governor(config, line), pulses(&openings), names(&openings));
         let gate = gate(&spool, &meter, config, is_direct);
-        let pulses: Vec<_> = openings.iter().map(|(lane, _)| (*lane, Arc::new(Pulse::new()))).collect();
         let condition = Arc::new(Condition {
             spool: Mutex::new(Some(spool.clone())),
             meter: Arc::clone(&meter),
@@ -115,6 +116,7 @@ impl Recorder {
         let of_part = || settings(((0, LaneOpening::none()), (0, Arc::new(Pulse::new()))));
         condition.set_parts(holds.map(|holds| PartLanes::new(of_part(), runtime.handle().clone(), holds)));
         let (lanes, direct) = spawn_lanes(openings.into_iter().zip(pulses).map(&settings), &runtime)?;
+        let retention = retention(config, &condition, &database, recorders)?;
         let control = listen(&config.spool.path, runtime.handle(), spool.clone(), Arc::clone(&intake_stop));
         let surroundings = surroundings(config, &condition, spool, direct, Arc::clone(&intake_stop));
         let recorder = Recorder {
@@ -124,6 +126,7 @@ impl Recorder {
             condition,
             lanes,
             intakes: Vec::new(),
+            retention,
             surroundings: Some(surroundings),
             intake_stop,
             lane_stop,
@@ -240,6 +243,9 @@ impl Recorder {
             }
         });
         (self.surroundings, self.control) = (None, None);
+        if let Some(retention) = self.retention.take() {
+            retention.stop();
+        }
         // Whoever has a handle to the spool keeps it open.
         self.condition.set_parts(None);
         self.lane_stop.ask(*self.drain.lock().unwrap_or_else(PoisonError::into_inner));
@@ -264,6 +270,7 @@ impl Recorder {
             failures.push(format!("{damaged} records were damaged in the spool and are in quarantine: look at --quarantine list, and at the disk"));
         }
         let counts = spool.map(|spool| spool.into_last_counts(self.committer)).unwrap_or_default();
+        let counts = counts.with_retired(self.condition.meter.retired.get());
         End { counts, quarantined: counts.quarantined.saturating_sub(self.quarantined_before), failures }
     }
 }
@@ -290,11 +297,12 @@ fn registry(config: &Config) -> Registry {
     Registry::new(shape(config), config.layout.hot.clone(), config.layout.time_index, config.schema.measurements_max)
 }
 
-/// Checks that the database may be written into, as far as it answers.
-fn check_database(config: &Config, database: &Arc<dyn Database>) -> Result<(), StartError> {
+/// Checks that the database may be written into, as far as it answers; returns whether it is embedded.
+fn check_database(config: &Config, database: &Arc<dyn Database>) -> Result<bool, StartError> {
     // Records that are acknowledged straight after the commit are in no spool that could keep them.
     let keep = config.writer.keep.filter(|_| !database.is_embedded() && config.intake.nats.is_none());
-    durability::check(database, keep, config.writer.statement_timeout).map_err(StartError::Database)
+    durability::check(database, keep, config.writer.statement_timeout).map_err(StartError::Database)?;
+    Ok(database.is_embedded())
 }
 
 fn open_spool(config: &Config, is_direct: bool) -> Result<SpoolFile, SpoolError> {
@@ -372,6 +380,38 @@ fn feed_of(lane: u32, runtime: &tokio::runtime::Runtime) -> (Feed, Option<Direct
     }
     let (feed, handle) = Feed::direct(runtime.handle().clone(), clock::machine());
     (feed, Some(handle))
+}
+
+/// Returns the names by which the ledger knows the entries of these lanes.
+fn names(openings: &[(u32, LaneOpening)]) -> BTreeSet<String> {
+    openings.iter().map(|(_, opening)| opening.recorder.clone()).collect()
+}
+
+/// Returns a sign of life for each lane.
+fn pulses(openings: &[(u32, LaneOpening)]) -> Vec<(u32, Arc<Pulse>)> {
+    openings.iter().map(|(lane, _)| (*lane, Arc::new(Pulse::new()))).collect()
+}
+
+/// Starts what deletes old readings, and shows it on `/metrics`.
+fn retention(
+    config: &Config,
+    condition: &Condition,
+    database: &Arc<dyn Database>,
+    recorders: BTreeSet<String>,
+) -> Result<Option<Retention>, StartError> {
+    let beside = Beside {
+        database: Arc::clone(database),
+        meter: Arc::clone(&condition.meter),
+        governor: Arc::clone(&condition.governor),
+        gate: Arc::clone(&condition.gate),
+        recorders,
+        clock: clock::machine(),
+    };
+    let retention = Retention::start(config, beside).map_err(|error| StartError::System(error.to_string()))?;
+    if let Some(page) = retention.as_ref().and_then(Retention::page) {
+        condition.more.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(page));
+    }
+    Ok(retention)
 }
 
 /// Starts lanes; returns their threads, and the handles of those that are fed straight from the intake.

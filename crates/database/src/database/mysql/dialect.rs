@@ -208,6 +208,18 @@ impl Dialect for MySqlDialect {
         Some("SET SESSION TRANSACTION READ ONLY")
     }
 
+    fn beside_others(&self) -> &'static [&'static str] {
+        &["SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED"]
+    }
+
+    fn index_columns(&self, table: &str) -> Option<String> {
+        Some(format!(
+            "SELECT index_name, seq_in_index, column_name FROM information_schema.statistics \
+             WHERE table_schema = DATABASE() AND table_name = {} ORDER BY index_name, seq_in_index",
+            self.literal(table)
+        ))
+    }
+
     fn instruments(&self) -> &'static [Alternatives] {
         instruments::MYSQL
     }

@@ -114,6 +114,20 @@ impl Dialect for PostgresDialect {
         Some("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
     }
 
+    fn beside_others(&self) -> &'static [&'static str] {
+        &["SET synchronous_commit = off"]
+    }
+
+    fn index_columns(&self, table: &str) -> Option<String> {
+        Some(format!(
+            "SELECT i.indexrelid::text, k.place::text, a.attname::text FROM pg_index i \
+             CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(number, place) \
+             JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number \
+             WHERE i.indrelid = to_regclass({}) AND i.indisvalid AND i.indpred IS NULL ORDER BY i.indexrelid, k.place",
+            self.literal(&self.quote(table))
+        ))
+    }
+
     fn instruments(&self) -> &'static [Alternatives] {
         instruments::POSTGRES
     }

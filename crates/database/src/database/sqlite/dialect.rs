@@ -91,6 +91,18 @@ impl Dialect for SqliteDialect {
     fn read_only(&self) -> Option<&'static str> {
         Some("PRAGMA query_only = ON")
     }
+
+    fn beside_others(&self) -> &'static [&'static str] {
+        &["PRAGMA synchronous = NORMAL"]
+    }
+
+    fn index_columns(&self, table: &str) -> Option<String> {
+        Some(format!(
+            "SELECT l.name, i.seqno, i.name FROM pragma_index_list({}) l, pragma_index_info(l.name) i \
+             WHERE l.partial = 0 ORDER BY l.name, i.seqno",
+            self.literal(table)
+        ))
+    }
 }
 
 /// Writer of values into the text of statements.

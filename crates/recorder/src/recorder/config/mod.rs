@@ -15,6 +15,7 @@ mod nats;
 mod processing;
 mod query;
 mod read;
+mod retention;
 mod rows;
 mod table;
 
@@ -33,6 +34,7 @@ pub use nats::{BucketConfig, ForwardConfig, NatsConfig, NatsServer, SharedConfig
 pub use processing::{ImagesConfig, OfficeConfig, ProcessingConfig};
 pub use query::QueryConfig;
 pub use read::read;
+pub use retention::RetentionConfig;
 pub use table::RECORDER_FILE;
 
 /// All settings, with their defaults filled in.
@@ -74,6 +76,8 @@ pub struct Config {
     pub metrics: Option<MetricsConfig>,
     /// `[query]`: `None` if questions are not answered.
     pub query: Option<QueryConfig>,
+    /// `[retention]`: `None` if readings are kept for ever.
+    pub retention: Option<RetentionConfig>,
 }
 
 impl Config {

@@ -10,6 +10,7 @@ use super::metrics::read_metrics;
 use super::nats::read_forward;
 use super::processing::{read_office, read_processing};
 use super::query::read_query;
+use super::retention::read_retention;
 use super::{AdmissionConfig, Config, LayoutConfig, NewColumns, SchemaConfig, SpoolConfig, WriterConfig, table};
 use crate::fault::fault;
 use crate::written::StudyErrors;
@@ -48,6 +49,7 @@ pub fn read(text: &str, file: &str) -> Result<Config, StudyErrors> {
         office: read_office(&root, &layout.name, processing.as_ref(), &mut errors),
         processing,
         query: read_query(&root, &layout.name, &mut errors),
+        retention: read_retention(&root, has_lines, &mut errors),
         layout,
         metrics: read_metrics(&root, &mut errors),
         forward: read_forward(&root, intake.store.as_ref(), inbox.bounds.block, &mut errors),

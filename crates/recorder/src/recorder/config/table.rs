@@ -12,6 +12,7 @@ use super::metrics::METRICS;
 use super::nats::FORWARD;
 use super::processing::{OFFICE, PROCESSING};
 use super::query::QUERY;
+use super::retention::RETENTION;
 use crate::layout::recorded::Shape;
 use crate::written::{Absent, Kind, Part, Setting, Span};
 
@@ -67,6 +68,12 @@ pub static RECORDER_FILE: Part = Part {
             "A separate address for `/metrics`.",
         ),
         table("query", &QUERY, OFF, "Questions about what is stored, as Grafana asks them."),
+        table(
+            "retention",
+            &RETENTION,
+            Absent::Means("readings are kept for ever"),
+            "How long readings are kept; older ones are deleted.",
+        ),
     ],
 };
 

@@ -5,8 +5,10 @@
 pub struct Counts {
     /// Acknowledged rows.
     pub acknowledged: u64,
-    /// Rows known to be committed in the database.
+    /// Rows known to be committed in the database, and not retired.
     pub committed: u64,
+    /// Rows that were committed and are deleted because of their age.
+    pub retired: u64,
     /// Rows that wait in the spool.
     pub spooled: u64,
     /// Rows that the database refused and that are in quarantine.
@@ -24,6 +26,14 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Returns the counters of a spool, which knows only of commits, with the rows that were retired since. A copy of a spool that is older than the database has
+    /// acknowledged fewer rows than were retired; then all are.
+    #[must_use]
+    pub fn with_retired(self, retired: u64) -> Self {
+        let retired = retired.min(self.committed);
+        Counts { committed: self.committed - retired, retired, ..self }
+    }
+
     /// Returns the bytes that count against the spool's bound. Refused records without room in quarantine have as much room of their own as the
     /// spool has; only what exceeds that is taken from the room of the entries that wait for the database.
     pub fn held_bytes(&self, bound_bytes: u64, quarantine_bound_bytes: u64) -> u64 {

@@ -9,7 +9,7 @@ use crate::database::{Database, DatabaseError, Session};
 use crate::layout::recorded::{ledger_table, ledger_update};
 use crate::statement::{Expect, Request, Statement, Step};
 
-pub(super) const TABLE: &str = "loadline_writer";
+pub(in crate::recorder) const TABLE: &str = "loadline_writer";
 
 /// The bits of `record_id` that number a lane's rows; the lane's number stands above them.
 const ROW_BITS: u32 = 52;

@@ -58,12 +58,13 @@ pub use catalogue::{Catalogue, Column, FieldKind, Measurement, Role, Shape};
 pub use feed::{Direct, DirectAnswer, DirectHandle, DirectWait, Feed};
 pub use lane::{Lane, LaneSettings};
 pub use leave::LaneEnd;
+pub(in crate::recorder) use ledger::TABLE as LEDGER;
 pub use ledger::writer_of;
 pub(in crate::recorder) use messages::number as message_number;
 pub(in crate::recorder) use refusal::{Meaning, is_duplicate, meaning};
 pub use registry::Registry;
 pub(in crate::recorder) use registry::{ensure, registered};
-pub(in crate::recorder) use shape::read_tables;
 pub use shape::{StoredTables, stored_tables};
+pub(in crate::recorder) use shape::{named, read_tables};
 #[cfg(any(test, feature = "simulated"))]
 pub use stepped::Stepped;

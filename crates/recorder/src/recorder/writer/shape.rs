@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use super::catalogue::{Catalogue, Measurement};
 use super::columns::Columns;
 use super::names::{REGISTRY, table_name};
+use super::registry::empty_measurement;
 use super::{ledger, messages, opening};
 use crate::database::Dialect;
 use crate::database::dialect::index_name;
@@ -57,23 +58,20 @@ pub struct StoredTables {
     pub all: Vec<String>,
 }
 
+/// Returns a measurement of this name with this layout and without columns, whose tables have the first of their possible names.
+pub(in crate::recorder) fn named(shape: Shape, name: &str) -> Measurement {
+    empty_measurement(name, &table_name(name), shape)
+}
+
 /// Returns the tables of a measurement of this name with this layout.
 pub fn stored_tables(shape: Shape, name: &str) -> StoredTables {
-    let measurement = Measurement {
-        name: name.to_owned(),
-        table: table_name(name),
-        shape,
-        has_more: false,
-        tags: Columns::default(),
-        fields: Columns::default(),
-        impossible: super::catalogue::no_columns_impossible(),
-    };
+    let measurement = named(shape, name);
     let own = [REGISTRY, ledger::TABLE, messages::TABLE, opening::TABLE].map(str::to_owned);
     let tables = Tables::of(&measurement, false).tables.into_iter().map(|table| table.name);
     StoredTables { records: described(&measurement).record_table(), all: own.into_iter().chain(tables).collect() }
 }
 
-/// The tables that questions about a measurement read.
+/// The tables of a measurement's readings.
 pub(in crate::recorder) struct ReadTables {
     /// The table of the identities; `None` if every record repeats the tags.
     pub identities: Option<String>,
@@ -81,15 +79,18 @@ pub(in crate::recorder) struct ReadTables {
     pub records: String,
     /// The table of the fields that `star-hot` keeps apart.
     pub apart: Option<String>,
+    /// The table whose rows belong to those of the records, in the layouts that have one.
+    pub second: Option<String>,
 }
 
-/// Returns the tables that questions about a measurement read.
+/// Returns the tables of a measurement's readings.
 pub(in crate::recorder) fn read_tables(measurement: &Measurement) -> ReadTables {
     let described = described(measurement);
     ReadTables {
         identities: measurement.shape.has_identity().then(|| described.identity_table()),
         records: described.record_table(),
         apart: described.second_table().filter(|_| measurement.shape == Shape::StarHot),
+        second: described.second_table(),
     }
 }
 

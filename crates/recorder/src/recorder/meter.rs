@@ -2,6 +2,8 @@
 //!
 //! Invariant: memory is bounded, whatever names clients choose.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,6 +106,8 @@ pub struct Meter {
     pub copies: Count,
     /// Records of this recorder that were deleted because of their age.
     pub retired: Count,
+    /// The records whose commit was their acknowledgement, since the recorder was started.
+    pub unspooled: RecordRanges,
     /// The progress of the writers, which tells whether records are stored in time.
     pub progress: Progress,
     /// Number of times that a measurement's records were set apart.
@@ -120,6 +124,30 @@ pub struct Meter {
     pub damaged: Count,
     /// The parts of a shared stream.
     pub shared: SharedCounts,
+}
+
+/// Numbers of records, as ranges.
+#[derive(Debug, Default)]
+pub struct RecordRanges {
+    /// The number behind each range's last, by its first.
+    ends: Mutex<BTreeMap<i64, i64>>,
+}
+
+impl RecordRanges {
+    /// Adds a range that has nothing in common with the others. It continues one that ends where it begins.
+    pub fn add(&self, range: Range<i64>) {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        match ends.range_mut(..=range.start).next_back() {
+            Some((_, end)) if *end == range.start => *end = range.end,
+            _ => drop(ends.insert(range.start, range.end)),
+        }
+    }
+
+    /// Returns whether a number is in one of the ranges.
+    pub fn has(&self, number: i64) -> bool {
+        let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        ends.range(..=number).next_back().is_some_and(|(_, end)| number < *end)
+    }
 }
 
 /// Counters of the parts of a shared stream.
@@ -172,6 +200,17 @@ impl Meter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ranges_of_records_continue_and_have_no_other_numbers() {
+        let ranges = RecordRanges::default();
+        let first_of_next = 1 << 52;
+        [3..5, 5..5, 5..9, first_of_next..first_of_next + 2, 20..21].into_iter().for_each(|range| ranges.add(range));
+        let has: Vec<i64> =
+            (0..30).chain(first_of_next - 2..first_of_next + 4).filter(|number| ranges.has(*number)).collect();
+        assert_eq!(has, [3, 4, 5, 6, 7, 8, 20, first_of_next, first_of_next + 1]);
+        assert_eq!(ranges.ends.lock().unwrap().len(), 3);
+    }
 
     #[test]
     fn times_fall_into_their_classes() {

@@ -24,16 +24,14 @@ use super::part_lanes::PartLanes;
 use super::pulse::{Heartbeat, Pulse};
 use super::retention::{Beside, Retention};
 use super::spool::{
-    APART_LANES, Committer, CommitterHandle, Counts, Damage, GREEDY_LANES, LaneOpening, Reader, Salvaged, SpoolError,
-    SpoolFile,
+    APART_LANES, Committer, CommitterHandle, Counts, Damage, FIRST_DIRECT_LANE, GREEDY_LANES, LaneOpening, Reader,
+    Salvaged, SpoolError, SpoolFile,
 };
 use super::stop::Stop;
 use super::writer::{DirectHandle, Feed, Lane, LaneEnd, LaneSettings, Preparing, Registry, Shape};
 use crate::database::Database;
 use crate::recorder::threads;
 
-/// The number of the first lane that is fed straight from the intake.
-const FIRST_DIRECT_LANE: u32 = 1_000;
 /// How long requests under way may take after the recorder is asked to stop.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
 

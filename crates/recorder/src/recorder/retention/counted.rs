@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::database::{DatabaseError, Dialect, Session};
 use crate::layout::recorded::ledger_table;
 use crate::record::ColumnKind;
+use crate::recorder::spool::FIRST_DIRECT_LANE;
 use crate::recorder::writer::{LEDGER, ensure, is_duplicate};
 use crate::statement::{Table, TableColumn};
 
@@ -21,17 +22,21 @@ const CLOCK: i64 = -1;
 pub(super) struct Retired {
     /// The number of retired readings, by writer.
     pub rows: BTreeMap<i64, u64>,
-    /// The writers of this recorder.
-    pub own: BTreeSet<i64>,
+    /// The writers of this recorder whose records come through the spool.
+    pub spooled: BTreeSet<i64>,
     /// The last time that is known to be right, in nanoseconds since 1970; `None` if nothing was ever retired here.
     pub known_ns: Option<i64>,
 }
 
 impl Retired {
-    /// Returns the number of retired readings of this recorder, and of all others.
+    /// Returns the number of retired readings that came through this recorder's spool, and of all others.
     pub(super) fn totals(&self) -> (u64, u64) {
-        let of = |is_own: bool| {
-            self.rows.iter().filter(|(writer, _)| self.own.contains(writer) == is_own).map(|(_, rows)| rows).sum()
+        let of = |is_spooled: bool| {
+            self.rows
+                .iter()
+                .filter(|(writer, _)| self.spooled.contains(writer) == is_spooled)
+                .map(|(_, rows)| rows)
+                .sum()
         };
         (of(true), of(false))
     }
@@ -69,9 +74,12 @@ pub(super) fn read(session: &mut dyn Session, recorders: &BTreeSet<String>) -> R
             _ => {}
         }
     }
-    for row in session.query(&format!("SELECT writer, recorder FROM {LEDGER}"))? {
-        let is_own = row.get(1).and_then(Option::as_ref).is_some_and(|recorder| recorders.contains(recorder));
-        retired.own.extend(numbers(&row).first().filter(|_| is_own));
+    for row in session.query(&format!("SELECT writer, lane, recorder FROM {LEDGER}"))? {
+        let is_own = row.get(2).and_then(Option::as_ref).is_some_and(|recorder| recorders.contains(recorder));
+        match numbers(row.get(..2).unwrap_or_default())[..] {
+            [writer, lane] if is_own && lane < i64::from(FIRST_DIRECT_LANE) => drop(retired.spooled.insert(writer)),
+            _ => {}
+        }
     }
     Ok(retired)
 }

@@ -6,7 +6,7 @@ use crate::recorder::metrics::Page;
 /// The counters of retention, besides that of the recorder's own retired records.
 #[derive(Debug, Default)]
 pub(super) struct Gauges {
-    /// Retired records that others have written: other recorders, or an earlier spool.
+    /// Retired records that others have written: other recorders, an earlier spool, or, where a commit is the acknowledgement, the recorder before it was started.
     pub(super) of_others: Count,
     /// Times of transactions that delete.
     pub(super) step_times: Times,
@@ -30,7 +30,7 @@ impl Gauges {
         let mut page = Page::default();
         page.counter(
             "retired_rows_of_others_total",
-            "Records that were deleted because of their age and that other recorders, or an earlier spool, had written",
+            "Records that were deleted because of their age and that are not among the recorder's own: others wrote them, or they are not counted any more",
             self.of_others.get(),
         );
         page.times("retention_step_seconds", "Transactions that delete old records", &self.step_times);

@@ -204,16 +204,18 @@ impl Worker {
         let begun = self.clock.now();
         delete(session, &old.tables.delete(&ids, old.before_ns), ids.len() as u64, &by_writer)?;
         let took = self.clock.since(begun);
-        self.note(&by_writer);
+        self.note(&ids);
         self.note_step(ids.len() as u32, took, old.config);
         Ok(if self.rest(took.max(Duration::from_micros(1)), old.config) { Go::On } else { Go::Stop })
     }
 
-    fn note(&self, by_writer: &BTreeMap<i64, u64>) {
-        for (writer, rows) in by_writer {
-            let count = if self.state.own.contains(writer) { &self.meter.retired } else { &self.gauges.of_others };
-            count.add(*rows);
-        }
+    fn note(&mut self, ids: &[i64]) {
+        let (meter, spooled) = (&self.meter, &self.state.spooled);
+        let of_spool = ids.iter().filter(|id| spooled.contains(&writer_of(**id))).count() as u64;
+        let unspooled = ids.iter().filter(|id| meter.unspooled.has(**id)).count() as u64;
+        self.state.unspooled += unspooled;
+        meter.retired.add(of_spool + unspooled);
+        self.gauges.of_others.add(ids.len() as u64 - of_spool - unspooled);
     }
 }
 

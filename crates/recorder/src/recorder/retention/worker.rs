@@ -61,8 +61,10 @@ pub(super) struct State {
     /// Tables that are known to have the index, and writers that are known to have a row; of the present connection.
     pub(super) indexed: HashSet<String>,
     pub(super) counted: BTreeSet<i64>,
-    /// The writers of this recorder.
-    pub(super) own: BTreeSet<i64>,
+    /// The writers of this recorder whose records come through the spool.
+    pub(super) spooled: BTreeSet<i64>,
+    /// The number of retired records whose commit was their acknowledgement, since the start.
+    pub(super) unspooled: u64,
 }
 
 impl Worker {
@@ -115,11 +117,12 @@ impl Worker {
     /// Reads what was retired so far, by whomever; returns the time that is known to be right.
     fn count_all(&mut self, session: &mut dyn Session) -> Result<Option<i64>, DatabaseError> {
         let retired = counted::read(session, &self.recorders)?;
-        let (own, others) = retired.totals();
-        self.meter.retired.set(own);
-        self.gauges.of_others.set(others);
+        let (spooled, others) = retired.totals();
+        let unspooled = self.state.unspooled;
+        self.meter.retired.set(spooled + unspooled);
+        self.gauges.of_others.set(others.saturating_sub(unspooled));
         self.state.counted.extend(retired.rows.keys());
-        self.state.own = retired.own;
+        self.state.spooled = retired.spooled;
         Ok(retired.known_ns)
     }
 

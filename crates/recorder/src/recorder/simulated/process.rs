@@ -20,14 +20,14 @@ use crate::recorder::meter::Meter;
 use crate::recorder::pace::Pace;
 use crate::recorder::progress::Progress;
 use crate::recorder::pulse::Pulse;
-use crate::recorder::spool::{APART_LANES, CommitterHandle, GREEDY_LANES, Reader, SpoolError, SpoolFile};
+use crate::recorder::spool::{
+    APART_LANES, CommitterHandle, FIRST_DIRECT_LANE, GREEDY_LANES, Reader, SpoolError, SpoolFile,
+};
 use crate::recorder::stop::Stop;
 use crate::recorder::writer::{LaneEnd, LaneSettings, Preparing, Registry, Shape, Stepped};
 
 /// The number of the sources' writers.
 pub const LANES: u32 = 2;
-/// The first lane that is fed straight from the intake.
-const FIRST_DIRECT_LANE: u32 = 1_000;
 
 static CONFIG: LazyLock<Config> = LazyLock::new(|| {
     let text = "[database]\npath = \"m.db\"\n[intake.http]\nlisten = \"127.0.0.1:0\"\n";

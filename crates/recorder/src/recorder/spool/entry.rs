@@ -7,6 +7,9 @@ use crate::recorder::line::Precision;
 /// The lanes for records that wait apart. A lane has a connection while something waits in it; measurements beyond the number of lanes share them.
 pub const APART_LANES: std::ops::Range<u32> = 500..504;
 
+/// The first of the lanes that are fed straight from the intake, and whose records are never in the spool.
+pub const FIRST_DIRECT_LANE: u32 = 1_000;
+
 /// The lane of refused records that find no room in quarantine; no writer writes it.
 pub(super) const DEFERRED_LANE: u32 = 600;
 

@@ -58,7 +58,7 @@ pub use committer::{Committer, CommitterHandle};
 pub use counts::Counts;
 pub use damage::Damage;
 pub use deferred::Deferred;
-pub use entry::{APART_LANES, Entry, Offer, lane_of};
+pub use entry::{APART_LANES, Entry, FIRST_DIRECT_LANE, Offer, lane_of};
 pub use file::{SpoolFile, Stored};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::SPOOL;

@@ -14,6 +14,7 @@ use super::feed::{Direct, Feed, take, wait};
 use super::identity::{Ends, Identities};
 use super::kept::Kept;
 use super::leave::{Found, LaneEnd, Leave, ended_by};
+use super::ledger::writer_of;
 use super::refusal::{Meaning, meaning};
 use super::registry::Registry;
 use super::store::{Connection, Context, Ready};
@@ -80,6 +81,8 @@ pub struct Lane {
     connection: Option<Connection>,
     /// Whether the lane's entries come from the spool.
     is_spooled: bool,
+    /// If they do not, the number of the first record that was not noted as committed yet; `None` before the first connection.
+    unspooled_from: Option<i64>,
     pub(super) identities: Identities,
     binder: Binder,
     /// The next batch, as far as it was prepared.
@@ -134,6 +137,7 @@ impl Lane {
             limits: Arc::new(limits(&settings)),
             connection: None,
             is_spooled: false,
+            unspooled_from: None,
             identities: Identities::new(schema.identities_max),
             ahead: Ahead::new(settings.preparing, binder.like(), Arc::clone(&settings.meter)),
             binder,
@@ -251,6 +255,13 @@ impl Lane {
         self.is_spooled
     }
 
+    /// Notes the numbers of the records that were committed since this was called last.
+    pub(super) fn note_unspooled(&mut self) {
+        let Some(next) = self.connection.as_ref().map(|connection| connection.ledger.next_record()) else { return };
+        let from = self.unspooled_from.replace(next).filter(|from| writer_of(*from) == writer_of(next));
+        self.settings.meter.unspooled.add(from.unwrap_or(next)..next);
+    }
+
     /// Closes the connection; the next one reads the ledger again.
     pub(super) fn disconnect(&mut self) {
         if self.connection.take().is_some() {
@@ -323,6 +334,7 @@ impl Lane {
             let (sequence, news) = (self.written, connection.news.take());
             self.found = (has_forgotten || news.is_some()).then_some(Found { sequence, has_forgotten, news });
             settings.meter.note_terms(&connection.terms);
+            self.unspooled_from.get_or_insert(connection.ledger.next_record());
             self.connection = Some(connection);
             settings.meter.connections.add(1);
             settings.meter.lanes_connected.add(1);

@@ -396,7 +396,7 @@ impl Lane {
     }
 
     /// Counts entries that are committed.
-    fn count(&self, batch: &mut Batch, entries: Range<usize>) {
+    fn count(&mut self, batch: &mut Batch, entries: Range<usize>) {
         batch.note_committed(entries.clone());
         let now = self.settings.clock.day_ns();
         let mut rows = 0;
@@ -409,6 +409,7 @@ impl Lane {
         self.settings.meter.rows.add(rows);
         if !self.is_spooled() {
             self.settings.spool.count_unspooled(rows);
+            self.note_unspooled();
         }
     }
 }

@@ -56,6 +56,8 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
     "series": "the questions that dashboards ask, by layout and index, while readings come in; two minutes on SQLite",
     "series-shortlist": "the same of every database here, of readings that change slowly, each in a row or packed; ten minutes",
+    "growth": "whether questions about time take longer as the table grows, by index; five minutes on SQLite",
+    "late-data": "what readings that arrive late cost whoever writes them, by index; three minutes on SQLite",
     "qos-mixed": "queries while rows are written, three layouts; two minutes on SQLite",
     "freshness": "how soon readers see events that others write, at 2 to 20 MB/s; three minutes on MariaDB",
     "event-paths": "the same through the database and through publish-subscribe with a historian; ten minutes",

@@ -2,6 +2,8 @@
 //! missing readings, before and after more have been written. An answer from changed tables is noticed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#[path = "questions/covering.rs"]
+mod covering;
 #[path = "questions/packed.rs"]
 mod packed;
 
@@ -207,6 +209,7 @@ fn on_server(name: &str, config: &[(&str, &str)], check: fn(&dyn Database)) {
 fn check_both(database: &dyn Database) {
     assert_all_right(database);
     assert_right_while_written(database);
+    covering::assert_right(database);
 }
 
 #[test]

@@ -84,17 +84,33 @@ pub enum TimeIndex {
     SourceTimeKey,
     /// The same in the order of time and source.
     TimeSourceKey,
+    /// Source first, and behind the time every column that a question names: the index alone answers.
+    SourceTimeCovering,
+    /// The same with the time first.
+    TimeSourceCovering,
     /// No index.
     None,
 }
 
 impl TimeIndex {
+    /// Returns whether it finds the readings of a source in the order of time.
+    pub fn is_by_source(self) -> bool {
+        matches!(self, TimeIndex::SourceTime | TimeIndex::SourceTimeCovering | TimeIndex::SourceTimeKey)
+    }
+
+    /// Returns whether it has every column that a question names.
+    pub fn is_covering(self) -> bool {
+        matches!(self, TimeIndex::SourceTimeCovering | TimeIndex::TimeSourceCovering)
+    }
+
     /// All of them, by the name that studies give.
-    pub const NAMES: [(&'static str, TimeIndex); 5] = [
+    pub const NAMES: [(&'static str, TimeIndex); 7] = [
         ("source-time", TimeIndex::SourceTime),
         ("time-source", TimeIndex::TimeSource),
         ("source-time-key", TimeIndex::SourceTimeKey),
         ("time-source-key", TimeIndex::TimeSourceKey),
+        ("source-time-covering", TimeIndex::SourceTimeCovering),
+        ("time-source-covering", TimeIndex::TimeSourceCovering),
         ("none", TimeIndex::None),
     ];
 }

@@ -34,7 +34,7 @@ pub static LAYOUT: Part = Part {
             "time_index",
             Kind::Listed(|| TimeIndex::NAMES.map(|(name, _)| name).to_vec()),
             Absent::Means("`\"source-time\"`"),
-            "The index on `source_id` and `time_ns`, source first or time first; with `-key` they begin the primary key instead, in whose order InnoDB and ClickHouse keep a table. In `gorilla` the time is the largest of a row, followed by the least.",
+            "The index on `source_id` and `time_ns`, source first or time first; with `-covering` the columns that questions name stand behind them, so that the index alone answers; with `-key` they begin the primary key instead, in whose order InnoDB and ClickHouse keep a table. In `gorilla` the time is the largest of a row, followed by the least.",
         )
         .only("`record.sources`")
         .factor(|settings| settings.layout.time_index.and_then(|index| serde_json::to_value(index).ok())),

@@ -234,7 +234,11 @@ pub fn create_table(dialect: &dyn Dialect, table: &Table) -> Vec<String> {
 
 /// Returns the name of a table's index over these columns.
 pub fn index_name(table: &str, columns: &[String]) -> String {
-    format!("{table}_{}", columns.join("_"))
+    match columns {
+        // Names of many columns are longer than names may be.
+        [first, second, third, _, ..] => format!("{table}_{first}_{second}_{third}_and_{}_more", columns.len() - 3),
+        _ => format!("{table}_{}", columns.join("_")),
+    }
 }
 
 /// Returns the DROP TABLE IF EXISTS statement for a table.

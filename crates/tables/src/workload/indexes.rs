@@ -2,6 +2,7 @@
 
 use crate::data::{SOURCE_ID, TIME_NS};
 use crate::layout::gorilla::{FIRST_NS, LAST_NS};
+use crate::record::ColumnKind;
 use crate::statement::{Program, Statement, Table};
 use crate::trial::TimeIndex;
 
@@ -20,6 +21,9 @@ pub(super) fn add(program: &mut Program, column: &str, layout: &str) -> Result<(
     }
 }
 
+/// The most columns that an index covers: InnoDB has indexes of 16 columns, of which source and times take up to three.
+const COVERED_MOST: usize = 13;
+
 /// Adds an index on source and time to the table that has them, or makes them the beginning of its primary key, and tells the questions of it; does nothing where no
 /// table has them.
 ///
@@ -33,8 +37,8 @@ pub(super) fn add_times(program: &mut Program, index: TimeIndex, layout: &str) -
     let Some((times, place)) = found else { return Ok(()) };
     let source = [SOURCE_ID].as_slice();
     let (columns, is_key) = match index {
-        TimeIndex::SourceTime => ([source, times].concat(), false),
-        TimeIndex::TimeSource => ([times, source].concat(), false),
+        TimeIndex::SourceTime | TimeIndex::SourceTimeCovering => ([source, times].concat(), false),
+        TimeIndex::TimeSource | TimeIndex::TimeSourceCovering => ([times, source].concat(), false),
         TimeIndex::SourceTimeKey => ([source, times].concat(), true),
         TimeIndex::TimeSourceKey => ([times, source].concat(), true),
         TimeIndex::None => return Ok(()),
@@ -47,7 +51,8 @@ pub(super) fn add_times(program: &mut Program, index: TimeIndex, layout: &str) -
              layout.name, or \"source-time\""
         ));
     }
-    let columns = columns.into_iter().map(str::to_owned);
+    let covered = if index.is_covering() { covered(program, name, layout)? } else { Vec::new() };
+    let columns = columns.into_iter().map(str::to_owned).chain(covered);
     let table = &mut program.tables[place];
     match is_key {
         true => table.primary_key = columns.chain(std::mem::take(&mut table.primary_key)).collect(),
@@ -55,8 +60,40 @@ pub(super) fn add_times(program: &mut Program, index: TimeIndex, layout: &str) -
     }
     for statement in &mut program.statements {
         if let Statement::Ask(asking) = statement {
-            asking.is_indexed_by_source = matches!(index, TimeIndex::SourceTime | TimeIndex::SourceTimeKey);
+            asking.is_indexed_by_source = index.is_by_source();
         }
     }
     Ok(())
+}
+
+/// Returns the columns of a table that questions name, in the order in which they do, without source and times.
+///
+/// # Errors
+/// A sentence: there are none, they are too many for an index, or not numbers.
+fn covered(program: &Program, table: &str, layout: &str) -> Result<Vec<String>, String> {
+    let mut columns: Vec<String> = Vec::new();
+    let asked = program.statements.iter().filter_map(|statement| match statement {
+        Statement::Ask(asking) => Some(asking),
+        _ => None,
+    });
+    for (column, kind) in asked.flat_map(|asking| &asking.columns).filter(|(column, _)| column.table == table) {
+        if matches!(kind, ColumnKind::Text(_) | ColumnKind::Blob(_) | ColumnKind::Json) {
+            return Err(format!(
+                "layout.time_index covers what questions name, and \"{}\" of layout \"{layout}\" is no number; take an index without \"-covering\"",
+                column.column
+            ));
+        }
+        let is_new = ![SOURCE_ID, TIME_NS].contains(&column.column.as_str()) && !columns.contains(&column.column);
+        columns.extend(is_new.then(|| column.column.clone()));
+    }
+    match columns.len() {
+        0 => Err(format!(
+            "layout.time_index covers what questions name, and they name no column of a table of layout \"{layout}\"; take workload.name = \"questions\", or an \
+             index without \"-covering\""
+        )),
+        1..=COVERED_MOST => Ok(columns),
+        more => Err(format!(
+            "layout.time_index covers what questions name, and that are {more} columns; name at most {COVERED_MOST}, or take an index without \"-covering\""
+        )),
+    }
 }

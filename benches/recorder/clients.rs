@@ -23,13 +23,15 @@ pub fn value(row: usize, field: usize) -> f64 {
     ((row * 7 + field * 13) % 1_000) as f64 / 10.0
 }
 
-fn line(source: usize, row: usize, out: &mut String) {
+fn line(source: usize, row: usize, at_ns: Option<i64>, out: &mut String) {
     out.push_str("qos");
     (0..TAGS).for_each(|tag| write!(out, ",tag{tag:02}={}", source * 31 + tag).unwrap());
     for field in 0..FIELDS {
         let separator = if field == 0 { ' ' } else { ',' };
         write!(out, "{separator}f{field}={}", value(row, field)).unwrap();
     }
+    // Sources do not have the same time stamps, nor do rows.
+    at_ns.into_iter().for_each(|at_ns| write!(out, " {}", at_ns + (row * 1_000 + source) as i64).unwrap());
     out.push('\n');
 }
 
@@ -64,6 +66,8 @@ pub struct Load {
     pub per_s: Option<f64>,
     /// How long.
     pub lasts: Duration,
+    /// The time stamps of the rows, more or less; none: when they arrive.
+    pub at_ns: Option<i64>,
 }
 
 impl Load {
@@ -94,7 +98,7 @@ impl Load {
         let mut stream = TcpStream::connect(http).unwrap();
         stream.set_nodelay(true).unwrap();
         let mut body = String::new();
-        (0..self.batch).for_each(|row| line(sender, row, &mut body));
+        (0..self.batch).for_each(|row| line(sender, row, self.at_ns, &mut body));
         let mut request = format!(
             "POST /api/v2/write HTTP/1.1\r\nHost: x\r\nX-Loadline-Source: s{sender}\r\nContent-Length: {}\r\n\r\n",
             body.len()

@@ -35,7 +35,7 @@ pub fn dashboard(target: &Target, recorder: &Recorder) -> usize {
     recorder.drained();
     println!("{}: an hour of {SHOWN} sources stored in {:.1} s", target.name, begun.elapsed().as_secs_f64());
     let lasts = seconds("LASTS", 60.0);
-    let load = Load { senders: SOURCES, batch: 1, per_s: Some(PER_SOURCE_S), lasts };
+    let load = Load { senders: SOURCES, batch: 1, per_s: Some(PER_SOURCE_S), lasts, at_ns: None };
     let alone = load.send(recorder.http);
     let every = Duration::from_secs_f64(1.0 / from_environment("DASHBOARDS_PER_S", 1.0));
     let (beside, times) = std::thread::scope(|scope| {

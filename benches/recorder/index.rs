@@ -25,7 +25,7 @@ pub fn index(name: &'static str, directory: &Path) {
     for round in 0..rounds {
         for place in [round % 2, 1 - round % 2] {
             let (_, recorder, rates, acknowledged) = &mut both[place];
-            let sent = Load { senders: SOURCES, batch: ROWS, per_s: None, lasts }.send(recorder.http);
+            let sent = Load { senders: SOURCES, batch: ROWS, per_s: None, lasts, at_ns: None }.send(recorder.http);
             rates.push(sent.rows as f64 / (sent.elapsed_s + recorder.drained()));
             *acknowledged += sent.rows;
         }

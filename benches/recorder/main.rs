@@ -11,7 +11,7 @@
 //! clients, with none, one in 100 and every second one bad, in turns, `ROUNDS` times, `BATCHES` (100) each. PostgreSQL is measured where it is named.
 //!
 //! `-- dashboard` measures instead how long ten panels of a dashboard take over Prometheus's HTTP API while single rows come in, and `-- index` what the index on
-//! source and time costs (`dashboard.rs` and `index.rs` have their settings). PostgreSQL is measured where it is named.
+//! source and time costs, `-- retention` what deleting old rows meanwhile costs (`dashboard.rs`, `index.rs` and `retention.rs` have their settings). PostgreSQL is measured where it is named.
 //!
 //! `WRITERS` (1) says how many writers the recorder has.
 //!
@@ -25,6 +25,7 @@ mod dashboard;
 mod index;
 mod process;
 mod refused;
+mod retention;
 #[path = "../shared/mod.rs"]
 #[expect(dead_code, reason = "each benchmark uses what it needs")]
 mod shared;
@@ -120,7 +121,7 @@ fn ratio(target: &Target, recorder: &Recorder) -> usize {
     let (mut acknowledged, mut rates, mut bares, mut cpu) = (0, Vec::new(), vec![bare()], Vec::new());
     for _ in 0..rounds {
         let before_s = recorder.cpu_s();
-        let sent = Load { senders: CLIENTS, batch: BATCH, per_s: None, lasts }.send(recorder.http);
+        let sent = Load { senders: CLIENTS, batch: BATCH, per_s: None, lasts, at_ns: None }.send(recorder.http);
         let seconds = sent.elapsed_s + recorder.drained();
         acknowledged += sent.rows;
         rates.push(sent.rows as f64 / seconds);
@@ -169,14 +170,14 @@ fn tell(target: &Target, recorder: &Recorder, what: &str, lasts: Duration, sent:
 fn minute(target: &Target, recorder: &Recorder) -> usize {
     let (rate, lasts) = (from_environment("RATE", 60_000.0), seconds("LASTS", 60.0));
     let per_s = Some(rate / (BATCH * CLIENTS) as f64);
-    let sent = Load { senders: CLIENTS, batch: BATCH, per_s, lasts }.send(recorder.http);
+    let sent = Load { senders: CLIENTS, batch: BATCH, per_s, lasts, at_ns: None }.send(recorder.http);
     tell(target, recorder, &format!("batches of {BATCH} rows at {rate:.0} rows/s"), lasts, &sent)
 }
 
 /// Single rows.
 fn sources(target: &Target, recorder: &Recorder) -> usize {
     let lasts = seconds("LASTS", 60.0);
-    let sent = Load { senders: SOURCES, batch: 1, per_s: Some(PER_SOURCE_S), lasts }.send(recorder.http);
+    let sent = Load { senders: SOURCES, batch: 1, per_s: Some(PER_SOURCE_S), lasts, at_ns: None }.send(recorder.http);
     tell(target, recorder, &format!("single rows from {SOURCES} sources at {PER_SOURCE_S}/s"), lasts, &sent)
 }
 
@@ -188,12 +189,12 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let is_refused = |word: &String| word == "refused";
     let has = |name: &str| words.iter().any(|word| word == name);
-    let is_alone = |word: &String| ["refused", "dashboard", "index"].contains(&word.as_str());
+    let is_alone = |word: &String| ["refused", "dashboard", "index", "retention"].contains(&word.as_str());
     let is_part = |word: &String| PARTS.iter().any(|(name, _)| name == word) || is_alone(word);
     let is_known = |word: &String| DATABASES.contains(&word.as_str()) || is_part(word);
     assert!(
         words.iter().all(is_known),
-        "say which of {DATABASES:?} and of ratio, minute, sources, refused, dashboard, index: {words:?}"
+        "say which of {DATABASES:?} and of ratio, minute, sources, refused, dashboard, index, retention: {words:?}"
     );
     let is_chosen = |name: &str, all: &[&str]| match words.iter().any(|word| all.contains(&word.as_str())) {
         true => words.iter().any(|word| word == name),
@@ -203,6 +204,10 @@ fn main() {
     for name in DATABASES.into_iter().filter(|name| is_chosen(name, &DATABASES)) {
         if has("index") {
             index::index(name, &directory);
+            continue;
+        }
+        if has("retention") {
+            retention::retention(name, &directory);
             continue;
         }
         let target = Target::start(name, &directory);

@@ -97,6 +97,13 @@ impl Recorder {
         fields[11..13].iter().map(|ticks| ticks.parse::<f64>().unwrap()).sum::<f64>() / ticks_per_s
     }
 
+    /// Halts it, or lets it go on.
+    pub fn halt(&self, is_halted: bool) {
+        let signal = if is_halted { libc::SIGSTOP } else { libc::SIGCONT };
+        // SAFETY: kill takes no pointer; the process is the child that was started here and not waited for.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+    }
+
     pub fn stop(mut self) {
         // SAFETY: kill takes no pointer; the process is the child that was started here and not waited for.
         unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };

@@ -2,7 +2,7 @@
 
 use crate::data::{SOURCE_ID, TIME_NS};
 use crate::layout::gorilla::{FIRST_NS, LAST_NS};
-use crate::statement::{Program, Statement, Table};
+use crate::statement::{Program, SourceIndex, Statement, Table};
 use crate::trial::TimeIndex;
 
 /// Adds an index on a column to the first table that has it; identities come before values.
@@ -32,6 +32,12 @@ pub(super) fn add_times(program: &mut Program, index: TimeIndex, layout: &str) -
     let found = times.iter().find_map(|own| Some((own, program.tables.iter().position(|table| has(table, own[0]))?)));
     let Some((times, place)) = found else { return Ok(()) };
     let source = [SOURCE_ID].as_slice();
+    let source_index = match index {
+        TimeIndex::SourceTime => SourceIndex::BySource,
+        TimeIndex::SourceTimeKey => SourceIndex::KeyBySource,
+        TimeIndex::TimeSource | TimeIndex::TimeSourceKey => SourceIndex::ByTime,
+        TimeIndex::None => SourceIndex::None,
+    };
     let (columns, is_key) = match index {
         TimeIndex::SourceTime => ([source, times].concat(), false),
         TimeIndex::TimeSource => ([times, source].concat(), false),
@@ -55,7 +61,7 @@ pub(super) fn add_times(program: &mut Program, index: TimeIndex, layout: &str) -
     }
     for statement in &mut program.statements {
         if let Statement::Ask(asking) = statement {
-            asking.is_indexed_by_source = matches!(index, TimeIndex::SourceTime | TimeIndex::SourceTimeKey);
+            asking.source_index = source_index;
         }
     }
     Ok(())

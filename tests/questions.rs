@@ -4,6 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #[path = "questions/covering.rs"]
 mod covering;
+#[path = "questions/mariadb.rs"]
+mod mariadb;
 #[path = "questions/packed.rs"]
 mod packed;
 
@@ -196,7 +198,7 @@ fn assert_right_in_layout_while_written(database: &dyn Database, mut settings: S
     }
 }
 
-fn on_server(name: &str, config: &[(&str, &str)], check: fn(&dyn Database)) {
+fn on_server(name: &str, config: &[(&str, &str)], check: impl FnOnce(&dyn Database)) {
     let entry = database::find(name).unwrap();
     let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let settings = DatabaseSettings { name: name.to_owned(), config, ..DatabaseSettings::default() };

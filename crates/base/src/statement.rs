@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Cells, ColumnKind};
 
 pub use evolution::{Bind, Evolution, SchemaChange};
-pub use question::Asking;
+pub use question::{Asking, SourceIndex};
 pub use records::{Form, SelectRecords};
 
 /// A statement with `?` for each value, independent of the database. Its index in a [`Program`] is its number.

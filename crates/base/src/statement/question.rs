@@ -28,8 +28,8 @@ pub struct Asking {
     pub columns: Vec<(ColumnRef, ColumnKind)>,
     /// Whether it concerns all sources.
     pub all_sources: bool,
-    /// Whether an index finds the readings of a source in the order of time.
-    pub is_indexed_by_source: bool,
+    /// The index on source and time.
+    pub source_index: SourceIndex,
     /// Whether it has a span.
     pub has_span: bool,
     /// Length of a bucket, in the unit of the time column; 0 without buckets.
@@ -38,6 +38,29 @@ pub struct Asking {
     pub most: u64,
     /// The figure by which sources are ranked.
     pub by: Figure,
+}
+
+/// An index on source and time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SourceIndex {
+    /// There is none.
+    #[default]
+    None,
+    /// It begins with the time, and finds a source's reading of a known time.
+    ByTime,
+    /// It begins with the source, and finds the readings of a source in the order of time. It lies beside the table, and its entries say where the rows are.
+    BySource,
+    /// The same with everything that questions name, so that no row must be looked up.
+    CoveringBySource,
+    /// It begins with the source and is the primary key, in whose order some databases keep the table.
+    KeyBySource,
+}
+
+impl SourceIndex {
+    /// Returns whether it finds the readings of a source in the order of time.
+    pub fn is_by_source(self) -> bool {
+        matches!(self, SourceIndex::BySource | SourceIndex::CoveringBySource | SourceIndex::KeyBySource)
+    }
 }
 
 impl Asking {

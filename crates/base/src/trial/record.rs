@@ -93,11 +93,6 @@ pub enum TimeIndex {
 }
 
 impl TimeIndex {
-    /// Returns whether it finds the readings of a source in the order of time.
-    pub fn is_by_source(self) -> bool {
-        matches!(self, TimeIndex::SourceTime | TimeIndex::SourceTimeCovering | TimeIndex::SourceTimeKey)
-    }
-
     /// Returns whether it has every column that a question names.
     pub fn is_covering(self) -> bool {
         matches!(self, TimeIndex::SourceTimeCovering | TimeIndex::TimeSourceCovering)

@@ -9,7 +9,7 @@ pub use questions::NewestOfEach;
 
 use super::instruments::Alternatives;
 use crate::record::{Cells, ColumnKind};
-use crate::statement::{Comparison, Hints, Limit, SchemaChange, Select, Statement, Table, TableColumn};
+use crate::statement::{Comparison, Hints, Limit, SchemaChange, Select, SourceIndex, Statement, Table, TableColumn};
 
 pub use crate::statement::{parameters_of, parts_around_parameters};
 
@@ -105,9 +105,15 @@ pub trait Dialect: Send + Sync {
         None
     }
 
-    /// Returns how the newest reading of each source is asked for, with an index on source and time or without.
-    fn newest_of_each(&self, _is_indexed: bool) -> NewestOfEach {
+    /// Returns how the newest reading of each source is asked for, with this index on source and time.
+    fn newest_of_each(&self, _index: SourceIndex) -> NewestOfEach {
         NewestOfEach::Join
+    }
+
+    /// Returns what stands behind a table's name where its rows are to be grouped by source, over columns that the index on source and time does not have. Empty by
+    /// default: the database decides well whether it groups along the index.
+    fn grouping_hint(&self, _index: SourceIndex) -> &'static str {
+        ""
     }
 
     /// Returns the expression of a whole number divided by another one, as a whole number.

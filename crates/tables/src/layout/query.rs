@@ -9,8 +9,8 @@ use crate::query::{Place, Projection, Query, place_of};
 use crate::question::{Ask, Question};
 use crate::record::{Cells, RecordType};
 use crate::statement::{
-    Asking, ColumnRef, Condition, Form, Hints, Join, Limit, Program, Request, Select, SelectRecords, Statement,
-    TableColumn, Window,
+    Asking, ColumnRef, Condition, Form, Hints, Join, Limit, Program, Request, Select, SelectRecords, SourceIndex,
+    Statement, TableColumn, Window,
 };
 
 /// The tables of a layout, each joined to the next by an equal column.
@@ -217,7 +217,7 @@ impl Path {
             least_time: None,
             columns: columns.iter().map(column).collect(),
             all_sources: question.all_sources,
-            is_indexed_by_source: false,
+            source_index: SourceIndex::None,
             has_span: question.span_ns.is_some() && question.ask != Ask::Newest,
             bucket: question.bucket_ns,
             most: question.most,

@@ -3,7 +3,7 @@
 use crate::data::{SOURCE_ID, TIME_NS};
 use crate::layout::gorilla::{FIRST_NS, LAST_NS};
 use crate::record::ColumnKind;
-use crate::statement::{Program, Statement, Table};
+use crate::statement::{Program, SourceIndex, Statement, Table};
 use crate::trial::TimeIndex;
 
 /// Adds an index on a column to the first table that has it; identities come before values.
@@ -36,6 +36,13 @@ pub(super) fn add_times(program: &mut Program, index: TimeIndex, layout: &str) -
     let found = times.iter().find_map(|own| Some((own, program.tables.iter().position(|table| has(table, own[0]))?)));
     let Some((times, place)) = found else { return Ok(()) };
     let source = [SOURCE_ID].as_slice();
+    let source_index = match index {
+        TimeIndex::SourceTime => SourceIndex::BySource,
+        TimeIndex::SourceTimeCovering => SourceIndex::CoveringBySource,
+        TimeIndex::SourceTimeKey => SourceIndex::KeyBySource,
+        TimeIndex::TimeSource | TimeIndex::TimeSourceKey | TimeIndex::TimeSourceCovering => SourceIndex::ByTime,
+        TimeIndex::None => SourceIndex::None,
+    };
     let (columns, is_key) = match index {
         TimeIndex::SourceTime | TimeIndex::SourceTimeCovering => ([source, times].concat(), false),
         TimeIndex::TimeSource | TimeIndex::TimeSourceCovering => ([times, source].concat(), false),
@@ -60,7 +67,7 @@ pub(super) fn add_times(program: &mut Program, index: TimeIndex, layout: &str) -
     }
     for statement in &mut program.statements {
         if let Statement::Ask(asking) = statement {
-            asking.is_indexed_by_source = index.is_by_source();
+            asking.source_index = source_index;
         }
     }
     Ok(())

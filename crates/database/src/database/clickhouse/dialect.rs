@@ -6,6 +6,7 @@ use crate::database::Dialect;
 use crate::database::dialect::NewestOfEach;
 use crate::database::literal::{Literals, hexadecimal};
 use crate::record::ColumnKind;
+use crate::statement::SourceIndex;
 
 /// ClickHouse's SQL, as far as queries of a layout need it.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Dialect for ClickhouseDialect {
         String::from_utf8_lossy(&out).into_owned()
     }
 
-    fn newest_of_each(&self, _is_indexed: bool) -> NewestOfEach {
+    fn newest_of_each(&self, _index: SourceIndex) -> NewestOfEach {
         NewestOfEach::LimitBy
     }
 

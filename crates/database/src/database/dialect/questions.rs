@@ -8,8 +8,12 @@ use crate::statement::{Asking, ColumnRef};
 /// How a database is asked for the newest reading of each source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NewestOfEach {
-    /// A join with the newest time of each source. MySQL and MariaDB find these times by skipping from source to source in the index ("loose index scan").
+    /// A join with the newest time of each source.
     Join,
+    /// The same, told to begin with the newest times, for MySQL and MariaDB. They find these times by skipping from source to source in the index ("loose index
+    /// scan"). Left to itself, MariaDB may begin with the table and compute the newest time again for each of its rows, where its statistics of the index say that a
+    /// source has few.
+    JoinInOrder,
     /// `DISTINCT ON`, as PostgreSQL's documentation of SELECT shows it.
     DistinctOn,
     /// A recursive query that goes from source to source in the index on source and time, and looks up the newest time of each. PostgreSQL's wiki has it under "Loose
@@ -29,7 +33,11 @@ struct Parts<'a> {
     time: String,
     /// Columns that are read or aggregated, with their types.
     columns: Vec<(String, ColumnKind)>,
-    /// The tables, with their joins.
+    /// The table with a row for each record.
+    table: String,
+    /// The tables joined to it.
+    joins: String,
+    /// All tables, with FROM.
     from: String,
     /// The condition, with WHERE; empty without one.
     condition: String,
@@ -63,6 +71,8 @@ pub(super) fn text(dialect: &dyn Dialect, asking: &Asking, value: &dyn Fn(usize)
         Ask::Top => {
             let figure = parts.columns.first().map_or(String::new(), |column| parts.figure(column, asking.by));
             let most = asking.most;
+            let (table, joins) = (&parts.table, &parts.joins);
+            let from = format!(" FROM {table}{}{joins}", dialect.grouping_hint(asking.source_index));
             format!("SELECT {source}, {figure}{from}{condition} GROUP BY {source} ORDER BY {figure} DESC LIMIT {most}")
         }
     }
@@ -73,11 +83,12 @@ impl<'a> Parts<'a> {
         let column = |column: &ColumnRef| format!("{}.{}", dialect.quote(&column.table), dialect.quote(&column.column));
         let (source, time) = (column(&asking.source), column(&asking.time));
         let columns: Vec<_> = asking.columns.iter().map(|(read, kind)| (column(read), *kind)).collect();
-        let mut from = format!(" FROM {}", dialect.quote(&asking.from));
+        let table = dialect.quote(&asking.from);
+        let mut joins = String::new();
         for join in &asking.joins {
             let on: Vec<_> =
                 join.on.iter().map(|(left, right)| format!("{} = {}", column(left), column(right))).collect();
-            from += &format!(" JOIN {} ON {}", dialect.quote(&join.table), on.join(" AND "));
+            joins += &format!(" JOIN {} ON {}", dialect.quote(&join.table), on.join(" AND "));
         }
         let mut conditions = Vec::new();
         let mut compare = |compared: &str| {
@@ -97,7 +108,8 @@ impl<'a> Parts<'a> {
         }
         let condition =
             if conditions.is_empty() { String::new() } else { format!(" WHERE {}", conditions.join(" AND ")) };
-        Parts { dialect, asking, source, time, columns, from, condition }
+        let from = format!(" FROM {table}{joins}");
+        Parts { dialect, asking, source, time, columns, table, joins, from, condition }
     }
 
     /// Returns the columns of readings.
@@ -124,7 +136,7 @@ impl<'a> Parts<'a> {
 
     fn newest_of_each(&self) -> String {
         let (source, time, from) = (&self.source, &self.time, &self.from);
-        match self.dialect.newest_of_each(self.asking.is_indexed_by_source) {
+        match self.dialect.newest_of_each(self.asking.source_index) {
             NewestOfEach::Skipping => self.skipping(),
             NewestOfEach::DistinctOn => {
                 format!("SELECT DISTINCT ON ({source}) {}{from} ORDER BY {source}, {time} DESC", self.readings())
@@ -137,17 +149,27 @@ impl<'a> Parts<'a> {
                 format!("SELECT {source}, MAX({time}){read}{from} GROUP BY {source}")
             }
             NewestOfEach::Join => {
-                let quote = |name: &str| self.dialect.quote(name);
-                let (newest, at) = (quote("newest"), quote("newest_ns"));
-                let (own_source, own_time) = (quote(&self.asking.source.column), quote(&self.asking.time.column));
-                let table = quote(&self.asking.from);
-                format!(
-                    "SELECT {}{from} JOIN (SELECT {own_source}, MAX({own_time}) AS {at} FROM {table} GROUP BY {own_source}) AS {newest} \
-                     ON {newest}.{own_source} = {source} AND {newest}.{at} = {time}",
-                    self.readings()
-                )
+                let (newest, on) = self.newest_times();
+                format!("SELECT {}{from} JOIN {newest} ON {on}", self.readings())
+            }
+            NewestOfEach::JoinInOrder => {
+                let (newest, on) = self.newest_times();
+                let (table, joins) = (&self.table, &self.joins);
+                format!("SELECT STRAIGHT_JOIN {} FROM {newest} JOIN {table} ON {on}{joins}", self.readings())
             }
         }
+    }
+
+    /// Returns a table with the newest time of each source, and how it is joined.
+    fn newest_times(&self) -> (String, String) {
+        let quote = |name: &str| self.dialect.quote(name);
+        let (newest, at) = (quote("newest"), quote("newest_ns"));
+        let (own_source, own_time) = (quote(&self.asking.source.column), quote(&self.asking.time.column));
+        let (source, time, table) = (&self.source, &self.time, &self.table);
+        (
+            format!("(SELECT {own_source}, MAX({own_time}) AS {at} FROM {table} GROUP BY {own_source}) AS {newest}"),
+            format!("{newest}.{own_source} = {source} AND {newest}.{at} = {time}"),
+        )
     }
 
     fn skipping(&self) -> String {

@@ -7,6 +7,7 @@ use crate::database::dialect::NewestOfEach;
 use crate::database::literal::{Literals, quoted};
 use crate::question::is_whole;
 use crate::record::ColumnKind;
+use crate::statement::SourceIndex;
 
 /// DuckDB's SQL.
 #[derive(Debug)]
@@ -17,7 +18,7 @@ impl Dialect for DuckdbDialect {
         format!("{number} // {by}")
     }
 
-    fn newest_of_each(&self, _is_indexed: bool) -> NewestOfEach {
+    fn newest_of_each(&self, _index: SourceIndex) -> NewestOfEach {
         NewestOfEach::DistinctOn
     }
 

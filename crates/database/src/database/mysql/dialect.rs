@@ -3,12 +3,12 @@
 //! Texts compare byte by byte (`utf8mb4_bin`), as in the other databases: keys that differ only in case are different.
 
 use crate::database::Dialect;
-use crate::database::dialect::{StraightJoin, path, schema_change_text};
+use crate::database::dialect::{NewestOfEach, StraightJoin, path, schema_change_text};
 use crate::database::instruments::{self, Alternatives};
 use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::question::is_whole;
 use crate::record::ColumnKind;
-use crate::statement::SchemaChange;
+use crate::statement::{SchemaChange, SourceIndex};
 
 /// Longer texts and byte strings are stored outside the row, which has a limit of 65,535 bytes for all its columns.
 const WITHIN_ROW_MAX: u32 = 512;
@@ -63,6 +63,22 @@ pub struct MySqlDialect {
 }
 
 impl Dialect for MySqlDialect {
+    /// Without an index, the order is left to the server: each of the newest times would cost a scan of the table.
+    fn newest_of_each(&self, index: SourceIndex) -> NewestOfEach {
+        if index == SourceIndex::None { NewestOfEach::Join } else { NewestOfEach::JoinInOrder }
+    }
+
+    /// MariaDB groups along an index beside the table even though it then looks up each row by its key, at random. An empty list of indexes means none of them, so
+    /// that no name must be known. InnoDB's primary key is the table itself, and grouping along it reads the rows in their order.
+    fn grouping_hint(&self, index: SourceIndex) -> &'static str {
+        let is_beside = match index {
+            SourceIndex::None | SourceIndex::ByTime | SourceIndex::CoveringBySource => false,
+            SourceIndex::BySource => true,
+            SourceIndex::KeyBySource => self.engine != Engine::InnoDb,
+        };
+        if is_beside { " USE INDEX FOR GROUP BY ()" } else { "" }
+    }
+
     fn divided(&self, number: &str, by: i64) -> String {
         format!("{number} DIV {by}")
     }
@@ -269,6 +285,20 @@ mod tests {
         assert_eq!(dialect.column_type(ColumnKind::Blob(65_536)), "MEDIUMBLOB");
         assert_eq!(dialect.column_type(ColumnKind::Blob(1 << 24)), "LONGBLOB");
         assert!(dialect.table_suffix().contains("ENGINE=Aria"));
+    }
+
+    #[test]
+    fn only_an_index_beside_the_table_is_kept_from_grouping() {
+        let hint = |engine, index| MySqlDialect { engine }.grouping_hint(index);
+        assert_eq!(hint(Engine::InnoDb, SourceIndex::BySource), " USE INDEX FOR GROUP BY ()");
+        assert_eq!(
+            hint(Engine::InnoDb, SourceIndex::KeyBySource),
+            "",
+            "InnoDB keeps the table in the order of its key"
+        );
+        assert_eq!(hint(Engine::Aria, SourceIndex::KeyBySource), " USE INDEX FOR GROUP BY ()");
+        assert_eq!(hint(Engine::Aria, SourceIndex::ByTime), "");
+        assert_eq!(hint(Engine::InnoDb, SourceIndex::CoveringBySource), "", "it has what is grouped");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::database::opening::address;
 use crate::database::session::{Attempt, Channel, Prepare, Speak, WireSession, dial, dial_within, size_in_memory};
 use crate::database::tls::{Socket, Tls};
 use crate::database::{DatabaseError, Dialect, Endpoint, PassingOver, Session, SessionLimits};
+use crate::question::Ask;
 use crate::statement::{Program, Request, SqlForm, Statement, Step};
 
 const PREPARE: u8 = 0x16;
@@ -260,6 +261,7 @@ impl Prepare for MySqlWire {
             let rows = Rows { max: program.rows_max, usual: program.rows_usual };
             let plan = || Plan::new(&dialect, statement, rows, self.abilities.has_bulk);
             let prepared = match statement.form() {
+                _ if is_planned_each_time(statement) => Prepared::as_text(&dialect, statement),
                 SqlForm::Text => Prepared::as_text(&dialect, statement),
                 SqlForm::Prepared => self.prepare_plan(channel, plan())?,
                 SqlForm::Either => match self.prepare_plan(channel, plan()) {
@@ -281,6 +283,12 @@ impl Prepare for MySqlWire {
     fn as_sql(session: &mut WireSession<Self>) -> Option<&mut dyn Session> {
         Some(session)
     }
+}
+
+/// Returns whether a statement is sent as text, so that it is planned as if for the first time. MariaDB 10.11 skips from source to source in the index for a prepared
+/// statement until another statement of the session has read further columns of the table; from then on it reads the whole index (docs/targets/mariadb.md).
+fn is_planned_each_time(statement: &Statement) -> bool {
+    matches!(statement, Statement::Ask(asking) if asking.ask == Ask::Newest && asking.all_sources)
 }
 
 impl Speak for MySqlWire {

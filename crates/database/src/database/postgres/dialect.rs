@@ -8,7 +8,7 @@ use crate::database::instruments::{self, Alternatives};
 use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::question::is_whole;
 use crate::record::ColumnKind;
-use crate::statement::SchemaChange;
+use crate::statement::{SchemaChange, SourceIndex};
 
 /// PostgreSQL's SQL.
 #[derive(Debug, Clone, Copy, Default)]
@@ -49,8 +49,8 @@ impl Dialect for PostgresDialect {
         .to_owned()
     }
 
-    fn newest_of_each(&self, is_indexed: bool) -> NewestOfEach {
-        if is_indexed { NewestOfEach::Skipping } else { NewestOfEach::DistinctOn }
+    fn newest_of_each(&self, index: SourceIndex) -> NewestOfEach {
+        if index.is_by_source() { NewestOfEach::Skipping } else { NewestOfEach::DistinctOn }
     }
 
     /// The mean of whole numbers is a decimal number with sixteen significant digits or more.

@@ -6,6 +6,7 @@ use crate::database::Dialect;
 use crate::database::dialect::{Erasing, NewestOfEach, StraightJoin};
 use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::record::ColumnKind;
+use crate::statement::SourceIndex;
 
 /// SQLite's dialect.
 #[derive(Debug)]
@@ -56,8 +57,8 @@ impl Dialect for SqliteDialect {
         }
     }
 
-    fn newest_of_each(&self, is_indexed: bool) -> NewestOfEach {
-        if is_indexed { NewestOfEach::Skipping } else { NewestOfEach::BareColumns }
+    fn newest_of_each(&self, index: SourceIndex) -> NewestOfEach {
+        if index.is_by_source() { NewestOfEach::Skipping } else { NewestOfEach::BareColumns }
     }
 
     fn straight_join(&self) -> Option<StraightJoin> {

@@ -22,7 +22,7 @@ use crate::operation::Operation;
 use crate::query::Place;
 use crate::question::{Ask, Question};
 use crate::record::{Cells, Column, ColumnKind, Generator, RecordType};
-use crate::statement::{Asking, Evolution, Program, Request, Statement, TableColumn};
+use crate::statement::{Asking, Evolution, Program, Request, SourceIndex, Statement, TableColumn};
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::PACKED_READINGS;
@@ -145,7 +145,7 @@ impl Gorilla {
             least_time: Some(column_ref(name, FIRST_NS)),
             columns,
             all_sources: question.all_sources,
-            is_indexed_by_source: false,
+            source_index: SourceIndex::None,
             has_span: question.span_ns.is_some() && question.ask != Ask::Newest,
             bucket: 0,
             most: 0,

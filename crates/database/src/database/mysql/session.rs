@@ -286,7 +286,7 @@ impl Prepare for MySqlWire {
 }
 
 /// Returns whether a statement is sent as text, so that it is planned as if for the first time. MariaDB 10.11 skips from source to source in the index for a prepared
-/// statement until another statement of the session has read further columns of the table; from then on it reads the whole index (docs/targets/mariadb.md).
+/// statement until another one, of any session, has used further columns of the table; from then on it reads the whole index (docs/targets/mariadb.md).
 fn is_planned_each_time(statement: &Statement) -> bool {
     matches!(statement, Statement::Ask(asking) if asking.ask == Ask::Newest && asking.all_sources)
 }

@@ -13,7 +13,7 @@ use crate::finding::CaseFinding;
 use crate::metric::Metric;
 use crate::report::case_trials::CaseTrials;
 use crate::report::factors::show_levels;
-use crate::report::instruments::plans::{Plans, plans_of};
+use crate::report::instruments::plans::{Plans, plans_of, sentences};
 use crate::statistics::summary::{mean, t_interval};
 use crate::units::{Carried, show_number, show_seconds};
 
@@ -85,7 +85,7 @@ fn plans(groups: &[CaseTrials<'_>]) -> Markup {
                 "How the database says that it executes each query, tables in the order in which it visits them. Plans are compared \
                  without names of tables and numbers of rows."
             }
-            ul.notes { @for plan in &plans { li { (plan.sentence()) } } }
+            ul.notes { @for sentence in sentences(&plans) { li { (sentence) } } }
             details {
                 summary { "All plans" }
                 @for Plans { levels, by_layout, .. } in &plans {

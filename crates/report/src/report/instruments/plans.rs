@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::instrument::Instrument;
 use crate::finding::Note;
 use crate::report::case_trials::CaseTrials;
-use crate::report::factors::show_levels;
+use crate::report::factors::{show_level, show_levels};
 use crate::trial::{Levels, Settings};
 
 /// The plans of a query in cases that differ only in their layout and clients.
@@ -21,6 +21,8 @@ pub struct Plans {
     pub by_layout: Vec<(String, Vec<String>)>,
     /// The number of the shape of each plan: layouts with the same number have the same plan.
     shapes: Vec<usize>,
+    /// The first layout's plan, without names of tables and numbers.
+    shape: Vec<String>,
 }
 
 impl Plans {
@@ -55,6 +57,47 @@ impl Plans {
     }
 }
 
+/// Returns the sentences of all plans. Cases of a question whose plan is the same in the only layout stand together, with the first one's plan.
+pub fn sentences(plans: &[Plans]) -> Vec<String> {
+    let mut together: Vec<Vec<&Plans>> = Vec::new();
+    for own in plans {
+        let is_same = |first: &&Plans| {
+            let is_alone = own.by_layout.len() == 1 && first.by_layout.len() == 1;
+            is_alone
+                && (&own.kind, &own.shape, &own.by_layout[0].0) == (&first.kind, &first.shape, &first.by_layout[0].0)
+        };
+        match together.iter_mut().find(|group| group.first().is_some_and(is_same)) {
+            Some(group) => group.push(own),
+            None => together.push(vec![own]),
+        }
+    }
+    let sentence = |group: Vec<&Plans>| match group[..] {
+        [only] => only.sentence(),
+        _ => {
+            let (layout, lines) = &group[0].by_layout[0];
+            let levels: Vec<&Levels> = group.iter().map(|plans| &plans.levels).collect();
+            format!("{}: {layout} ({}) at {}", group[0].kind, first_line(lines), show_all(&levels))
+        }
+    };
+    together.into_iter().map(sentence).collect()
+}
+
+/// Returns the levels of several cases: each setting with all its levels, if the cases are all combinations of these, or else case by case.
+fn show_all(cases: &[&Levels]) -> String {
+    let mut by_setting: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (setting, level) in cases.iter().copied().flatten() {
+        let (known, level) = (by_setting.entry(setting).or_default(), show_level(level));
+        if !known.contains(&level) {
+            known.push(level);
+        }
+    }
+    if by_setting.values().map(Vec::len).product::<usize>() != cases.len() {
+        return cases.iter().map(|levels| show_levels(levels)).collect::<Vec<_>>().join("; ");
+    }
+    let of_setting = |(setting, levels): (&str, Vec<String>)| format!("{setting} = {}", levels.join(" and "));
+    by_setting.into_iter().map(of_setting).collect::<Vec<_>>().join(", ")
+}
+
 /// The report on plans.
 pub const INSTRUMENT: Instrument =
     Instrument { notes: |groups| note(groups).into_iter().collect(), ..Instrument::SILENT };
@@ -65,7 +108,7 @@ fn note(groups: &[CaseTrials<'_>]) -> Option<Note> {
     let of_several = || plans.iter().filter(|plans| plans.by_layout.len() > 1);
     let differ: Vec<&Plans> = of_several().filter(|plans| !plans.are_alike()).collect();
     let name = |plans: &&Plans| match plans.levels.get("workload.query") {
-        Some(query) => crate::report::factors::show_level(query),
+        Some(query) => show_level(query),
         None => plans.kind.clone(),
     };
     let queries: Vec<String> = differ.iter().map(name).collect();
@@ -96,8 +139,8 @@ pub fn plans_of(groups: &[CaseTrials<'_>]) -> Vec<Plans> {
         for (kind, lines) in &trial.plans {
             let place =
                 found.iter().position(|plans| plans.levels == levels && plans.kind == *kind).unwrap_or_else(|| {
-                    let (by_layout, shapes) = (Vec::new(), Vec::new());
-                    found.push(Plans { levels: levels.clone(), kind: kind.clone(), by_layout, shapes });
+                    let (by_layout, shapes, shape) = (Vec::new(), Vec::new(), Vec::new());
+                    found.push(Plans { levels: levels.clone(), kind: kind.clone(), by_layout, shapes, shape });
                     found.len() - 1
                 });
             if !found[place].by_layout.iter().any(|(known, _)| known == layout) {
@@ -111,6 +154,9 @@ pub fn plans_of(groups: &[CaseTrials<'_>]) -> Vec<Plans> {
         for (_, lines) in &plans.by_layout {
             let shape: Vec<String> = lines.iter().map(|line| shape_of(line, table)).collect();
             let next = numbers.len();
+            if next == 0 {
+                plans.shape.clone_from(&shape);
+            }
             plans.shapes.push(*numbers.entry(shape).or_insert(next));
         }
     }
@@ -162,10 +208,35 @@ mod tests {
                 ("star-hot".to_owned(), vec!["qos_main: ref".to_owned(), "qos_secondary: eq_ref".to_owned()]),
             ],
             shapes: vec![0, 0, 1],
+            shape: Vec::new(),
         };
         let expected = "workload.query = Q2.1: the plan differs between layouts: wide, star (qos: ALL); star-hot (qos_main: ref; \
                         then 1 more)";
         assert_eq!(plans.sentence(), expected);
         assert!(!plans.are_alike());
+    }
+
+    #[test]
+    fn cases_with_the_same_plan_in_the_only_layout_stand_together() {
+        let plans = |kind: &str, index: &str, rows: u64, plan: &str| Plans {
+            levels: [("index".to_owned(), index.into()), ("rows".to_owned(), rows.into())].into(),
+            kind: kind.to_owned(),
+            by_layout: vec![("wide".to_owned(), vec![format!("{plan}, about {rows} rows")])],
+            shapes: vec![0],
+            shape: vec![plan.to_owned()],
+        };
+        let all = [
+            plans("curve", "source", 10, "SEARCH"),
+            plans("worst", "source", 10, "SCAN"),
+            plans("curve", "source", 20, "SEARCH"),
+            plans("worst", "source", 20, "SEARCH"),
+            plans("worst", "none", 20, "SCAN"),
+        ];
+        let expected = [
+            "curve: wide (SEARCH, about 10 rows) at index = source, rows = 10 and 20",
+            "worst: wide (SCAN, about 10 rows) at index = source, rows = 10; index = none, rows = 20",
+            "index = source, rows = 20, worst: wide (SEARCH, about 20 rows)",
+        ];
+        assert_eq!(sentences(&all), expected);
     }
 }

@@ -8,6 +8,8 @@ mod covering;
 mod mariadb;
 #[path = "questions/packed.rs"]
 mod packed;
+#[path = "questions/written.rs"]
+mod written;
 
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
@@ -21,10 +23,7 @@ use loadline::random::Stream;
 use loadline::record::Cells;
 use loadline::server::Server;
 use loadline::statement::Request;
-use loadline::trial::{
-    Arrivals, BackgroundSettings, CustomColumn, DatabaseSettings, Fill, RecordSettings, SeriesSettings, Settings,
-    TimeIndex,
-};
+use loadline::trial::{CustomColumn, DatabaseSettings, Fill, RecordSettings, SeriesSettings, Settings, TimeIndex};
 use loadline::workload::Work;
 use program::Scratch;
 
@@ -167,37 +166,6 @@ fn assert_all_right(database: &dyn Database) {
     }
 }
 
-/// Answers stay right while records come in, late ones included, as long as a question looks at a span.
-fn assert_right_while_written(database: &dyn Database) {
-    let with_spans =
-        questions().into_iter().filter(|question| question.span_ns.is_some() || question.ask == Ask::Newest);
-    let questions: Vec<_> = with_spans.collect();
-    ["star", "gorilla"]
-        .iter()
-        .for_each(|layout| assert_right_in_layout_while_written(database, settings(layout, questions.clone())));
-}
-
-fn assert_right_in_layout_while_written(database: &dyn Database, mut settings: Settings) {
-    settings.background = Some(BackgroundSettings {
-        workload: "write".to_owned(),
-        clients: 1,
-        arrivals: Arrivals::Constant,
-        rate_per_s: 1.0,
-        batch: 10,
-    });
-    let count = settings.workload.questions.len();
-    let mut filled = Filled::new(database, &settings);
-    for first in (ROWS..ROWS + MORE).step_by(100) {
-        filled.execute(&Operation::Insert { first, records: 100 }).unwrap();
-        for question in 0..count {
-            let layout = &settings.layout.name;
-            filled
-                .ask(question, first..first + 3)
-                .unwrap_or_else(|why| panic!("{layout}, after {first} records: {why}"));
-        }
-    }
-}
-
 fn on_server(name: &str, config: &[(&str, &str)], check: impl FnOnce(&dyn Database)) {
     let entry = database::find(name).unwrap();
     let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
@@ -210,7 +178,7 @@ fn on_server(name: &str, config: &[(&str, &str)], check: impl FnOnce(&dyn Databa
 
 fn check_both(database: &dyn Database) {
     assert_all_right(database);
-    assert_right_while_written(database);
+    written::assert_right(database);
     covering::assert_right(database);
 }
 

@@ -127,15 +127,18 @@ fn only_old_readings_are_deleted(target: &Target, layouts: &[&str]) {
     for layout in layouts {
         let directory = Directory::new();
         let m = format!("ret_{}", layout.replace('-', "_"));
-        let keeps = format!("keep = \"1h\"\nevery = \"1s\"\nrows = 50\nmeasurements = {{ {m}_ever = \"forever\" }}\n");
+        let keeps = format!(
+            "keep = \"1h\"\nevery = \"1s\"\nrows = 50\nshare = 5\nmeasurements = {{ {m}_ever = \"forever\" }}\n"
+        );
         let process = Process::start(&config(&directory, target, layout, &keeps), "");
         let (mut sent, mut ever) = (Sent::default(), Sent::default());
         let begun = now_ns();
         let before = begun - HOUR;
         // No reading is so near to the bound that the test decides which side it is on.
-        let old = sent.send(&process, &m, (1..=200).map(|number| before - 60 * S - number * S / 7));
         sent.send(&process, &m, (1..=200).map(|number| before + 600 * S + number * S));
         ever.send(&process, &format!("{m}_ever"), (1..=20).map(|number| before - number * S));
+        // They come last, and are deleted slowly, so that others come in meanwhile however late this thread has its turn.
+        let old = sent.send(&process, &m, (1..=200).map(|number| before - 60 * S - number * S / 7));
         let mut number = 0;
         while retired(&process) < old {
             sent.send(&process, &m, std::iter::once(begun + number));

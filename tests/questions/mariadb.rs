@@ -2,8 +2,9 @@
 
 use loadline::operation::Operation;
 use loadline::question::{Ask, Question};
-use loadline::trial::{Arrivals, BackgroundSettings, RecordSettings, SeriesSettings, Settings, TimeIndex};
+use loadline::trial::{RecordSettings, SeriesSettings, Settings, TimeIndex};
 
+use super::written::writer;
 use super::{Filled, on_server, question, series, settings};
 
 const SOURCES: u64 = 20;
@@ -56,13 +57,7 @@ fn mariadb_skips_to_the_newest_of_each_before_and_after_rows_came_in() {
     on_server("mariadb", &[], |database| {
         let mut settings = asked(TimeIndex::SourceTime);
         // Newest readings may be newer ones than those from the start.
-        settings.background = Some(BackgroundSettings {
-            workload: "write".to_owned(),
-            clients: 1,
-            arrivals: Arrivals::Constant,
-            rate_per_s: 1.0,
-            batch: 10,
-        });
+        settings.background = Some(writer());
         let mut filled = Filled::new(database, &settings);
         filled.session.query("ANALYZE TABLE sensor").unwrap();
         for first in (READINGS..READINGS + 1000).step_by(200) {

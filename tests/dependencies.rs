@@ -111,6 +111,26 @@ fn no_crate_is_built_in_two_versions_but_those_that_are_known() {
     );
 }
 
+/// The newest idna_adapter brings twenty crates of Unicode's tables and the macros that make them, for names of hosts with other letters than those of
+/// English. Version 1.1 understands the same names with two.
+#[test]
+fn names_of_hosts_bring_no_tables_that_take_a_minute_to_build() {
+    let tables: Vec<_> = crates().into_iter().filter(|(name, ..)| name.starts_with("icu_")).collect();
+    assert!(tables.is_empty(), "cargo update --package idna_adapter --precise 1.1.0 goes back: {tables:?}");
+}
+
+/// A section for all libraries is also one for macros and for what they consist of, which are executed only while building (decision 71).
+#[test]
+fn a_release_optimises_no_macros() {
+    let manifest: toml::Table = include_str!("../Cargo.toml").parse().unwrap();
+    let release = manifest["profile"]["release"].as_table().unwrap();
+    let packages = release["package"].as_table().unwrap();
+    assert!(!packages.contains_key("*") && !release.contains_key("build-override"), "{packages:?}");
+    // A program whose package has a section is stripped of its symbols only if that section says so.
+    assert_eq!(packages["loadline"]["strip"].as_bool(), Some(true));
+    assert_eq!(packages["loadline"]["overflow-checks"].as_bool(), Some(true));
+}
+
 #[test]
 fn expressions_of_licences_are_understood() {
     for permitted in [

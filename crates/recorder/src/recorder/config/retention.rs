@@ -119,12 +119,15 @@ pub(super) fn read_retention(root: &Table, has_lines: bool, errors: &mut Errors)
         let remedy = "add an intake of lines, as [intake.http], or leave [retention] out";
         errors.push(section.place, fault!("[retention] is there and no readings are taken in"; "{remedy}"));
     }
-    if section.get("keep").is_none() && section.get("measurements").is_none() {
+    let keep: Option<Duration> = section.given("keep", errors);
+    let mut wrong = Errors::default();
+    let measurements = section.get("measurements").map(|entry| measurements(entry, &mut wrong)).unwrap_or_default();
+    // Nothing would ever be deleted, as without the section.
+    if section.get("keep").is_none() && wrong.is_empty() && measurements.values().all(Option::is_none) {
         let remedy = "say how long readings are kept, as in keep = \"30d\", or leave [retention] out";
         errors.push(section.place, fault!("retention.keep is missing"; "{remedy}"));
     }
-    let keep: Option<Duration> = section.given("keep", errors);
-    let measurements = section.get("measurements").map(|entry| measurements(entry, errors)).unwrap_or_default();
+    errors.extend(wrong);
     let shortest = measurements.values().flatten().chain(&keep).min().copied().unwrap_or_default();
     Some(RetentionConfig {
         keep,
@@ -215,6 +218,8 @@ mod tests {
     fn what_is_wrong_is_said_with_its_place() {
         for (more, says) in [
             ("[retention]\n", "c.toml:5: retention.keep is missing"),
+            ("[retention]\nmeasurements = {}\n", "c.toml:5: retention.keep is missing"),
+            ("[retention]\nmeasurements = { cpu = \"forever\" }\n", "c.toml:5: retention.keep is missing"),
             ("[retention]\nkeep = \"59s\"\n", "c.toml:6: retention.keep is \"59s\"; it must be"),
             ("[retention]\nkeep = \"30d\"\nrows = 9\n", "c.toml:7: retention.rows is 9; it must be"),
             ("[retention]\nkeep = \"30d\"\nshare = 91\n", "c.toml:7: retention.share is 91; it must be"),

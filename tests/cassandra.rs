@@ -167,6 +167,7 @@ mod with_cassandra {
             unique: Vec::new(),
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
+            time: None,
         };
         let kind = loadline::record::ColumnKind::Int64;
         table.columns.push(loadline::statement::TableColumn { name: "a".to_owned(), kind, nullable: false });

@@ -133,6 +133,7 @@ fn on_a_server_of_somebody_else_what_was_made_goes_and_what_was_there_stays() {
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     };
     session.create_table(&table("qos2")).unwrap();
     let database = format!("name = \"clickhouse\"\nurl = \"{}\"", own.url());

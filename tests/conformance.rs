@@ -32,6 +32,7 @@ targets! {
     duckdb [&[]];
     clickhouse [&[("max_threads", "1"), ("index_granularity", "1024"), ("old_parts_lifetime", "1")]];
     cassandra [&[("commitlog_sync", "periodic")]];
+    questdb [&[("cairo.commit.mode", "nosync")]];
 }
 
 /// The servers with known service times keep nothing that could be read back.
@@ -65,8 +66,8 @@ fn conforms(name: &str, config: &[(&str, &str)]) {
             return eprintln!("LOADLINE_MYSQL_BASE names no MySQL: nothing was checked");
         }
     }
-    // No Debian package brings it: `loadline fetch cassandra`.
-    if name == "cassandra"
+    // No Debian package brings them: `loadline fetch cassandra`, `loadline fetch questdb`.
+    if ["cassandra", "questdb"].contains(&name)
         && let Err(missing) = recipe.find_binary(&settings)
     {
         return eprintln!("{missing}: nothing was checked");
@@ -75,8 +76,8 @@ fn conforms(name: &str, config: &[(&str, &str)]) {
     let both = server.endpoint();
     let over_tcp = Endpoint { unix: None, ..both.clone() };
     if both.unix.is_none() {
-        // Cassandra makes tables slowly, and has one way to send statements.
-        let check = if name == "cassandra" { conformance_prepared } else { conformance };
+        // Both make tables slowly, and have one way to send statements.
+        let check = if ["cassandra", "questdb"].contains(&name) { conformance_prepared } else { conformance };
         return assert_conforms(&*entry.open(&settings, Some(&over_tcp)).unwrap(), check);
     }
     let over_unix = Endpoint { tcp: None, ..both.clone() };

@@ -137,6 +137,7 @@ fn two_tables(session: &mut dyn Session, name: &str) {
         unique: vec![],
         indexes: vec![],
         foreign_keys: vec![],
+        time: None,
     });
     let insert = |table: &Table| Statement::Insert { table: table.name.clone(), columns: columns.clone() };
     let mut statements: Vec<_> = tables.iter().map(insert).collect();

@@ -35,6 +35,7 @@ pub fn rows_per_s(settings: &DatabaseSettings, endpoint: Option<&Endpoint>, last
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     };
     let key = ForeignKey {
         columns: vec!["measurement".to_owned()],

@@ -21,4 +21,6 @@ pub enum Fetched {
     Duckdb,
     /// Cassandra's server, as its archives for Java
     Cassandra,
+    /// QuestDB's server, as its archive for Java
+    Questdb,
 }

@@ -17,6 +17,7 @@ use crate::cli::{FetchArguments, Fetched};
 use crate::database::cassandra::jars;
 use crate::database::duckdb::library::{self, VARIABLE};
 use crate::database::package::{Form, Member, Package, Published};
+use crate::database::questdb::jar;
 use crate::fault::fault;
 use crate::file::CACHE_VARIABLE;
 use crate::units::show_bytes;
@@ -36,6 +37,7 @@ pub fn run(arguments: &FetchArguments, is_json: bool) -> Result<Status, Failure>
     let known = match what {
         Fetched::Duckdb => library::package(),
         Fetched::Cassandra => Some(jars::package()),
+        Fetched::Questdb => Some(jar::package()),
     };
     let Some(package) = known else {
         let here = format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH);

@@ -244,6 +244,8 @@ pub struct Table {
     pub indexes: Vec<Vec<String>>,
     /// References to tables that stand earlier in the layout's list.
     pub foreign_keys: Vec<ForeignKey>,
+    /// The column with the time of a row's reading, in nanoseconds since 1970, by which a database made for time keeps the rows; `None` where rows have no time.
+    pub time: Option<String>,
 }
 
 /// A column of a [`Table`].

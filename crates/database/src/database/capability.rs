@@ -51,6 +51,8 @@ pub enum Capability {
     Counts,
     /// Computes figures over rows, and groups and orders rows by any column.
     Figures,
+    /// Stores every whole number of a type in a column that may be null. Where it does not, the least one means null, and is refused.
+    LeastNumbers,
 }
 
 impl Capability {
@@ -79,6 +81,7 @@ impl Capability {
             Capability::Processes => "access for several processes at once",
             Capability::Figures => "figures over rows, such as means",
             Capability::Counts => "count of the rows that a write finds",
+            Capability::LeastNumbers => "least number of each type beside null",
         }
     }
 }
@@ -108,7 +111,8 @@ impl Capabilities {
         .with(Capability::DryRuns)
         .with(Capability::Processes)
         .with(Capability::Counts)
-        .with(Capability::Figures);
+        .with(Capability::Figures)
+        .with(Capability::LeastNumbers);
 
     /// Returns the set with one capability added.
     pub const fn with(self, capability: Capability) -> Self {
@@ -256,6 +260,7 @@ mod tests {
             unique: Vec::new(),
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
+            time: None,
         };
         let select = |conditions: &[(&str, Comparison)]| {
             let at = |name: &str| ColumnRef { table: "t".to_owned(), column: name.to_owned() };

@@ -110,10 +110,20 @@ pub trait Dialect: Send + Sync {
         NewestOfEach::Join
     }
 
+    /// Returns whether buckets of time are asked for with `SAMPLE BY`, by the time column, which is one of nanoseconds.
+    fn samples(&self) -> bool {
+        false
+    }
+
     /// Returns what stands behind a table's name where its rows are to be grouped by source, over columns that the index on source and time does not have. Empty by
     /// default: the database decides well whether it groups along the index.
     fn grouping_hint(&self, _index: SourceIndex) -> &'static str {
         ""
+    }
+
+    /// Returns the expression by which the value of a column is read: by default the column.
+    fn read(&self, column: String) -> String {
+        column
     }
 
     /// Returns the expression of a whole number divided by another one, as a whole number.
@@ -407,7 +417,7 @@ fn select_text(dialect: &dyn Dialect, select: &Select, value: &dyn Fn(usize) -> 
     let column = |column: &crate::statement::ColumnRef| {
         format!("{}.{}", dialect.quote(&column.table), dialect.quote(&column.column))
     };
-    let columns: Vec<_> = select.columns.iter().map(column).collect();
+    let columns: Vec<_> = select.columns.iter().map(|read| dialect.read(column(read))).collect();
     let straight = dialect.straight_join().filter(|_| select.hints.straight_join);
     let words = select_words(dialect, select.hints);
     let mut sql = format!("{words} {} FROM {}", columns.join(", "), source(dialect, select, &select.from));

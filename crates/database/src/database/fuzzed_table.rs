@@ -14,6 +14,7 @@ pub fn table() -> Table {
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     }
 }
 

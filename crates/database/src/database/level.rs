@@ -151,6 +151,9 @@ mod tests {
             let facts = [("commitlog_sync", sync), ("durable_writes", writes)];
             assert_eq!(of("cassandra", None, &facts), expected, "{facts:?}");
         }
+        for (mode, expected) in [("sync", power), ("async", crash), ("nosync", crash), ("other", None)] {
+            assert_eq!(of("questdb", None, &[("cairo.commit.mode", mode)]), expected, "{mode}");
+        }
         assert_eq!(of("sqlite", None, &[]), None, "what is not told is not guessed");
         assert_eq!(of("simulated", None, &[]), None);
     }

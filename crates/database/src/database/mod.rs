@@ -7,6 +7,7 @@
 //! Invariant: databases know nothing of layouts and workloads; all they execute is the statements of a [`Program`].
 
 pub mod address;
+mod answer;
 mod capability;
 mod carrying;
 pub mod cassandra;
@@ -27,6 +28,7 @@ mod fuzzed_table;
 pub mod http;
 mod in_sql;
 pub mod instruments;
+mod java;
 pub mod level;
 pub mod limits;
 pub mod literal;
@@ -37,6 +39,7 @@ pub mod nodes;
 mod opening;
 pub mod package;
 pub mod postgres;
+pub mod questdb;
 pub mod recipe;
 pub mod recorder;
 pub mod redis;
@@ -56,6 +59,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::Cells;
 use crate::statement::{Program, Request, SchemaChange, Statement, Table};
 
+pub use answer::{Answer, PassingOver};
 pub use capability::{Capabilities, Capability, needs_of};
 pub use clustered::{Clustered, Member, NodeHost, count_of};
 pub use dialect::Dialect;
@@ -430,26 +434,6 @@ pub trait Session: TargetSession {
     }
 }
 
-/// An insert that passes over rows which a unique key forbids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PassingOver {
-    /// The index of the prepared statement.
-    pub statement: u16,
-    /// True if [`Answer::changed`] also counts the rows that were passed over.
-    pub counts_all: bool,
-}
-
-/// The result of a request, over all its steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Answer {
-    /// The number of rows read.
-    pub rows: u64,
-    /// The number of rows changed by inserts and updates.
-    pub changed: u64,
-    /// The number of steps that expected rows and found none.
-    pub empty: u32,
-}
-
 /// The addresses at which a server listens, and the account that logs in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Endpoint {
@@ -481,6 +465,7 @@ pub static REGISTRY: &[&Entry] = &[
     &duckdb::DUCKDB,
     &clickhouse::CLICKHOUSE,
     &cassandra::CASSANDRA,
+    &questdb::QUESTDB,
     &simulated::SIMULATED,
 ];
 

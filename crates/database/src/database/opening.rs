@@ -27,9 +27,9 @@ pub fn dialled(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Resu
     limits.map_or_else(|| dial(endpoint), |limits| dial_within(endpoint, limits)).map(Socket::from)
 }
 
-/// Returns the blocking end of a socket on which a login is about to begin.
+/// Returns the blocking end of a socket on which a login is about to begin or has ended.
 pub fn login_channel(socket: &Socket, limits: Option<&Arc<SessionLimits>>) -> Channel {
-    let mut channel = Channel::new(socket.as_raw_fd());
+    let mut channel = Channel::over(socket.as_raw_fd(), socket.secure());
     match limits {
         Some(limits) => channel.set_limits(Arc::clone(limits), Pace::Login),
         None => channel.set_timeout(Some(CONNECT_TIMEOUT)),

@@ -1,6 +1,6 @@
 //! Parts that the layouts share: columns of tables and of answers, and steps over the cells appended last.
 
-use crate::record::{Cells, Column, ColumnKind};
+use crate::record::{Cells, Column, ColumnKind, RecordType};
 use crate::statement::{
     ColumnRef, Comparison, Condition, Expect, Program, Request, Statement, Step, Table, TableColumn,
 };
@@ -41,7 +41,13 @@ pub(super) fn table(name: &str, columns: Vec<TableColumn>, primary_key: Vec<Stri
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     }
+}
+
+/// Returns the name of the column with the time of a record, for the table that has it; `None` where records have no time.
+pub(super) fn time_column(record_type: &RecordType) -> Option<String> {
+    record_type.series.map(|series| record_type.values[series.time].name.clone())
 }
 
 /// Appends a statement to a program, and returns its number.

@@ -2,7 +2,7 @@
 
 use super::access::{Access, Accessed, Shape, TablePart, value_columns};
 use super::columns::{
-    MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, table, table_column,
+    MEASUREMENT, RECORD_ID, add, column_ref, equals, insert, next_cell, number_column, table, table_column, time_column,
 };
 use super::evolution::column_evolution;
 use super::identity::Identity;
@@ -45,6 +45,7 @@ impl Star {
         let mut values = table(&name, columns.clone(), vec![RECORD_ID.to_owned()]);
         values.indexes.push(vec![MEASUREMENT.to_owned()]);
         values.foreign_keys.push(identity.foreign_key());
+        values.time = time_column(record_type);
         program.tables.push(values);
         let insert = add(&mut program, Statement::Insert { table: name.clone(), columns });
         let value_refs = record_type.values.iter().map(|column| column_ref(&name, &column.name));

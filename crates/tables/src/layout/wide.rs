@@ -8,7 +8,7 @@
 //! over it.
 
 use super::access::{Access, Accessed, Shape, TablePart, value_columns};
-use super::columns::{add, column_ref, equals, insert, next_cell, table, table_column};
+use super::columns::{add, column_ref, equals, insert, next_cell, table, table_column, time_column};
 use super::evolution::column_evolution;
 use super::key::RecordKey;
 use super::query::{Path, Queried, check_window};
@@ -17,7 +17,7 @@ use crate::operation::Operation;
 use crate::query::Query;
 use crate::question::Question;
 use crate::record::{Column, Generator, RecordType};
-use crate::statement::{Comparison, Evolution, Program, Request, Select, Statement, TableColumn};
+use crate::statement::{Comparison, Evolution, Program, Request, Select, Statement, Table, TableColumn};
 
 /// Registry entry.
 pub(super) static WIDE: Entry = Entry {
@@ -50,7 +50,7 @@ impl Wide {
         let number = key.place.is_none().then(|| key.column.clone());
         let columns: Vec<_> = number.into_iter().chain(stored().map(table_column)).collect();
         let names = primary_key.iter().map(|column| column.name.clone()).collect();
-        program.tables.push(table(name, columns.clone(), names));
+        program.tables.push(Table { time: time_column(record_type), ..table(name, columns.clone(), names) });
         let insert = add(&mut program, Statement::Insert { table: name.to_owned(), columns });
         let read = Select {
             columns: stored().map(|column| column_ref(name, &column.name)).collect(),

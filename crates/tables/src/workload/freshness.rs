@@ -149,6 +149,7 @@ impl Events {
             unique: Vec::new(),
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
+            time: None,
         });
         self.add(Statement::Insert { table: name.to_owned(), columns })
     }

@@ -47,6 +47,7 @@ pub static CASSANDRA: Entry = Entry {
         .with(Capability::Batches)
         .with(Capability::Updates)
         .with(Capability::Deletes)
+        .with(Capability::LeastNumbers)
         .with(Capability::Processes),
     processes: &["java", "scylla"],
     level: Some(durability::level),

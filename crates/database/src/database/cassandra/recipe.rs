@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use super::frame::{Said, begin_frame, end_frame, opcode, read_frame};
 use super::{jars, startup};
 use crate::database::Endpoint;
-use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe, executable, search_path};
-use crate::fault::{Fault, fault};
+use crate::database::java;
+use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe};
+use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 
 /// Starts Cassandra in Java.
@@ -106,20 +107,9 @@ const USUAL: [(&str, &str); 11] = [
     ("native_transport_timeout", "600s"),
 ];
 
-/// Returns the program of Java: `database.binary`, or an installed one.
+/// Returns the program of Java.
 fn find_java(settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
-    if let Some(binary) = &settings.binary {
-        let refused = || format!("database.binary = \"{binary}\" is no executable file, and has to be Java").into();
-        return executable(Path::new(binary)).ok_or_else(refused);
-    }
-    let of_debian = JAVAS.iter().flat_map(|version| {
-        ["amd64", "arm64"]
-            .map(|machine| PathBuf::from(format!("/usr/lib/jvm/java-{version}-openjdk-{machine}/bin/java")))
-    });
-    let installed = of_debian.filter_map(|place| executable(&place)).next();
-    installed.or_else(|| search_path("java").into_iter().next()).ok_or_else(|| {
-        fault!("no program java, in which Cassandra runs, is on the PATH"; "install the Debian package openjdk-17-jre-headless (apt-get install openjdk-17-jre-headless), or name Java 17 in database.binary")
-    })
+    java::find(settings, "Cassandra", &JAVAS)
 }
 
 impl Recipe for CassandraRecipe {

@@ -147,6 +147,7 @@ mod tests {
             unique: Vec::new(),
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
+            time: None,
         }
     }
 

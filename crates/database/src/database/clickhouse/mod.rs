@@ -48,6 +48,7 @@ pub static CLICKHOUSE: Entry = Entry {
         .with(Capability::Ranges)
         .with(Capability::Indexes)
         .with(Capability::Figures)
+        .with(Capability::LeastNumbers)
         .with(Capability::Processes),
     processes: &["clickhouse-server", "clickhouse-serv", "clickhouse"],
     level: Some(durability::level),

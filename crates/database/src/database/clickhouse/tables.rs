@@ -106,6 +106,7 @@ mod tests {
             unique: Vec::new(),
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
+            time: None,
         };
         let own = Own {
             of_tables: [("x", "1"), ("y", "it's")].map(|(name, value)| (name.to_owned(), value.to_owned())).into(),

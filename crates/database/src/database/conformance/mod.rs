@@ -132,6 +132,25 @@ impl<'a> Bench<'a> {
         Ok(self.program.tables.iter().rev().try_for_each(|table| session.drop_table(&table.name))?)
     }
 
+    /// Appends a sample at the limits of the types, as far as the target has them.
+    fn edge(&self, id: i64, case: i64, cells: &mut Cells) {
+        let first = cells.len();
+        sample::edge(id, case, cells);
+        if self.has(Capability::LeastNumbers) {
+            return;
+        }
+        for (place, (_, kind)) in (first + 1..).zip(sample::KINDS) {
+            let least = match kind {
+                ColumnKind::Int32 => i64::from(i32::MIN),
+                ColumnKind::Int64 => i64::MIN,
+                _ => continue,
+            };
+            if cells.get(place) == Cell::Int(least) {
+                cells.replace(place, Cell::Int(least + 1));
+            }
+        }
+    }
+
     /// Returns a request for the rows with these numbers: in one read where the target has ranges, and one by one where it finds rows only by their whole key.
     fn read_range(&self, statement: u16, ids: std::ops::Range<i64>, expect: Expect) -> Request {
         let mut request = Request::default();
@@ -260,6 +279,7 @@ fn program(capabilities: Capabilities) -> Program {
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     };
     Program {
         tables: vec![table(SAMPLE, samples), table(WIDE, wide)],

@@ -11,6 +11,7 @@ pub const CHECKS: &[Check] = &[
         &[Capability::Batches],
         edges_written_together_come_back,
     ),
+    ("a number that would come back as null is refused", &[], numbers_that_mean_null_are_refused),
     ("7, 1000, 1075 and 3000 wide rows in one request come back", &[Capability::Batches], many_rows_come_back),
     ("reads that find nothing count as empty, others do not", &[], empty_reads_are_counted),
     (
@@ -112,7 +113,7 @@ fn text_queries_are_answered(bench: &Bench<'_>) -> Outcome {
 fn single_rows_come_back(bench: &Bench<'_>) -> Outcome {
     let mut session = bench.connect()?;
     for case in 0..sample::EDGES {
-        let request = one(INSERT_SAMPLE, 1, Expect::Changed(1), |cells| sample::edge(case, case, cells));
+        let request = one(INSERT_SAMPLE, 1, Expect::Changed(1), |cells| bench.edge(case, case, cells));
         answered(&mut *session, &request, Answer { changed: 1, ..Answer::default() })?;
         let mut found = Cells::new();
         session.execute(&read(case), Some(&mut found))?;
@@ -121,12 +122,27 @@ fn single_rows_come_back(bench: &Bench<'_>) -> Outcome {
     Ok(())
 }
 
+fn numbers_that_mean_null_are_refused(bench: &Bench<'_>) -> Outcome {
+    if bench.has(Capability::LeastNumbers) {
+        return Ok(());
+    }
+    let mut session = bench.connect()?;
+    for (place, least) in [(2, i64::from(i32::MIN)), (3, i64::MIN)] {
+        let mut request = insert(1);
+        request.cells.replace(place, Cell::Int(least));
+        let (_, message) = refused(&mut *session, &request)?;
+        ensure(message.contains("null"), || format!("{least} is refused without the reason: {message}"))?;
+        answered(&mut *session, &read(1), Answer { empty: 1, ..Answer::default() })?;
+    }
+    answered(&mut *session, &insert(1), Answer { changed: 1, ..Answer::default() })
+}
+
 fn edges_written_together_come_back(bench: &Bench<'_>) -> Outcome {
     let mut session = bench.connect()?;
     // Rows with large values among small ones: more than some servers accept in one command.
     let rows = 4 * sample::EDGES;
     let request = one(INSERT_SAMPLE, rows as u32, Expect::Changed(rows as u64), |cells| {
-        (0..rows).for_each(|id| sample::edge(id, id % sample::EDGES, cells));
+        (0..rows).for_each(|id| bench.edge(id, id % sample::EDGES, cells));
     });
     session.execute(&request, None)?;
     let columns = request.cells.len() / rows as usize;

@@ -21,6 +21,8 @@ pub enum NewestOfEach {
     Skipping,
     /// `LIMIT 1 BY`, as ClickHouse's documentation shows it.
     LimitBy,
+    /// `LATEST ON`, as QuestDB's documentation shows it.
+    LatestOn,
     /// Columns beside a `MAX`, which SQLite takes from the row of the maximum ("bare columns in an aggregate query").
     BareColumns,
 }
@@ -59,6 +61,7 @@ pub(super) fn text(dialect: &dyn Dialect, asking: &Asking, value: &dyn Fn(usize)
             let figures = parts.figures(&Figure::OF_AGGREGATES);
             format!("SELECT {}{figures}{from}{condition}", dialect.count())
         }
+        Ask::Buckets if dialect.samples() => parts.sampled(),
         Ask::Buckets => {
             let figures = parts.figures(&Figure::OF_BUCKETS);
             let width = asking.bucket;
@@ -114,9 +117,9 @@ impl<'a> Parts<'a> {
 
     /// Returns the columns of readings.
     fn readings(&self) -> String {
-        let source = self.asking.all_sources.then_some(self.source.as_str());
-        let read = self.columns.iter().map(|(column, _)| column.as_str());
-        source.into_iter().chain([self.time.as_str()]).chain(read).collect::<Vec<_>>().join(", ")
+        let source = self.asking.all_sources.then(|| self.source.clone());
+        let read = self.columns.iter().map(|(column, _)| self.dialect.read(column.clone()));
+        source.into_iter().chain([self.dialect.read(self.time.clone())]).chain(read).collect::<Vec<_>>().join(", ")
     }
 
     fn figure(&self, (column, kind): &(String, ColumnKind), figure: Figure) -> String {
@@ -144,6 +147,11 @@ impl<'a> Parts<'a> {
             NewestOfEach::LimitBy => {
                 format!("SELECT {}{from} ORDER BY {source}, {time} DESC LIMIT 1 BY {source}", self.readings())
             }
+            NewestOfEach::LatestOn => {
+                let quote = |name: &str| self.dialect.quote(name);
+                let (time, source) = (quote(&self.asking.time.column), quote(&self.asking.source.column));
+                format!("SELECT {}{from} LATEST ON {time} PARTITION BY {source}", self.readings())
+            }
             NewestOfEach::BareColumns => {
                 let read: String = self.columns.iter().map(|(column, _)| format!(", {column}")).collect();
                 format!("SELECT {source}, MAX({time}){read}{from} GROUP BY {source}")
@@ -158,6 +166,25 @@ impl<'a> Parts<'a> {
                 format!("SELECT STRAIGHT_JOIN {} FROM {newest} JOIN {table} ON {on}{joins}", self.readings())
             }
         }
+    }
+
+    /// Returns the question for buckets as QuestDB asks it, with `SAMPLE BY`: buckets begin where a whole number of them fits between 1970 and their beginning, and none is without readings. The
+    /// time is taken out of it in a query around it, because one that is calculated in it would be a group of its own.
+    fn sampled(&self) -> String {
+        let quote = |name: &str| self.dialect.quote(name);
+        let of = |column| Figure::OF_BUCKETS.map(|figure| self.figure(column, figure));
+        let figures = std::iter::once(self.dialect.count().to_owned()).chain(self.columns.iter().flat_map(of));
+        let (mut inside, mut names) = (String::new(), String::new());
+        for (number, figure) in figures.enumerate() {
+            let name = quote(&format!("figure_{number}"));
+            inside += &format!(", {figure} AS {name}");
+            names += &format!(", {name}");
+        }
+        let (bucket, time) = (quote("bucket"), quote(&self.asking.time.column));
+        let (from, condition, width) = (&self.from, &self.condition, self.asking.bucket);
+        let sampled =
+            format!("SELECT {time} AS {bucket}{inside}{from}{condition} SAMPLE BY {width}n ALIGN TO CALENDAR");
+        format!("SELECT CAST({bucket} AS LONG){names} FROM ({sampled}) ORDER BY {bucket}")
     }
 
     /// Returns a table with the newest time of each source, and how it is joined.

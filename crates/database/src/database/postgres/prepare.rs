@@ -18,14 +18,19 @@ use crate::statement::{Program, Request, SqlForm, Statement, Step, TableColumn};
 /// Rows in text form; null is `None`.
 type Rows = Vec<Vec<Option<String>>>;
 
-impl Prepare for PostgresWire {
-    fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
+impl PostgresWire {
+    /// Has the server forget the statements prepared so far.
+    pub(in crate::database) fn forget(&mut self, channel: &mut Channel) -> Result<(), DatabaseError> {
         let has_prepared = self.statements.iter().any(|statement| !statement.is_text());
         self.statements.clear();
+        if has_prepared { self.run(channel, "DEALLOCATE ALL") } else { Ok(()) }
+    }
+}
+
+impl Prepare for PostgresWire {
+    fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
+        self.forget(channel)?;
         self.pipelines = program.pipelines;
-        if has_prepared {
-            self.run(channel, "DEALLOCATE ALL")?;
-        }
         if program.as_text {
             let can_miss = |statement: &Statement| !matches!(statement, Statement::Insert { .. });
             let as_text = program.statements.iter().map(|text| Prepared::as_text(text, can_miss(text)));
@@ -36,8 +41,8 @@ impl Prepare for PostgresWire {
             let (text, name) = (statement_text(&PostgresDialect, statement, 1), format!("s{number}"));
             let types = match statement.form() {
                 SqlForm::Text => None,
-                SqlForm::Prepared => Some(describe(channel, &name, &text)?),
-                SqlForm::Either => match describe(channel, &name, &text) {
+                SqlForm::Prepared => Some(describe(channel, &name, &text, &[])?),
+                SqlForm::Either => match describe(channel, &name, &text, &[]) {
                     Err(DatabaseError::Refused { .. }) => None,
                     described => Some(described?),
                 },
@@ -52,7 +57,7 @@ impl Prepare for PostgresWire {
                 copy_texts(statement).filter(|_| program.rows_max >= COPY_ROWS_MIN && prepared.is_fit_for_copy());
             if let Some([types, copy]) = copy {
                 let names = [format!("t{number}"), format!("c{number}")];
-                match describe(channel, &names[0], &types).and_then(|_| describe(channel, &names[1], &copy)) {
+                match describe(channel, &names[0], &types, &[]).and_then(|_| describe(channel, &names[1], &copy, &[])) {
                     Ok(_) => prepared.set_copy(&names[0], &names[1]),
                     // Other databases that speak this protocol may not prepare a COPY; inserts row by row work with all of them.
                     Err(DatabaseError::Refused { .. }) => {}
@@ -101,9 +106,9 @@ impl Speak for PostgresWire {
             return Ok(None);
         };
         let [name, types] = [format!("s{place}"), format!("t{place}")];
-        let elements = describe(channel, &types, &types_text)?.columns;
+        let elements = describe(channel, &types, &types_text, &[])?.columns;
         let Some(text) = passing_over_text(table, columns, &elements) else { return Ok(None) };
-        describe(channel, &name, &text)?;
+        describe(channel, &name, &text, &[])?;
         self.statements.push(Prepared::of_arrays(&name, text, &elements, &types));
         Ok(Some(PassingOver { statement: place, counts_all: false }))
     }
@@ -168,13 +173,28 @@ struct Types {
     columns: Vec<u32>,
 }
 
-/// Prepares one statement and asks for its types.
-fn describe(channel: &mut Channel, name: &str, text: &str) -> Result<Types, DatabaseError> {
+/// Prepares one statement whose values have these types, for a server that decides them too late, or otherwise. Inserts must not be of tables with triggers that drop rows.
+///
+/// # Errors
+/// The server's error, with the text.
+pub(in crate::database) fn prepare(
+    channel: &mut Channel,
+    name: &str,
+    text: String,
+    parameters: &[u32],
+) -> Result<Prepared, DatabaseError> {
+    let types = describe(channel, name, &text, parameters)?;
+    Ok(Prepared::new(name, text, parameters, &types.columns, false))
+}
+
+/// Prepares one statement and asks for its types. The server decides the types of values that are not among `parameters`.
+fn describe(channel: &mut Channel, name: &str, text: &str, parameters: &[u32]) -> Result<Types, DatabaseError> {
     let mut out = Vec::with_capacity(text.len() + 64);
     message::write(&mut out, b'P', |out| {
         message::write_text(out, name);
         message::write_text(out, text);
-        out.extend_from_slice(&[0; 2]);
+        out.extend_from_slice(&(parameters.len() as u16).to_be_bytes());
+        parameters.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
     });
     message::write(&mut out, b'D', |out| {
         out.push(b'S');
@@ -248,7 +268,8 @@ fn simple_query(channel: &mut Channel, sql: &str, mut rows: Option<&mut Rows>) -
     }
 }
 
-fn text_row(mut body: &[u8]) -> Option<Vec<Option<String>>> {
+/// Returns a row in text form; `None` where it is malformed.
+pub(in crate::database) fn text_row(mut body: &[u8]) -> Option<Vec<Option<String>>> {
     let count = take_i16(&mut body)?;
     let mut value = || take_value(&mut body).map(|value| value.map(|text| String::from_utf8_lossy(text).into_owned()));
     (0..count).map(|_| value()).collect()

@@ -27,6 +27,18 @@ const TLS_REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 /// # Errors
 /// [`DatabaseError::Unavailable`] as described above.
 pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Result<Socket, DatabaseError> {
+    connect_to("PostgreSQL", endpoint, limits)
+}
+
+/// Opens a connection like [`connect`] to another server that speaks this protocol; `whose` names it in messages.
+///
+/// # Errors
+/// [`DatabaseError::Unavailable`] as described above.
+pub(in crate::database) fn connect_to(
+    whose: &str,
+    endpoint: &Endpoint,
+    limits: Option<&Arc<SessionLimits>>,
+) -> Result<Socket, DatabaseError> {
     // A unix socket stays on the machine.
     let mode = if endpoint.unix.is_some() { TlsMode::Disable } else { endpoint.tls.mode };
     let first = connect_once(endpoint, limits, mode > TlsMode::Allow);
@@ -42,9 +54,7 @@ pub fn connect(endpoint: &Endpoint, limits: Option<&Arc<SessionLimits>>) -> Resu
     };
     outcome.map_err(|failure| match failure {
         Failure::Unreachable(error) => error,
-        failure => {
-            DatabaseError::Unavailable(format!("no connection to PostgreSQL at {}: {failure}", address(endpoint)))
-        }
+        failure => DatabaseError::Unavailable(format!("no connection to {whose} at {}: {failure}", address(endpoint))),
     })
 }
 

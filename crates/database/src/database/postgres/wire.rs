@@ -29,9 +29,9 @@ use crate::statement::{Expect, Miscount, Request, Step};
 #[derive(Debug)]
 pub struct PostgresWire {
     socket: Socket,
-    pub(super) statements: Vec<Prepared>,
+    pub(in crate::database) statements: Vec<Prepared>,
     /// True if all steps of a request are sent together.
-    pub(super) pipelines: bool,
+    pub(in crate::database) pipelines: bool,
     /// The part of a dry run that the request is; `None` outside a dry run.
     pub(super) dry_run: Option<Attempt>,
     rows: Option<Cells>,
@@ -94,6 +94,12 @@ impl PostgresWire {
             running: Running::default(),
             notices: 0,
         }
+    }
+
+    /// Begins a request of which nothing is sent: the answer to a Sync reports the refusal.
+    pub(in crate::database) fn refuse(&mut self, request: &Request, error: DatabaseError, out: &mut Vec<u8>) {
+        self.running = Running { failure: Some(error), step: request.steps.len(), ..Running::default() };
+        out.extend_from_slice(&SYNC);
     }
 
     /// Appends the commands in front of the steps of a part of a dry run.

@@ -49,7 +49,8 @@ pub static REDIS: Entry = Entry {
         .with(Capability::Deletes)
         .with(Capability::NumberedRows)
         .with(Capability::Processes)
-        .with(Capability::Counts),
+        .with(Capability::Counts)
+        .with(Capability::LeastNumbers),
     processes: &["redis-server", "valkey-server"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

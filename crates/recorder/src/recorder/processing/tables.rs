@@ -216,5 +216,6 @@ fn table(name: &str, columns: Vec<TableColumn>, key: &[&str], unique: Vec<Vec<St
         unique,
         indexes: indexes.iter().map(|names| owned(names)).collect(),
         foreign_keys: Vec::new(),
+        time: None,
     }
 }

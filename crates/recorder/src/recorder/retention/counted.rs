@@ -56,6 +56,7 @@ pub(super) fn ensure_tables(dialect: &dyn Dialect, session: &mut dyn Session) ->
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     };
     ensure(dialect, session, &ledger_table(LEDGER))?;
     ensure(dialect, session, &table)

@@ -41,6 +41,7 @@ pub(super) fn table() -> Table {
         unique: Vec::new(),
         indexes: vec![vec!["received_ns".to_owned()]],
         foreign_keys: Vec::new(),
+        time: None,
     }
 }
 

@@ -287,6 +287,7 @@ pub(super) fn table() -> Table {
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     }
 }
 

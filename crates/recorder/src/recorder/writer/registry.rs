@@ -119,6 +119,7 @@ fn registry_table() -> Table {
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     }
 }
 

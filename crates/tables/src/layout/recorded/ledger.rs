@@ -21,6 +21,7 @@ pub fn ledger_table(name: &str) -> Table {
         unique: vec![vec!["recorder".to_owned(), "lane".to_owned()]],
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     }
 }
 

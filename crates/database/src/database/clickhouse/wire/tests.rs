@@ -24,6 +24,7 @@ fn program() -> Program {
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     };
     let statements = vec![Statement::Insert { table: "t".to_owned(), columns }, Statement::Select(select)];
     Program { tables: vec![table], statements, rows_max: 10, ..Program::default() }

@@ -42,6 +42,7 @@ fn wire() -> RedisWire {
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     };
     let (ours, _theirs) = UnixStream::pair().unwrap();
     let mut wire = RedisWire::new(Socket::from(OwnedFd::from(ours)));
@@ -239,6 +240,7 @@ fn numbered_wire() -> RedisWire {
         unique: Vec::new(),
         indexes: Vec::new(),
         foreign_keys: Vec::new(),
+        time: None,
     };
     let mut wire = wire();
     wire.plans = Plan::of(&Program { tables: vec![table], statements, ..Program::default() }).unwrap();
@@ -305,6 +307,7 @@ fn other_queries_for_numbered_rows_are_refused() {
             unique: Vec::new(),
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
+            time: None,
         };
         Plan::of(&Program { tables: vec![table], statements: vec![Statement::Select(select)], ..Program::default() })
     };

@@ -1,0 +1,70 @@
+//! How QuestDB writes names, types and values in the text of a statement.
+
+use crate::database::Dialect;
+use crate::database::dialect::NewestOfEach;
+use crate::record::ColumnKind;
+use crate::statement::{SourceIndex, Table};
+
+/// QuestDB's SQL, as far as statements of a layout need it.
+#[derive(Debug, Default)]
+pub(super) struct QuestdbDialect {
+    /// The columns with times, as they are written in a query.
+    times: Vec<String>,
+}
+
+impl QuestdbDialect {
+    /// Creates the dialect for statements on these tables.
+    pub(super) fn of(tables: &[Table]) -> Self {
+        let own = QuestdbDialect::default();
+        let time = |table: &Table| Some(format!("{}.{}", own.quote(&table.name), own.quote(table.time.as_ref()?)));
+        QuestdbDialect { times: tables.iter().filter_map(time).collect() }
+    }
+}
+
+impl Dialect for QuestdbDialect {
+    fn quote(&self, name: &str) -> String {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+
+    fn column_type(&self, kind: ColumnKind) -> String {
+        match kind {
+            ColumnKind::Int16 => "SHORT",
+            ColumnKind::Int32 => "INT",
+            ColumnKind::Int64 => "LONG",
+            ColumnKind::Float64 => "DOUBLE",
+            ColumnKind::Text(_) | ColumnKind::Json => "VARCHAR",
+            ColumnKind::Blob(_) => "BINARY",
+        }
+        .to_owned()
+    }
+
+    fn numbered_type(&self) -> String {
+        self.column_type(ColumnKind::Int64)
+    }
+
+    fn placeholder(&self, number: usize) -> String {
+        format!("${}", number + 1)
+    }
+
+    /// Times are read as whole numbers.
+    fn read(&self, column: String) -> String {
+        if self.times.contains(&column) { format!("CAST({column} AS LONG)") } else { column }
+    }
+
+    fn newest_of_each(&self, _index: SourceIndex) -> NewestOfEach {
+        NewestOfEach::LatestOn
+    }
+
+    fn samples(&self) -> bool {
+        true
+    }
+
+    fn divided(&self, number: &str, by: i64) -> String {
+        format!("{} / {by}", self.read(number.to_owned()))
+    }
+
+    /// Queries with locks are refused.
+    fn row_lock(&self) -> &'static str {
+        ""
+    }
+}

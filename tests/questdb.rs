@@ -1,0 +1,234 @@
+//! QuestDB in studies, as users write them: a store without updates, joins and keys, on a private server and on somebody's own; and how its server comes here.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
+
+#[path = "cli/program.rs"]
+#[expect(dead_code, reason = "shared with other tests")]
+mod program;
+
+use loadline::database::questdb::jar::{VARIABLE, package};
+use program::{Scratch, outcome};
+
+const SHORT: &str = "operations = 300\nclients = 2\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n";
+
+fn study(database: &str, layout: &str, workload: &str) -> String {
+    format!(
+        "name = \"logs\"\n[database]\n{database}\n[record]\nrows = 300\n[layout]\nname = \"{layout}\"\n[workload]\n{workload}\n[load]\n{SHORT}"
+    )
+}
+
+#[test]
+fn without_its_server_it_is_refused_while_planning_with_the_command_that_fetches_it() {
+    let scratch = Scratch::new();
+    scratch.write("s.toml", &study("name = \"questdb\"", "wide", "name = \"write\""));
+    let plan = |variable: &str, value: &str| outcome(scratch.command(&["plan", "s.toml"]).env(variable, value));
+    plan(VARIABLE, "/nonexistent").refused(&[VARIABLE, "where QuestDB is not"]);
+    let absent = outcome(scratch.command(&["plan", "s.toml"]).env_remove(VARIABLE));
+    absent.refused(&["QuestDB is not here", "loadline fetch questdb", VARIABLE]);
+    let without_java = outcome(
+        scratch.command(&["plan", "s.toml", "--set", "database.binary=/nonexistent/java"]).env_remove(VARIABLE),
+    );
+    without_java.refused(&["database.binary", "Java"]);
+    // An address needs neither.
+    let database = "name = \"questdb\"\nurl = \"questdb://admin@127.0.0.1:1/qdb\"";
+    scratch.write("s.toml", &study(database, "wide", "name = \"write\""));
+    scratch.run(&["plan", "s.toml"]).expect(0);
+    // A list of databases goes on without it.
+    let both = "where_possible = true\nname = \"list\"\n[record]\nrows = 100\n[layout]\nname = \"wide\"\n[workload]\nname = \"write\"\n[load]\n";
+    let factors = "[factors]\n\"database.name\" = [\"sqlite\", \"questdb\"]\n";
+    scratch.write("s.toml", &format!("{both}{SHORT}{factors}"));
+    let told = outcome(scratch.command(&["plan", "s.toml"]).env_remove(VARIABLE)).expect(0).stdout;
+    assert!(told.contains("left out: database.name = questdb"), "{told}");
+}
+
+#[test]
+fn only_the_published_file_is_taken() {
+    let scratch = Scratch::new();
+    let package = package();
+    let fetch = || {
+        let mut command = scratch.command(&["fetch", "questdb", "--from", "."]);
+        command.env("LOADLINE_CACHE", scratch.path("cache"));
+        command
+    };
+    outcome(&mut fetch()).refused(&["there is no such file", &package.files[0].url]);
+    scratch.write(package.files[0].name(), "something else");
+    let told = outcome(&mut fetch()).expect(1);
+    assert!(told.stderr.contains(&format!("has 14 bytes instead of {}", package.files[0].bytes)), "{told:?}");
+    assert_eq!(std::fs::read_dir(scratch.path("cache/libraries")).unwrap().count(), 0);
+}
+
+/// Tests that need the server.
+mod with_questdb {
+    use loadline::database::questdb::jar::{VARIABLE, find};
+    use loadline::database::questdb::recipe::QUESTDB;
+    use loadline::database::recipe::Recipe;
+    use loadline::database::{self, TargetSession};
+    use loadline::server::Server;
+    use loadline::trial::DatabaseSettings;
+
+    use super::program::{Outcome, Scratch, outcome};
+    use super::study;
+
+    const MIX: &str = "name = \"mix\"\nmix = { read = 2, select = 1, scan = 1, write = 1 }\nbatch = 5";
+
+    fn is_missing() -> bool {
+        let missing = QUESTDB.find_binary(&DatabaseSettings::default()).err();
+        missing.iter().for_each(|missing| eprintln!("{missing}: nothing was checked"));
+        missing.is_some()
+    }
+
+    /// Runs the program, with the server that is here.
+    fn run(scratch: &Scratch, arguments: &[&str]) -> Outcome {
+        let own = find(&DatabaseSettings::default()).unwrap();
+        let mut command = scratch.command(arguments);
+        outcome(command.env(VARIABLE, own.parent().unwrap()).env("LOADLINE_STOLEN", "1"))
+    }
+
+    /// A server that plays somebody's own.
+    struct Own(Server);
+
+    impl Own {
+        fn start() -> Own {
+            Own(Server::start(&QUESTDB, &settings(&[]), None).unwrap())
+        }
+
+        fn open(&self, config: &[(&str, &str)]) -> Result<Box<dyn TargetSession>, String> {
+            let entry = database::find("questdb").unwrap();
+            let target = entry.open(&settings(config), Some(self.0.endpoint())).unwrap();
+            target.open().map_err(|error| error.to_string())
+        }
+
+        fn url(&self) -> String {
+            let endpoint = self.0.endpoint();
+            let (host, port) = endpoint.tcp.clone().unwrap();
+            format!("questdb://{}:{}@{host}:{port}/qdb", endpoint.user, endpoint.password)
+        }
+
+        fn database(&self) -> String {
+            format!("name = \"questdb\"\nurl = \"{}\"", self.url())
+        }
+    }
+
+    fn settings(config: &[(&str, &str)]) -> DatabaseSettings {
+        let config = config.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        DatabaseSettings { name: "questdb".to_owned(), config, ..DatabaseSettings::default() }
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_refused_before_anything_is_started_with_who_can() {
+        if is_missing() {
+            return;
+        }
+        let scratch = Scratch::new();
+        for (layout, workload, why) in [
+            ("star", "name = \"read\"", "questdb has no "),
+            ("wide", "name = \"update\"", "questdb has no updates"),
+            ("wide", "name = \"write\"\nevolve = \"1s\"", "questdb has no "),
+        ] {
+            scratch.write("s.toml", &study("name = \"questdb\"", layout, workload));
+            run(&scratch, &["plan", "s.toml"]).refused(&[why, "database.name = \"sqlite\""]);
+        }
+        scratch.write("s.toml", &study("name = \"questdb\"\nconfig = { \"http.enabled\" = true }", "wide", MIX));
+        run(&scratch, &["run", "s.toml", "--out", "open"]).refused(&["http.enabled", "keeps the server private"]);
+    }
+
+    #[test]
+    fn records_are_written_and_read_and_all_of_them_are_there() {
+        if is_missing() {
+            return;
+        }
+        let scratch = Scratch::new();
+        let factors = "[factors]\n\"layout.name\" = [\"wide\", \"key-value\"]\n\"workload.name\" = [\"write\", \"read\"]\n\"workload.batch\" = [1, 100]\n";
+        let plain = study("name = \"questdb\"", "wide", "name = \"write\"");
+        scratch.write("s.toml", &(plain + factors));
+        let told = run(&scratch, &["run", "s.toml", "--out", "run"]).expect(0).stdout;
+        for trial in scratch.stored("run") {
+            assert_eq!((trial.invalid_because.as_slice(), trial.failed()), (&[][..], 0), "{:?}", trial.errors);
+            assert!(trial.database_version.starts_with("QuestDB "), "{}", trial.database_version);
+            let size = trial.table_size.as_ref();
+            assert!(size.is_some() || trial.operations.contains_key("read"), "{told}");
+        }
+        assert!(told.contains("power cut"), "what is acknowledged is on the disk: {told}");
+    }
+
+    /// One server for all of it, since it takes seconds to start.
+    #[test]
+    fn on_a_server_of_somebody_else_all_answers_are_right_and_what_was_there_stays() {
+        if is_missing() {
+            return;
+        }
+        let (own, scratch) = (Own::start(), Scratch::new());
+        scratch.write("s.toml", &study(&own.database(), "wide", MIX));
+        run(&scratch, &["run", "s.toml", "--out", "run"]).expect(0);
+        let trial = scratch.stored("run").remove(0);
+        assert_eq!((trial.invalid_because.as_slice(), trial.failed()), (&[][..], 0), "{:?}", trial.errors);
+        assert!(own.open(&[]).unwrap().count_rows("qos").is_err(), "what was made is gone");
+        questions_are_answered(&own, &scratch);
+        others_stay(&own, &scratch);
+        let unknown = own.open(&[("cairo.comit.mode", "sync")]).err().unwrap();
+        assert!(
+            unknown.contains("database.config.cairo.comit.mode") && unknown.contains("SHOW PARAMETERS"),
+            "{unknown}"
+        );
+        own.open(&[("cairo.commit.mode", "sync")]).unwrap();
+        let other = own.database().replace(&own.0.endpoint().password, "wrong");
+        scratch.write("s.toml", &study(&other, "wide", MIX));
+        run(&scratch, &["run", "s.toml", "--out", "none"]).refused(&["no connection to QuestDB"]);
+    }
+
+    /// The answers to questions over late, repeated and missing readings are those of the records, before and while more come in.
+    fn questions_are_answered(own: &Own, scratch: &Scratch) {
+        let text = format!(
+            "name = \"asked\"\n[database]\n{}\n[record]\ntype = \"sensor\"\nrows = 3000\nsources = 20\nmissing = 0.02\n\
+             late = {{ share = 0.05, up_to = \"20s\" }}\nrepeated = 0.03\n[layout]\nname = \"wide\"\n[workload]\nname = \"questions\"\n{QUESTIONS}\n\
+             [load]\nclients = 2\nduration = \"1s\"\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n",
+            own.database()
+        );
+        scratch.write("asked.toml", &text);
+        run(scratch, &["run", "asked.toml", "--out", "asked"]);
+        let stored = scratch.stored("asked");
+        assert_eq!(stored[0].operations.len(), QUESTIONS.matches("ask =").count());
+        for (kind, operation) in &stored[0].operations {
+            assert_eq!((operation.wrong, operation.failed), (Some(0), 0), "{kind}: {:?}", stored[0].errors);
+            assert!(operation.completed > 0 && operation.rows.is_some_and(|rows| rows > 0), "{kind}: {operation:?}");
+        }
+        let beside =
+            ["run", "asked.toml", "--out", "beside", "--set", "background.rate=50", "--set", "background.batch=10"];
+        run(scratch, &beside);
+        for (kind, operation) in &scratch.stored("beside")[0].operations {
+            assert_eq!((operation.wrong.unwrap_or(0), operation.failed), (0, 0), "{kind} beside writers");
+        }
+    }
+
+    const QUESTIONS: &str = r#"questions = [
+    { name = "newest", ask = "newest", of = ["value_1"], sources = "all" },
+    { name = "last", ask = "newest", of = ["value_2", "quality"] },
+    { name = "hour", ask = "range", of = ["value_1", "object", "kind"], span = "1h" },
+    { name = "all", ask = "range", of = ["payload"], span = "20s", sources = "all" },
+    { name = "buckets", ask = "buckets", of = ["value_1", "object"], span = "1m", bucket = "7s" },
+    { name = "long", ask = "buckets", of = ["quality"], bucket = "1m", sources = "all" },
+    { name = "top", ask = "top", of = ["object"], span = "30s", by = "max" },
+    { name = "sums", ask = "aggregate", of = ["object", "value_2", "quality"], sources = "all", span = "20s" },
+    { name = "above", ask = "above", of = ["quality"], above = 500, span = "20s" },
+]"#;
+
+    /// A table that was there is neither used nor removed.
+    fn others_stay(own: &Own, scratch: &Scratch) {
+        let kind = loadline::record::ColumnKind::Int64;
+        let table = loadline::statement::Table {
+            name: "qos".to_owned(),
+            columns: vec![loadline::statement::TableColumn { name: "a".to_owned(), kind, nullable: false }],
+            primary_key: vec!["a".to_owned()],
+            numbered: false,
+            unique: Vec::new(),
+            indexes: Vec::new(),
+            foreign_keys: Vec::new(),
+            time: None,
+        };
+        let mut session = own.open(&[]).unwrap();
+        session.create_table(&table).unwrap();
+        run(scratch, &["run", "s.toml", "--out", "refused"]).refused(&["table \"qos\" cannot be made"]);
+        assert_eq!(session.count_rows("qos").unwrap(), Some(0), "it is there as it was");
+        session.drop_table("qos").unwrap();
+    }
+}

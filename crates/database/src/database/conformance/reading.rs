@@ -20,6 +20,7 @@ pub const CHECKS: &[Check] = &[
         changes_are_counted,
     ),
     ("thousands of requests on one connection", &[], many_requests_are_answered),
+    ("a connection prepares a second program in the place of the first", &[], programs_follow_each_other),
     ("a connection sees at once what another has committed", &[], commits_are_seen),
     ("rows that are read are appended to those kept", &[], kept_rows_are_appended),
     (
@@ -219,6 +220,17 @@ fn many_requests_are_answered(bench: &Bench<'_>) -> Outcome {
     }
     let seen = bench.seen_by_others(0..1500)?;
     ensure(seen == 1500, || format!("of 1500 samples there are {seen}"))
+}
+
+fn programs_follow_each_other(bench: &Bench<'_>) -> Outcome {
+    let mut session = bench.connect()?;
+    session.execute(&insert(1), None)?;
+    for id in 2..4 {
+        session.prepare(&bench.program)?;
+        answered(&mut *session, &insert(id), Answer { changed: 1, ..Answer::default() })?;
+        answered(&mut *session, &read(1), Answer { rows: 1, ..Answer::default() })?;
+    }
+    Ok(())
 }
 
 fn commits_are_seen(bench: &Bench<'_>) -> Outcome {

@@ -61,8 +61,10 @@ pub(super) fn text(dialect: &dyn Dialect, asking: &Asking, value: &dyn Fn(usize)
             let figures = parts.figures(&Figure::OF_AGGREGATES);
             format!("SELECT {}{figures}{from}{condition}", dialect.count())
         }
-        Ask::Buckets if dialect.samples() => parts.sampled(),
         Ask::Buckets => {
+            if let Some(stride) = stride(asking.bucket).filter(|_| dialect.samples()) {
+                return parts.sampled(&stride);
+            }
             let figures = parts.figures(&Figure::OF_BUCKETS);
             let width = asking.bucket;
             let bucket = format!("({}) * {width}", dialect.divided(time, width));
@@ -79,6 +81,22 @@ pub(super) fn text(dialect: &dyn Dialect, asking: &Asking, value: &dyn Fn(usize)
             format!("SELECT {source}, {figure}{from}{condition} GROUP BY {source} ORDER BY {figure} DESC LIMIT {most}")
         }
     }
+}
+
+/// Returns a length of buckets in nanoseconds as QuestDB writes it, in the largest unit of which it is a whole number; `None` where that number has more than 31 bits, of which QuestDB
+/// would take the last ones.
+fn stride(bucket_ns: i64) -> Option<String> {
+    const UNITS: [(i64, char); 6] = [
+        (3_600_000_000_000, 'h'),
+        (60_000_000_000, 'm'),
+        (1_000_000_000, 's'),
+        (1_000_000, 'T'),
+        (1_000, 'U'),
+        (1, 'n'),
+    ];
+    let (unit, letter) = UNITS.into_iter().find(|(unit, _)| bucket_ns % unit == 0)?;
+    let number = i32::try_from(bucket_ns / unit).ok().filter(|number| *number > 0)?;
+    Some(format!("{number}{letter}"))
 }
 
 impl<'a> Parts<'a> {
@@ -170,7 +188,7 @@ impl<'a> Parts<'a> {
 
     /// Returns the question for buckets as QuestDB asks it, with `SAMPLE BY`: buckets begin where a whole number of them fits between 1970 and their beginning, and none is without readings. The
     /// time is taken out of it in a query around it, because one that is calculated in it would be a group of its own.
-    fn sampled(&self) -> String {
+    fn sampled(&self, stride: &str) -> String {
         let quote = |name: &str| self.dialect.quote(name);
         let of = |column| Figure::OF_BUCKETS.map(|figure| self.figure(column, figure));
         let figures = std::iter::once(self.dialect.count().to_owned()).chain(self.columns.iter().flat_map(of));
@@ -181,9 +199,9 @@ impl<'a> Parts<'a> {
             names += &format!(", {name}");
         }
         let (bucket, time) = (quote("bucket"), quote(&self.asking.time.column));
-        let (from, condition, width) = (&self.from, &self.condition, self.asking.bucket);
+        let (from, condition) = (&self.from, &self.condition);
         let sampled =
-            format!("SELECT {time} AS {bucket}{inside}{from}{condition} SAMPLE BY {width}n ALIGN TO CALENDAR");
+            format!("SELECT {time} AS {bucket}{inside}{from}{condition} SAMPLE BY {stride} ALIGN TO CALENDAR");
         format!("SELECT CAST({bucket} AS LONG){names} FROM ({sampled}) ORDER BY {bucket}")
     }
 
@@ -212,5 +230,26 @@ impl<'a> Parts<'a> {
             self.readings(),
             self.from
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_written_in_the_largest_unit_that_is_exact() {
+        let second = 1_000_000_000;
+        for (bucket_ns, right) in [
+            (7 * second, Some("7s")),
+            (120 * second, Some("2m")),
+            (86_400 * second, Some("24h")),
+            (second / 4, Some("250T")),
+            (1_234_567, Some("1234567n")),
+            (7 * second + 1, None),
+            (0, None),
+        ] {
+            assert_eq!(stride(bucket_ns).as_deref(), right, "{bucket_ns}");
+        }
     }
 }

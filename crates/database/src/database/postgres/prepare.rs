@@ -18,19 +18,14 @@ use crate::statement::{Program, Request, SqlForm, Statement, Step, TableColumn};
 /// Rows in text form; null is `None`.
 type Rows = Vec<Vec<Option<String>>>;
 
-impl PostgresWire {
-    /// Has the server forget the statements prepared so far.
-    pub(in crate::database) fn forget(&mut self, channel: &mut Channel) -> Result<(), DatabaseError> {
-        let has_prepared = self.statements.iter().any(|statement| !statement.is_text());
-        self.statements.clear();
-        if has_prepared { self.run(channel, "DEALLOCATE ALL") } else { Ok(()) }
-    }
-}
-
 impl Prepare for PostgresWire {
     fn prepare(&mut self, channel: &mut Channel, program: &Program) -> Result<(), DatabaseError> {
-        self.forget(channel)?;
+        let has_prepared = self.statements.iter().any(|statement| !statement.is_text());
+        self.statements.clear();
         self.pipelines = program.pipelines;
+        if has_prepared {
+            self.run(channel, "DEALLOCATE ALL")?;
+        }
         if program.as_text {
             let can_miss = |statement: &Statement| !matches!(statement, Statement::Insert { .. });
             let as_text = program.statements.iter().map(|text| Prepared::as_text(text, can_miss(text)));

@@ -42,24 +42,19 @@ fn plan(statement: &Statement, program: &Program, dialect: &QuestdbDialect) -> R
     };
     match statement {
         Statement::Insert { table, columns } if !columns.is_empty() => {
-            let guards: Vec<_> = columns.iter().map(Guard::of).collect();
+            let table = table_of(table)?;
+            let guards: Vec<_> = columns.iter().map(|column| Guard::of(column, table.time.as_deref())).collect();
             let types = guards.iter().map(Guard::oid).collect();
-            Ok(Plan { text: insert(table_of(table)?, statement, dialect), types, guards: Some(guards) })
+            Ok(Plan { text: insert(table, statement, dialect), types, guards: Some(guards) })
         }
         Statement::Select(select) => {
             check_select(select)?;
             table_of(&select.from)?;
             read(statement_text(dialect, statement, 1), &statement.kinds())
         }
-        Statement::SelectGroups { table, columns, key } => {
+        Statement::SelectGroups { table, .. } => {
             table_of(table)?;
-            let list = columns.iter().map(|name| dialect.quote(name)).collect::<Vec<_>>().join(", ");
-            let (from, by) = (dialect.quote(table), dialect.quote(&key.name));
-            let text = format!(
-                "SELECT {list} FROM {from} WHERE {by} IN (SELECT DISTINCT {by} FROM {from} WHERE {by} >= $1 ORDER BY {by} LIMIT $2) \
-                 ORDER BY {by}"
-            );
-            read(text, &statement.kinds())
+            read(statement_text(dialect, statement, 1), &statement.kinds())
         }
         Statement::Ask(asking) if !asking.joins.is_empty() => Err(refused("it reads rows of one table at a time here")),
         Statement::Ask(asking) => {
@@ -110,4 +105,85 @@ fn check_select(select: &Select) -> Result<(), DatabaseError> {
 
 pub(super) fn refused(why: &str) -> DatabaseError {
     DatabaseError::refused("questdb", why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::question::{Ask, Figure};
+    use crate::statement::{Asking, ColumnRef, Comparison, Condition, SourceIndex, TableColumn};
+
+    fn table(time: Option<&str>) -> Table {
+        let column = |name: &str| TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false };
+        Table {
+            name: "t".to_owned(),
+            columns: ["source", "at"].map(column).into(),
+            primary_key: vec!["at".to_owned()],
+            numbered: false,
+            unique: Vec::new(),
+            indexes: Vec::new(),
+            foreign_keys: Vec::new(),
+            time: time.map(str::to_owned),
+        }
+    }
+
+    fn at(name: &str) -> ColumnRef {
+        ColumnRef { table: "t".to_owned(), column: name.to_owned() }
+    }
+
+    fn text(time: Option<&str>, statement: Statement) -> String {
+        let program = Program { tables: vec![table(time)], statements: vec![statement], ..Program::default() };
+        Plan::of(&program).unwrap().remove(0).text
+    }
+
+    #[test]
+    fn rows_without_a_time_have_that_of_their_arrival() {
+        let insert = || Statement::Insert { table: "t".to_owned(), columns: table(None).columns };
+        assert_eq!(text(Some("at"), insert()), "INSERT INTO \"t\" (\"source\", \"at\") VALUES ($1, $2)");
+        let right = "INSERT INTO \"t\" (\"source\", \"at\", \"timestamp\") VALUES ($1, $2, systimestamp())";
+        assert_eq!(text(None, insert()), right);
+    }
+
+    #[test]
+    fn times_are_read_as_whole_numbers_and_compared_as_they_are() {
+        let condition = Condition { column: at("at"), kind: ColumnKind::Int64, comparison: Comparison::GreaterOrEqual };
+        let columns = vec![at("source"), at("at")];
+        let select = Select { columns, from: "t".to_owned(), conditions: vec![condition], ..Select::default() };
+        let right = "SELECT \"t\".\"source\", CAST(\"t\".\"at\" AS LONG) FROM \"t\" WHERE \"t\".\"at\" >= $1";
+        assert_eq!(text(Some("at"), Statement::Select(select)), right);
+    }
+
+    #[test]
+    fn questions_are_asked_in_the_way_of_questdb() {
+        let asking = |ask, bucket| Asking {
+            ask,
+            from: "t".to_owned(),
+            joins: Vec::new(),
+            source: at("source"),
+            time: at("at"),
+            least_time: None,
+            columns: Vec::new(),
+            all_sources: true,
+            source_index: SourceIndex::None,
+            has_span: false,
+            bucket,
+            most: 0,
+            by: Figure::Mean,
+        };
+        let asked = |ask, bucket| text(Some("at"), Statement::Ask(asking(ask, bucket)));
+        let newest = asked(Ask::Newest, 0);
+        assert!(newest.ends_with(" FROM \"t\" LATEST ON \"at\" PARTITION BY \"source\""), "{newest}");
+        let buckets = asked(Ask::Buckets, 5_000_000_000);
+        assert!(buckets.contains(" FROM \"t\" SAMPLE BY 5s ALIGN TO CALENDAR) ORDER BY"), "{buckets}");
+        let odd = asked(Ask::Buckets, 5_000_000_001);
+        assert!(odd.contains("GROUP BY (CAST(\"t\".\"at\" AS LONG) / 5000000001) * 5000000001"), "{odd}");
+    }
+
+    #[test]
+    fn what_it_cannot_do_is_refused_with_the_reason() {
+        let key = table(None).columns;
+        let delete = Statement::Delete { table: "t".to_owned(), key };
+        let program = Program { tables: vec![table(None)], statements: vec![delete], ..Program::default() };
+        assert!(Plan::of(&program).unwrap_err().to_string().contains("removes none"));
+    }
 }

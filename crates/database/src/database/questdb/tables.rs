@@ -28,7 +28,7 @@ fn text(table: &Table) -> String {
         let usual = dialect.column_type(column.kind);
         let kind = match &table.time {
             Some(time) if *time == column.name => "TIMESTAMP_NS".to_owned(),
-            _ => Guard::of(column).sql_type(usual),
+            _ => Guard::of(column, None).sql_type(usual),
         };
         columns.push(format!("{} {kind}", dialect.quote(&column.name)));
     }
@@ -75,11 +75,13 @@ fn number(channel: &mut Channel, wire: &mut PostgresWire, table: &str, figure: &
 /// Returns the bytes of these tables' partitions on the disk; `None` where the server does not tell.
 pub(super) fn bytes(channel: &mut Channel, wire: &mut PostgresWire, tables: &[&str]) -> Option<u64> {
     applied::wait(channel, wire, tables).ok()?;
-    let names = tables.iter().map(|table| QuestdbDialect::default().literal(table)).collect::<Vec<_>>().join(", ");
-    let sql = format!("SELECT count(), sum(diskSize) FROM table_storage() WHERE tableName IN ({names})");
-    let row = wire.query(channel, &sql).ok()?.into_iter().next()?;
-    let [found, bytes] = <[Option<String>; 2]>::try_from(row).ok()?;
-    if found?.parse() == Ok(tables.len()) { bytes?.parse().ok() } else { None }
+    let of_table = |table: &&str| {
+        let name = QuestdbDialect::default().literal(table);
+        format!("SELECT diskSize AS \"bytes\" FROM table_partitions({name})")
+    };
+    let all = tables.iter().map(of_table).collect::<Vec<_>>().join(" UNION ALL ");
+    let sql = format!("SELECT coalesce(sum(\"bytes\"), 0) FROM ({all})");
+    wire.query(channel, &sql).ok()?.into_iter().flatten().flatten().next()?.parse().ok()
 }
 
 #[cfg(test)]

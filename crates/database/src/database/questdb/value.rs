@@ -14,12 +14,18 @@ pub(super) struct Guard {
     pub name: String,
     kind: ColumnKind,
     nullable: bool,
+    /// Whether the table is ordered by it.
+    is_time: bool,
 }
 
+/// The end of the times by which a table can be ordered: the year 2262, in nanoseconds since 1970.
+const TIME_END_NS: i64 = 9_214_646_400_000_000_000;
+
 impl Guard {
-    /// Returns what the values of a column can be.
-    pub(super) fn of(column: &TableColumn) -> Self {
-        Guard { name: column.name.clone(), kind: column.kind, nullable: column.nullable }
+    /// Returns what the values of a column can be; `time` is the column by which its table is ordered.
+    pub(super) fn of(column: &TableColumn, time: Option<&str>) -> Self {
+        let TableColumn { name, kind, nullable } = column;
+        Guard { name: name.clone(), kind: *kind, nullable: *nullable, is_time: time == Some(name) }
     }
 
     /// Returns the type of the column in SQL: one with a null where the column may be null.
@@ -40,6 +46,10 @@ impl Guard {
     #[inline]
     pub(super) fn refusal(&self, cell: Cell) -> Option<&'static str> {
         match (cell, self.kind) {
+            (Cell::Null, _) if self.is_time => Some("a null, and the table is ordered by it"),
+            (Cell::Int(value), _) if self.is_time && !(0..TIME_END_NS).contains(&value) => {
+                Some("a time before 1970 or after 2261, by which QuestDB orders no table")
+            }
             (Cell::Null, _) if !self.nullable => Some("a null, which the column must not have"),
             (Cell::Int(value), ColumnKind::Int32) if value == i64::from(i32::MIN) => Some(LEAST),
             (Cell::Int(value), ColumnKind::Int64) if value == i64::MIN => Some(LEAST),
@@ -73,7 +83,18 @@ mod tests {
     use super::*;
 
     fn guard(kind: ColumnKind, nullable: bool) -> Guard {
-        Guard::of(&TableColumn { name: "a".to_owned(), kind, nullable })
+        Guard::of(&TableColumn { name: "a".to_owned(), kind, nullable }, None)
+    }
+
+    #[test]
+    fn a_time_that_the_server_would_refuse_among_other_rows_is_refused_before() {
+        let column = TableColumn { name: "a".to_owned(), kind: ColumnKind::Int64, nullable: true };
+        let guard = Guard::of(&column, Some("a"));
+        for (cell, is_refused) in
+            [(Cell::Int(-1), true), (Cell::Int(0), false), (Cell::Int(TIME_END_NS), true), (Cell::Null, true)]
+        {
+            assert_eq!(guard.refusal(cell).is_some(), is_refused, "{cell:?}");
+        }
     }
 
     #[test]

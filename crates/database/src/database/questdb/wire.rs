@@ -21,8 +21,8 @@ use crate::database::{Answer, DatabaseError, Progress, Unasked, Wire};
 use crate::record::Cells;
 use crate::statement::{Program, Request, Table};
 
-/// The most tables of a database about which an answer is read.
-const ROWS_MAX: usize = 10_000;
+/// The maximum bytes of an answer about the program's tables.
+const LOOK_BYTES_MAX: usize = 1 << 20;
 
 /// A connection with the statements prepared on it.
 #[derive(Debug)]
@@ -32,6 +32,10 @@ pub(super) struct QuestdbWire {
     guards: Vec<Option<Vec<Guard>>>,
     /// The question whether everything acknowledged for the program's tables is applied.
     question: String,
+    /// The number of names that statements were given so far, those of earlier programs and refused ones among them.
+    named: usize,
+    /// The names of the program's statements.
+    names: Vec<String>,
     /// The number of values that were kept before the request.
     kept: usize,
     look: Look,
@@ -55,13 +59,15 @@ struct Waiting {
     awaited: Awaited,
     until: Instant,
     rows: Vec<Row>,
+    /// The number of bytes of these rows.
+    bytes: usize,
     failure: Option<DatabaseError>,
 }
 
 impl QuestdbWire {
     pub(super) fn new(inner: PostgresWire) -> Self {
         let (guards, question) = (Vec::new(), String::new());
-        QuestdbWire { inner, guards, question, kept: 0, look: Look::Last }
+        QuestdbWire { inner, guards, question, named: 0, names: Vec::new(), kept: 0, look: Look::Last }
     }
 
     /// Returns the error for the first value of a request that a column cannot hold.
@@ -81,6 +87,14 @@ impl QuestdbWire {
         None
     }
 
+    /// Has the server forget the statements of an earlier program, one by one: it does not know how to forget all.
+    fn forget(&mut self, channel: &mut Channel) -> Result<(), DatabaseError> {
+        self.guards.clear();
+        self.inner.statements.clear();
+        let names = std::mem::take(&mut self.names);
+        names.iter().try_for_each(|name| self.inner.run(channel, &format!("DEALLOCATE {name}")))
+    }
+
     fn writes(&self, request: &Request) -> bool {
         let writes = |statement: u16| !matches!(self.guards.get(usize::from(statement)), Some(None));
         request.steps.iter().any(|step| writes(step.statement))
@@ -89,7 +103,7 @@ impl QuestdbWire {
     /// Begins to wait for what was acknowledged.
     fn wait(&mut self, out: &mut Vec<u8>) {
         let (awaited, until) = (Awaited::default(), Instant::now() + applied::WITHIN);
-        self.look = Look::Waiting(Box::new(Waiting { awaited, until, rows: Vec::new(), failure: None }));
+        self.look = Look::Waiting(Box::new(Waiting { awaited, until, rows: Vec::new(), bytes: 0, failure: None }));
         ask(&self.question, out);
     }
 
@@ -107,10 +121,11 @@ impl QuestdbWire {
     fn take(waiting: &mut Waiting, message: Message<'_>) -> Result<bool, DatabaseError> {
         match message.tag {
             b'D' => {
-                let row = text_row(message.body).ok_or_else(|| broken("a row is malformed"))?;
-                if waiting.rows.len() >= ROWS_MAX {
+                waiting.bytes = waiting.bytes.saturating_add(message.length());
+                if waiting.bytes > LOOK_BYTES_MAX {
                     return Err(broken("it tells of more tables than there are"));
                 }
+                let row = text_row(message.body).ok_or_else(|| broken("a row is malformed"))?;
                 waiting.rows.push(row);
             }
             b'E' => {
@@ -134,6 +149,7 @@ impl QuestdbWire {
         let Look::Waiting(waiting) = &mut self.look else { return None };
         let taken = waiting.failure.take().map_or_else(|| waiting.awaited.take(&waiting.rows), Err);
         waiting.rows.clear();
+        waiting.bytes = 0;
         match taken {
             Ok(true) => self.send_again(request, out),
             Ok(false) if Instant::now() >= waiting.until => return Some(Err(applied::late())),
@@ -224,12 +240,14 @@ impl Prepare for QuestdbWire {
         if !names.is_empty() {
             applied::wait(channel, &mut self.inner, &names)?;
         }
-        self.inner.forget(channel)?;
+        self.forget(channel)?;
         self.inner.pipelines = program.pipelines;
-        self.guards.clear();
-        for (number, plan) in plans.into_iter().enumerate() {
-            let prepared = prepare(channel, &format!("s{number}"), plan.text, &plan.types)?;
-            self.inner.statements.push(prepared);
+        for plan in plans {
+            // A name is not used again: the server may keep that of a statement which it has refused.
+            self.named += 1;
+            let name = format!("s{}", self.named);
+            self.inner.statements.push(prepare(channel, &name, plan.text, &plan.types)?);
+            self.names.push(name);
             self.guards.push(plan.guards);
         }
         Ok(())

@@ -18,7 +18,7 @@ fn wire() -> (QuestdbWire, UnixStream) {
     inner.statements.push(Prepared::new("s1", "SELECT".into(), &[types::INT8], &[types::INT8], false));
     let mut wire = QuestdbWire::new(inner);
     let column = TableColumn { name: "id".to_owned(), kind: ColumnKind::Int64, nullable: false };
-    wire.guards = vec![Some(vec![Guard::of(&column)]), None];
+    wire.guards = vec![Some(vec![Guard::of(&column, None)]), None];
     wire.question = "LOOK".to_owned();
     (wire, theirs)
 }

@@ -205,7 +205,7 @@ mod with_questdb {
     { name = "hour", ask = "range", of = ["value_1", "object", "kind"], span = "1h" },
     { name = "all", ask = "range", of = ["payload"], span = "20s", sources = "all" },
     { name = "buckets", ask = "buckets", of = ["value_1", "object"], span = "1m", bucket = "7s" },
-    { name = "long", ask = "buckets", of = ["quality"], bucket = "1m", sources = "all" },
+    { name = "long", ask = "buckets", of = ["quality"], span = "10m", bucket = "1m", sources = "all" },
     { name = "top", ask = "top", of = ["object"], span = "30s", by = "max" },
     { name = "sums", ask = "aggregate", of = ["object", "value_2", "quality"], sources = "all", span = "20s" },
     { name = "above", ask = "above", of = ["quality"], above = 500, span = "20s" },

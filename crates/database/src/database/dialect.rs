@@ -110,8 +110,8 @@ pub trait Dialect: Send + Sync {
         NewestOfEach::Join
     }
 
-    /// Returns whether buckets of time are asked for with `SAMPLE BY`, by the time column, which is one of nanoseconds.
-    fn samples(&self) -> bool {
+    /// Returns whether the table of a column keeps its rows in the order of this column, a time in nanoseconds, so that `LATEST ON` and `SAMPLE BY` can be used.
+    fn is_ordered_by(&self, _column: &str) -> bool {
         false
     }
 

@@ -21,7 +21,7 @@ pub enum NewestOfEach {
     Skipping,
     /// `LIMIT 1 BY`, as ClickHouse's documentation shows it.
     LimitBy,
-    /// `LATEST ON`, as QuestDB's documentation shows it.
+    /// `LATEST ON`, as QuestDB's documentation shows it, where the table is kept in the order of time; else [`NewestOfEach::Join`].
     LatestOn,
     /// Columns beside a `MAX`, which SQLite takes from the row of the maximum ("bare columns in an aggregate query").
     BareColumns,
@@ -62,7 +62,7 @@ pub(super) fn text(dialect: &dyn Dialect, asking: &Asking, value: &dyn Fn(usize)
             format!("SELECT {}{figures}{from}{condition}", dialect.count())
         }
         Ask::Buckets => {
-            if let Some(stride) = stride(asking.bucket).filter(|_| dialect.samples()) {
+            if let Some(stride) = stride(asking.bucket).filter(|_| dialect.is_ordered_by(time)) {
                 return parts.sampled(&stride);
             }
             let figures = parts.figures(&Figure::OF_BUCKETS);
@@ -165,7 +165,7 @@ impl<'a> Parts<'a> {
             NewestOfEach::LimitBy => {
                 format!("SELECT {}{from} ORDER BY {source}, {time} DESC LIMIT 1 BY {source}", self.readings())
             }
-            NewestOfEach::LatestOn => {
+            NewestOfEach::LatestOn if self.dialect.is_ordered_by(time) => {
                 let quote = |name: &str| self.dialect.quote(name);
                 let (time, source) = (quote(&self.asking.time.column), quote(&self.asking.source.column));
                 format!("SELECT {}{from} LATEST ON {time} PARTITION BY {source}", self.readings())
@@ -174,7 +174,7 @@ impl<'a> Parts<'a> {
                 let read: String = self.columns.iter().map(|(column, _)| format!(", {column}")).collect();
                 format!("SELECT {source}, MAX({time}){read}{from} GROUP BY {source}")
             }
-            NewestOfEach::Join => {
+            NewestOfEach::Join | NewestOfEach::LatestOn => {
                 let (newest, on) = self.newest_times();
                 format!("SELECT {}{from} JOIN {newest} ON {on}", self.readings())
             }

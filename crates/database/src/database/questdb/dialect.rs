@@ -48,15 +48,15 @@ impl Dialect for QuestdbDialect {
 
     /// Times are read as whole numbers.
     fn read(&self, column: String) -> String {
-        if self.times.contains(&column) { format!("CAST({column} AS LONG)") } else { column }
+        if self.is_ordered_by(&column) { format!("CAST({column} AS LONG)") } else { column }
     }
 
     fn newest_of_each(&self, _index: SourceIndex) -> NewestOfEach {
         NewestOfEach::LatestOn
     }
 
-    fn samples(&self) -> bool {
-        true
+    fn is_ordered_by(&self, column: &str) -> bool {
+        self.times.iter().any(|time| time == column)
     }
 
     fn divided(&self, number: &str, by: i64) -> String {

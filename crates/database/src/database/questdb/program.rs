@@ -175,6 +175,8 @@ mod tests {
         assert!(newest.ends_with(" FROM \"t\" LATEST ON \"at\" PARTITION BY \"source\""), "{newest}");
         let buckets = asked(Ask::Buckets, 5_000_000_000);
         assert!(buckets.contains(" FROM \"t\" SAMPLE BY 5s ALIGN TO CALENDAR) ORDER BY"), "{buckets}");
+        let elsewhere = text(None, Statement::Ask(asking(Ask::Newest, 0)));
+        assert!(elsewhere.contains("JOIN (SELECT \"source\", MAX(\"at\")"), "a table in another order: {elsewhere}");
         let odd = asked(Ask::Buckets, 5_000_000_001);
         assert!(odd.contains("GROUP BY (CAST(\"t\".\"at\" AS LONG) / 5000000001) * 5000000001"), "{odd}");
     }

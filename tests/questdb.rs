@@ -147,7 +147,7 @@ mod with_questdb {
             assert!(trial.database_version.starts_with("QuestDB "), "{}", trial.database_version);
             assert!(trial.table_size.is_some(), "{told}");
         }
-        assert!(told.contains("power cut"), "what is acknowledged is on the disk: {told}");
+        assert!(told.contains("crash") && !told.contains("power cut"), "nothing is synced: {told}");
     }
 
     /// One server for all of it, since it takes seconds to start.

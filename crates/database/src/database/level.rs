@@ -151,7 +151,7 @@ mod tests {
             let facts = [("commitlog_sync", sync), ("durable_writes", writes)];
             assert_eq!(of("cassandra", None, &facts), expected, "{facts:?}");
         }
-        for (mode, expected) in [("sync", power), ("async", crash), ("nosync", crash), ("other", None)] {
+        for (mode, expected) in [("sync", crash), ("async", crash), ("nosync", crash), ("other", None)] {
             assert_eq!(of("questdb", None, &[("cairo.commit.mode", mode)]), expected, "{mode}");
         }
         assert_eq!(of("sqlite", None, &[]), None, "what is not told is not guessed");
@@ -196,7 +196,9 @@ mod tests {
             }
             // The levels that a database can be asked for include the best that it has.
             let best = entry.levels.iter().map(|(level, _)| *level).max();
-            assert_eq!(best, entry.level.map(|_| Level::PowerCut), "{}", entry.name);
+            // QuestDB does not come back after a cut of the power, whatever its settings.
+            let most = if entry.name == "questdb" { Level::Crash } else { Level::PowerCut };
+            assert_eq!(best, entry.level.map(|_| most), "{}", entry.name);
         }
     }
 

@@ -3,16 +3,14 @@
 use crate::database::LevelSettings;
 use crate::database::level::{Known, Level};
 
-pub(super) const LEVELS: [LevelSettings; 2] =
-    [(Level::PowerCut, &[("cairo.commit.mode", "sync")]), (Level::Crash, &[("cairo.commit.mode", "nosync")])];
+/// No setting gives `power-cut`: with `sync`, too, the server did not start on what a disk had kept whose power was cut.
+pub(super) const LEVELS: [LevelSettings; 1] = [(Level::Crash, &[("cairo.commit.mode", "nosync")])];
 
 /// Returns the level of the tables that loadline makes, which have a log of their writes. The files of the log are mapped into the server's memory, so that what it has written there
 /// is the operating system's, also if the server is killed.
 pub(super) fn level(known: &Known<'_>, _: bool) -> Option<Level> {
     match known.value("cairo.commit.mode")?.as_str() {
-        "sync" => Some(Level::PowerCut),
-        // Both answer before the disk has it; the second one has asked for it.
-        "nosync" | "async" => Some(Level::Crash),
+        "sync" | "nosync" | "async" => Some(Level::Crash),
         _ => None,
     }
 }

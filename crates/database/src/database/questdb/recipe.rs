@@ -1,7 +1,7 @@
 //! The recipe of private QuestDB servers: Java with QuestDB's classes.
 //!
 //! Main type: [`QuestdbRecipe`]. Invariant: everything the server reads and writes is inside the private directory, and it listens on one address for the protocol of PostgreSQL
-//! alone. Unless its settings say otherwise, acknowledged writes are on the disk, which is not so with QuestDB's own defaults.
+//! alone.
 
 use std::path::{Path, PathBuf};
 
@@ -34,8 +34,7 @@ const HEAP_MIB: u64 = 512;
 const HEAP_LEAST_MIB: u64 = 128;
 
 /// The settings of a private server, unless the study says otherwise. The sizes of its pools of threads follow from the number of CPUs.
-const USUAL: [(&str, &str); 6] = [
-    ("cairo.commit.mode", "sync"),
+const USUAL: [(&str, &str); 5] = [
     // The disk that a column takes ahead in the files of each day: 16 MiB by default, which is 1 GiB for each day of 61 columns.
     ("cairo.writer.data.append.page.size", "1M"),
     ("pg.net.connection.limit", "300"),
@@ -213,9 +212,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_is_on_the_disk_unless_the_study_says_otherwise() {
-        assert_eq!(value(&started(&[]), "QDB_CAIRO_COMMIT_MODE"), ["sync"]);
-        assert_eq!(value(&started(&[("cairo.commit.mode", "nosync")]), "QDB_CAIRO_COMMIT_MODE"), ["nosync"]);
+    fn settings_of_a_study_are_given_once_under_the_name_of_their_variable() {
+        assert!(value(&started(&[]), "QDB_CAIRO_COMMIT_MODE").is_empty());
+        assert_eq!(value(&started(&[("cairo.commit.mode", "sync")]), "QDB_CAIRO_COMMIT_MODE"), ["sync"]);
+        assert_eq!(value(&started(&[("pg.net.connection.limit", "9")]), "QDB_PG_NET_CONNECTION_LIMIT"), ["9"]);
     }
 
     #[test]

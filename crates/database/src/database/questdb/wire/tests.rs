@@ -1,3 +1,5 @@
+//! Tests of reads that look again, and of values that are refused, against answers in pieces.
+
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 

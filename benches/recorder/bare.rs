@@ -50,6 +50,7 @@ pub fn rows_per_s(settings: &DatabaseSettings, endpoint: Option<&Endpoint>, last
         unique: Vec::new(),
         indexes: vec![vec!["measurement".to_owned()]],
         foreign_keys: if refers { vec![key] } else { Vec::new() },
+        time: None,
     };
     for table in [&identities, &table] {
         create_table(database.dialect(), table).iter().for_each(|sql| session.run(sql).unwrap());

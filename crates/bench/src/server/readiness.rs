@@ -84,7 +84,8 @@ fn ask(recipe: &dyn Recipe, endpoint: &Endpoint, mut stream: impl Read + Write) 
     }
 }
 
-/// Returns the last lines of a log that say what went wrong; if there are none, its last lines. At most eight lines.
+/// Returns the lines of a log that name an exception by which a program in Java ended; if there are none, the last lines that say what went wrong; if there are none either, the last ones. At most
+/// eight lines.
 pub(super) fn relevant_lines(log: &str) -> String {
     const TELLING: [&str; 10] =
         ["error", "fatal", "panic", "unknown", "unrecognized", "invalid", "denied", "hint:", "detail:", "no space"];
@@ -93,14 +94,23 @@ pub(super) fn relevant_lines(log: &str) -> String {
         let line = line.to_lowercase();
         TELLING.iter().any(|word| line.contains(word))
     };
+    let exceptions: Vec<&str> = lines.iter().filter(|line| names_exception(line)).copied().collect();
     let telling: Vec<&str> = lines.iter().filter(is_telling).copied().collect();
-    let chosen = if telling.is_empty() { &lines } else { &telling };
+    let chosen = [&exceptions, &telling].into_iter().find(|found| !found.is_empty()).unwrap_or(&lines);
     let mut out = String::new();
     for line in &chosen[chosen.len().saturating_sub(8)..] {
         out += "\n    ";
         out += line;
     }
     if out.is_empty() { "\n    (its log is empty)".to_owned() } else { out }
+}
+
+/// Returns whether a line is the first of an exception or of its cause, as Java prints them: the full name of a class, and behind a colon what it says.
+fn names_exception(line: &str) -> bool {
+    let name = line.strip_prefix("Caused by: ").unwrap_or(line).split(':').next().unwrap_or_default();
+    let is_class =
+        name.contains('.') && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._$".contains(&byte));
+    is_class && (name.ends_with("Exception") || name.ends_with("Error"))
 }
 
 /// Returns the log's messages, without time and severity, about settings to which the server gave another value than asked for.
@@ -128,6 +138,12 @@ mod tests {
         assert_eq!(relevant_lines(log), "\n    [ERROR] unknown variable 'foo=1'\n    [ERROR] Aborting");
         assert_eq!(relevant_lines("one\n\ntwo\n"), "\n    one\n    two");
         assert_eq!(relevant_lines(""), "\n    (its log is empty)");
+        let log = "2026 A server checks no unhandled errors\nio.questdb.Bootstrap$BootstrapException: java.lang.OutOfRange\n\tat \
+                   io.questdb.ServerMain.main(ServerMain.java:137)\nCaused by: java.lang.StringIndexOutOfBoundsException: offset 0\n\t... 3 more\nOther: x\n";
+        assert_eq!(
+            relevant_lines(log),
+            "\n    io.questdb.Bootstrap$BootstrapException: java.lang.OutOfRange\n    Caused by: java.lang.StringIndexOutOfBoundsException: offset 0"
+        );
         let many: String = (0..100).map(|number| format!("line {number}\n")).collect();
         assert_eq!(relevant_lines(&many).lines().count(), 9);
     }

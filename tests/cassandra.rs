@@ -2,63 +2,22 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "fetched/mod.rs"]
+mod fetched;
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
-use loadline::database::cassandra::jars::{VARIABLE, package};
-use program::{Scratch, outcome};
-
-const SHORT: &str = "operations = 300\nclients = 2\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n";
-
-fn study(database: &str, layout: &str, workload: &str) -> String {
-    format!(
-        "name = \"rings\"\n[database]\n{database}\n[record]\nrows = 300\n[layout]\nname = \"{layout}\"\n[workload]\n{workload}\n[load]\n{SHORT}"
-    )
-}
+use loadline::database::cassandra::jars::package;
 
 #[test]
 fn without_its_server_it_is_refused_while_planning_with_the_command_that_fetches_it() {
-    let scratch = Scratch::new();
-    scratch.write("s.toml", &study("name = \"cassandra\"", "wide", "name = \"write\""));
-    let plan = |variable: &str, value: &str| outcome(scratch.command(&["plan", "s.toml"]).env(variable, value));
-    plan(VARIABLE, "/nonexistent").refused(&[VARIABLE, "where Cassandra is not"]);
-    let absent = outcome(scratch.command(&["plan", "s.toml"]).env_remove(VARIABLE));
-    absent.refused(&["Cassandra is not here", "loadline fetch cassandra", VARIABLE]);
-    let without_java = outcome(
-        scratch.command(&["plan", "s.toml", "--set", "database.binary=/nonexistent/java"]).env_remove(VARIABLE),
-    );
-    without_java.refused(&["database.binary", "Java"]);
-    // An address needs neither.
-    let database = "name = \"cassandra\"\nurl = \"cassandra://127.0.0.1:1/shop\"";
-    scratch.write("s.toml", &study(database, "wide", "name = \"write\""));
-    scratch.run(&["plan", "s.toml"]).expect(0);
-    // A list of databases goes on without it.
-    let both = "where_possible = true\nname = \"list\"\n[record]\nrows = 100\n[layout]\nname = \"wide\"\n[workload]\nname = \"write\"\n[load]\n";
-    let factors = "[factors]\n\"database.name\" = [\"sqlite\", \"cassandra\"]\n";
-    scratch.write("s.toml", &format!("{both}{SHORT}{factors}"));
-    let told = outcome(scratch.command(&["plan", "s.toml"]).env_remove(VARIABLE)).expect(0).stdout;
-    assert!(told.contains("left out: database.name = cassandra"), "{told}");
+    fetched::is_refused_without_its_server(&package(), "cassandra://127.0.0.1:1/shop");
 }
 
 #[test]
 fn only_the_published_files_are_taken_and_only_where_they_can_be_kept() {
-    let scratch = Scratch::new();
-    let package = package();
-    let fetch = || {
-        let mut command = scratch.command(&["fetch", "cassandra", "--from", "."]);
-        command.env("LOADLINE_CACHE", scratch.path("cache"));
-        command
-    };
-    scratch.run(&["fetch", "cassandra"]).refused(&["no place to keep it", "LOADLINE_CACHE", VARIABLE]);
-    outcome(&mut fetch()).refused(&["there is no such file", &package.files[0].url]);
-    for file in &package.files {
-        scratch.write(file.name(), "something else");
-    }
-    let told = outcome(&mut fetch()).expect(1);
-    assert!(told.stderr.contains(&format!("has 14 bytes instead of {}", package.files[0].bytes)), "{told:?}");
-    let left: Vec<_> = std::fs::read_dir(scratch.path("cache/libraries")).unwrap().collect();
-    assert!(left.is_empty(), "{left:?}");
+    fetched::is_taken_only_as_published(&package());
 }
 
 /// Tests that need the server.
@@ -70,8 +29,8 @@ mod with_cassandra {
     use loadline::server::Server;
     use loadline::trial::DatabaseSettings;
 
+    use super::fetched::study;
     use super::program::{Outcome, Scratch, outcome};
-    use super::study;
 
     const MIX: &str = "name = \"mix\"\nmix = { read = 2, select = 1, update = 1, write = 1 }\nbatch = 5";
 

@@ -2,20 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "fetched/mod.rs"]
+#[expect(dead_code, reason = "shared with databases that have a server")]
+mod fetched;
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
+use fetched::study;
 use loadline::database::duckdb::library::{VARIABLE, package};
 use program::{Scratch, outcome};
-
-const SHORT: &str = "operations = 200\nclients = 2\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n";
-
-fn study(database: &str, layout: &str, workload: &str) -> String {
-    format!(
-        "name = \"columns\"\n[database]\n{database}\n[record]\nrows = 300\n[layout]\nname = \"{layout}\"\n[workload]\n{workload}\n[load]\n{SHORT}"
-    )
-}
 
 #[test]
 fn without_its_library_it_is_refused_while_planning_with_the_command_that_fetches_it() {
@@ -36,20 +32,8 @@ fn only_the_published_package_is_taken_and_only_where_it_can_be_kept() {
     let Some(package) = package() else {
         return scratch.run(&["fetch", "duckdb"]).refused(&["no package of DuckDB is known", VARIABLE]);
     };
-    let published = &package.files[0];
-    let fetch = || {
-        let mut command = scratch.command(&["fetch", "duckdb", "--from", "."]);
-        command.env("LOADLINE_CACHE", scratch.path("cache"));
-        command
-    };
-    scratch.run(&["fetch", "duckdb"]).refused(&["no place to keep it", "LOADLINE_CACHE"]);
     scratch.run(&["fetch", "oracle"]).refused(&["oracle", "duckdb"]);
-    outcome(&mut fetch()).refused(&["there is no such file", &published.url]);
-    scratch.write(published.name(), "something else");
-    let told = outcome(&mut fetch()).expect(1);
-    assert!(told.stderr.contains(&format!("has 14 bytes instead of {}", published.bytes)), "{told:?}");
-    let left: Vec<_> = std::fs::read_dir(scratch.path("cache/libraries")).unwrap().collect();
-    assert!(left.is_empty(), "{left:?}");
+    fetched::is_taken_only_as_published(&package);
 }
 
 #[test]

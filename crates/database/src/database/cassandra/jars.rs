@@ -4,8 +4,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::database::java;
 use crate::database::package::{Form, Package, Published};
-use crate::fault::{Fault, fault};
+use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 
 /// Environment variable with the directory of the classes.
@@ -18,9 +19,8 @@ const REPOSITORY: &str = "https://repo1.maven.org/maven2";
 /// The archives that Cassandra's server needs: its own, and those that its package in the repository names, without tools and other systems. Of each the SHA-512, the
 /// size in bytes and the path in the repository.
 const FILES: &str = include_str!("jars.txt");
-/// The beginning of the name of Cassandra's own archive.
-const OWN: &str = "apache-cassandra-";
-const OWN_IN_REPOSITORY: &str = "cassandra-all-";
+/// The beginnings of the name of Cassandra's own archive: in its distribution, and in the repository.
+const OWN: [&str; 2] = ["apache-cassandra-", "cassandra-all-"];
 
 /// Returns the package.
 pub fn package() -> Package {
@@ -45,38 +45,13 @@ pub fn package() -> Package {
 /// # Errors
 /// When there is none; the remedy names the command that fetches it.
 pub fn find(settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
-    if let Some(base) = &settings.base {
-        let found = of_installation(Path::new(base));
-        let remedy = "name the directory in which bin and lib of Cassandra 5.0 or newer are";
-        return found.ok_or_else(|| fault!("no archive of Cassandra under database.base = \"{base}\""; "{remedy}"));
-    }
-    if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
-        let named = PathBuf::from(named);
-        let remedy = "name the directory with Cassandra's archives (.jar), or unset it";
-        let found = of_installation(&named);
-        return found
-            .ok_or_else(|| fault!("{VARIABLE} is \"{}\", where Cassandra is not", named.display(); "{remedy}"));
-    }
-    let fetched = package().place().and_then(|place| own_in(&place));
-    fetched.ok_or_else(|| {
-        fault!("Cassandra is not here"; "get it with: loadline fetch cassandra; or name its directory in database.base or {VARIABLE}, or set database.url to a running server")
-    })
+    let base = "name the directory in which bin and lib of Cassandra 5.0 or newer are";
+    java::find_archive(&package(), settings, base, own_in)
 }
 
 /// Returns Cassandra's own archive in a directory as it is unpacked, or in one of archives.
-fn of_installation(directory: &Path) -> Option<PathBuf> {
-    own_in(&directory.join("lib")).or_else(|| own_in(directory))
-}
-
 fn own_in(directory: &Path) -> Option<PathBuf> {
-    let is_own = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_of = name.starts_with(OWN) || name.starts_with(OWN_IN_REPOSITORY);
-        is_of && name.ends_with(".jar") && path.is_file()
-    };
-    let mut found: Vec<_> = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path()).collect();
-    found.sort_unstable();
-    found.into_iter().find(is_own)
+    java::archive_in(&directory.join("lib"), &OWN).or_else(|| java::archive_in(directory, &OWN))
 }
 
 #[cfg(test)]
@@ -89,7 +64,7 @@ mod tests {
         let package = package();
         assert_pinned(&package);
         assert_eq!(package.files.len(), FILES.lines().count());
-        let own = package.files.iter().filter(|file| file.name().starts_with(OWN_IN_REPOSITORY));
+        let own = package.files.iter().filter(|file| file.name().starts_with(OWN[1]));
         assert_eq!(
             own.map(|file| file.name().to_owned()).collect::<Vec<_>>(),
             [format!("cassandra-all-{VERSION}.jar")]

@@ -2,10 +2,11 @@
 //!
 //! Invariant: nothing is fetched here, and nothing is started.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use crate::database::java;
 use crate::database::package::{Form, Package, Published};
-use crate::fault::{Fault, fault};
+use crate::fault::Fault;
 use crate::trial::DatabaseSettings;
 
 /// Environment variable with the directory of the archive.
@@ -35,31 +36,8 @@ pub fn package() -> Package {
 /// # Errors
 /// When there is none; the remedy names the command that fetches it.
 pub fn find(settings: &DatabaseSettings) -> Result<PathBuf, Fault> {
-    if let Some(base) = &settings.base {
-        let remedy = "name the directory in which questdb.jar of QuestDB without a runtime of its own is, 9.1 or newer";
-        let found = own_in(Path::new(base));
-        return found.ok_or_else(|| fault!("no archive of QuestDB under database.base = \"{base}\""; "{remedy}"));
-    }
-    if let Some(named) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) {
-        let named = PathBuf::from(named);
-        let remedy = "name the directory with QuestDB's archive (questdb.jar), or unset it";
-        let found = own_in(&named);
-        return found.ok_or_else(|| fault!("{VARIABLE} is \"{}\", where QuestDB is not", named.display(); "{remedy}"));
-    }
-    let fetched = package().place().and_then(|place| own_in(&place));
-    fetched.ok_or_else(|| {
-        fault!("QuestDB is not here"; "get it with: loadline fetch questdb; or name its directory in database.base or {VARIABLE}, or set database.url to a running server")
-    })
-}
-
-fn own_in(directory: &Path) -> Option<PathBuf> {
-    let is_own = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with(OWN) && name.ends_with(".jar") && path.is_file()
-    };
-    let mut found: Vec<_> = std::fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path()).collect();
-    found.sort_unstable();
-    found.into_iter().find(is_own)
+    let base = "name the directory in which questdb.jar of QuestDB without a runtime of its own is, 9.1 or newer";
+    java::find_archive(&package(), settings, base, |directory| java::archive_in(directory, &[OWN]))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::database::postgres::PostgresWire;
 use crate::database::postgres::message::broken;
 use crate::database::session::{Channel, Speak};
 use crate::database::{DatabaseError, Dialect};
+use crate::quote::in_quotes;
 
 /// The longest time that the server may take to apply what it has acknowledged.
 pub(super) const WITHIN: Duration = Duration::from_secs(60);
@@ -31,7 +32,9 @@ impl Awaited {
     /// Returns the question about these tables.
     pub(super) fn question<'a>(tables: impl Iterator<Item = &'a str>) -> String {
         let names = tables.map(|table| QuestdbDialect::default().literal(table)).collect::<Vec<_>>().join(", ");
-        format!("SELECT name, suspended, writerTxn, sequencerTxn FROM wal_tables() WHERE name IN ({names})")
+        format!(
+            "SELECT name, suspended, writerTxn, sequencerTxn, errorTag, errorMessage FROM wal_tables() WHERE name IN ({names})"
+        )
     }
 
     /// Takes in the answer. Returns whether all that is waited for has been applied.
@@ -41,13 +44,16 @@ impl Awaited {
     pub(super) fn take(&mut self, rows: &[Row]) -> Result<bool, DatabaseError> {
         let mut found = Vec::with_capacity(rows.len());
         for row in rows {
-            let [Some(name), Some(suspended), Some(written), Some(acknowledged)] = &row[..] else {
+            let [Some(name), Some(suspended), Some(written), Some(acknowledged), kind, why] = &row[..] else {
                 return Err(broken("it tells of a table's log in another form"));
             };
             let number = |text: &str| text.parse::<i64>().map_err(|_| broken("the number of a transaction is none"));
             if matches!(suspended.as_str(), "t" | "true") {
+                let told: Vec<&str> =
+                    [kind, why].into_iter().flatten().map(String::as_str).filter(|text| !text.is_empty()).collect();
+                let told = if told.is_empty() { "its log says why".to_owned() } else { in_quotes(&told.join(": ")) };
                 let why = format!(
-                    "the server has stopped to apply what it has acknowledged to the table {name}; its log says why, and ALTER TABLE … RESUME WAL goes on"
+                    "the server has stopped to apply what it has acknowledged to the table {name} ({told}); ALTER TABLE … RESUME WAL goes on"
                 );
                 return Err(DatabaseError::refused("suspended", why));
             }
@@ -91,7 +97,8 @@ mod tests {
     use super::*;
 
     fn rows(told: &[[&str; 4]]) -> Vec<Row> {
-        told.iter().map(|row| row.iter().map(|value| Some((*value).to_owned())).collect()).collect()
+        let row = |row: &[&str; 4]| row.iter().map(|value| Some((*value).to_owned())).chain([None, None]).collect();
+        told.iter().map(row).collect()
     }
 
     #[test]
@@ -106,7 +113,11 @@ mod tests {
     #[test]
     fn a_log_that_is_not_applied_any_more_is_told() {
         let told = Awaited::default().take(&rows(&[["a", "t", "3", "5"]])).unwrap_err().to_string();
-        assert!(told.contains("table a") && told.contains("RESUME WAL"), "{told}");
+        assert!(told.contains("table a (its log says why)") && told.contains("RESUME WAL"), "{told}");
+        let mut full = rows(&[["a", "t", "3", "5"]]);
+        full[0][4..].clone_from_slice(&["DISK FULL", "could not\n mmap"].map(|text| Some(text.to_owned())));
+        let told = Awaited::default().take(&full).unwrap_err().to_string();
+        assert!(told.contains("table a (\"DISK FULL: could not\\n mmap\")"), "{told}");
         assert!(Awaited::default().take(&rows(&[["a", "f", "x", "5"]])).unwrap_err().is_lost());
         assert!(Awaited::default().take(&[vec![None]]).unwrap_err().is_lost());
     }

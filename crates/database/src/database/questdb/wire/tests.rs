@@ -54,7 +54,7 @@ fn executed(rows: &[Vec<u8>], tag: &[u8]) -> Vec<u8> {
 }
 
 fn table(written: &str, acknowledged: &str) -> Vec<u8> {
-    let told = row(&[b"t", b"f", written.as_bytes(), acknowledged.as_bytes()]);
+    let told = row(&[b"t", b"f", written.as_bytes(), acknowledged.as_bytes(), b"", b""]);
     [message(b'T', &[0, 0]), told, message(b'C', b"SELECT 1\0"), message(b'Z', b"I")].concat()
 }
 
@@ -119,7 +119,8 @@ fn a_log_that_is_not_applied_any_more_fails_the_read_and_the_connection_stays() 
     let read = request(READ, Cell::Int(7), Expect::Rows);
     wire.start(&read, &mut Vec::new());
     answered(&mut wire, &read, &executed(&[], b"SELECT 0\0"));
-    let told = [row(&[b"t", b"t", b"3", b"5"]), message(b'C', b"SELECT 1\0"), message(b'Z', b"I")].concat();
+    let told =
+        [row(&[b"t", b"t", b"3", b"5", b"DISK FULL", b""]), message(b'C', b"SELECT 1\0"), message(b'Z', b"I")].concat();
     let (outcome, _) = answered(&mut wire, &read, &told);
     assert!(matches!(&outcome, Some(Err(DatabaseError::Refused { code, .. })) if code == "suspended"), "{outcome:?}");
     let insert = request(INSERT, Cell::Int(8), Expect::Changed(1));

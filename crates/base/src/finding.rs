@@ -11,6 +11,7 @@ mod load_line;
 mod note;
 mod outcome;
 mod recorded;
+mod retention;
 mod verdict;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ pub use load_line::LoadLine;
 pub use note::{Cached, FewRows, Note, Unsettled};
 pub use outcome::{Outcome, RefutedSeen, Seen, UNUSABLE};
 pub use recorded::{RecordedFinding, RecorderFinding};
+pub use retention::RetentionFinding;
 pub use verdict::{Compared, Found, Leader, Pays, Told, Verdict};
 
 /// All findings of a run.
@@ -114,6 +116,9 @@ pub struct CaseFinding {
     /// Schema changes made during the load; null (left out of JSON) where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evolution: Option<EvolutionFinding>,
+    /// Readings retired during the load; left out of JSON where the study asks for no retention.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retention: Option<RetentionFinding>,
     /// Events of the server that the study asked for; left out of JSON where it asks for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub events: Option<EventsFinding>,

@@ -17,6 +17,7 @@ mod loops;
 mod operation;
 mod recorded;
 mod resources;
+mod retention;
 mod standstill;
 pub mod starved;
 mod table_size;
@@ -47,6 +48,7 @@ pub use loops::LoopMeasurement;
 pub use operation::OperationMeasurement;
 pub use recorded::{RecordedMeasurement, RecorderMeasurement, outlying_recorder};
 pub use resources::{ResourceSample, Resources};
+pub use retention::RetentionMeasurement;
 pub use standstill::{Standstill, standstill};
 pub use starved::{Starvation, Waited, starvation};
 pub use table_size::TableSize;
@@ -120,6 +122,9 @@ pub struct Measurement {
     /// Schema changes made during the trial; `None` where the study asks for none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub evolution: Option<EvolutionMeasurement>,
+    /// Readings retired during the trial; `None` where the study asks for no retention.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub retention: Option<RetentionMeasurement>,
     /// Events of the server that the study asked for; `None` where it asks for none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub events: Option<EventsMeasurement>,
@@ -179,6 +184,7 @@ impl Measurement {
             errors: BTreeMap::new(),
             plans: BTreeMap::new(),
             evolution: None,
+            retention: None,
             events: None,
             conflicts: None,
             freshness: None,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Cells, ColumnKind};
 
 pub use evolution::{Bind, Evolution, SchemaChange};
-pub use question::{Asking, SourceIndex};
+pub use question::{Asking, Partitions, SourceIndex, TimeColumn};
 pub use records::{Form, SelectRecords};
 
 /// A statement with `?` for each value, independent of the database. Its index in a [`Program`] is its number.
@@ -244,8 +244,8 @@ pub struct Table {
     pub indexes: Vec<Vec<String>>,
     /// References to tables that stand earlier in the layout's list.
     pub foreign_keys: Vec<ForeignKey>,
-    /// The column with the time of a row's reading, in nanoseconds since 1970, by which a database made for time keeps the rows; `None` where rows have no time.
-    pub time: Option<String>,
+    /// The column with the time of a row's reading; `None` where rows have no time.
+    pub time: Option<TimeColumn>,
 }
 
 /// A column of a [`Table`].

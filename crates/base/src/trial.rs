@@ -7,9 +7,11 @@ mod durability;
 mod events;
 mod evolve;
 mod freshness;
+mod layout;
 mod levels;
 mod record;
 mod replay;
+mod retention;
 mod statements;
 mod surroundings;
 mod tables;
@@ -28,9 +30,11 @@ pub use durability::{DurabilityPlan, FaultKind};
 pub use events::{CutKeeps, EventKind, EventSettings};
 pub use evolve::{EVOLVE_AT_MOST_S, EvolveSettings, SchemaChangeKind};
 pub use freshness::{EventPath, FreshnessSettings, Poll, RunAs};
+pub use layout::LayoutSettings;
 pub use levels::{level_text, show_level, show_levels};
 pub use record::{CustomColumn, SeriesSettings, TimeIndex, UsertableSettings};
 pub use replay::{ReplayLoad, ReplaySettings, Replayed};
+pub use retention::{RetentionSettings, RetireBy};
 pub use statements::{Asked, Fill, SqlPart, SqlStatement, TimeBlocks, Times};
 pub use surroundings::{
     BackgroundSettings, BlocksSettings, DiskSettings, DiskSync, LinkHosts, LinkSettings, RECORDERS_MAX, RecorderBuffer,
@@ -150,6 +154,9 @@ pub struct Settings {
     /// `[background]`: a second load beside the main one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub background: Option<BackgroundSettings>,
+    /// `[retention]`: how old readings are thrown away while others come in.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub retention: Option<RetentionSettings>,
     /// `[freshness]`: the readers of the workload `freshness`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub freshness: Option<FreshnessSettings>,
@@ -222,31 +229,6 @@ pub struct RecordSettings {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// `[layout]`
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct LayoutSettings {
-    /// Name in the registry.
-    pub name: String,
-    /// Columns of records, each of which gets a secondary index.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub indexes: Vec<String>,
-    /// The index on the sources and times of records; `None` where they have none.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub time_index: Option<TimeIndex>,
-    /// Most readings of a source in a row; `None` where a row is one record or a part of it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub readings_per_row: Option<u32>,
-    /// Whether each client writes into its own tables.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub tables_per_client: bool,
-    /// Whether the tables are those that a recorder creates, including its row for each writer.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub tables_as_recorded: bool,
-    /// Whether a recorder's tables have an index on source and time; false if the tables are not a recorder's.
-    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
-    pub recorded_index: bool,
 }
 
 /// `[workload]`

@@ -207,6 +207,17 @@ pub enum Found {
         /// 95 % interval of that ratio.
         ratio_ci95: Option<[f64; 2]>,
     },
+    /// What it costs to throw old readings away while others come in.
+    Retention {
+        /// Levels of the case.
+        levels: Levels,
+        /// Steps of the data's time that were retired whole.
+        steps: u64,
+        /// Mean duration of a step; null where none was retired whole.
+        step_took_s: Option<f64>,
+        /// Seconds of the data's time that were due and not retired yet at the end of a trial, at most.
+        behind_s: f64,
+    },
     /// The fate of acknowledged records after events of the server.
     Events {
         /// Levels of the case.

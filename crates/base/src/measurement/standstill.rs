@@ -48,7 +48,7 @@ impl std::fmt::Display for Standstill {
 /// schema changes.
 pub fn standstill(measurement: &Measurement) -> Option<Standstill> {
     // Events and schema changes report such times themselves.
-    if measurement.events.is_some() || measurement.evolution.is_some() {
+    if measurement.events.is_some() || measurement.evolution.is_some() || measurement.retention.is_some() {
         return None;
     }
     let (lasted_s, measured_s) =

@@ -8,7 +8,7 @@ use crate::record::Generator;
 /// A function that appends to a request the steps for the added field of one record.
 pub type Bind = Box<dyn Fn(u64, &dyn Generator, &mut Request) + Send + Sync>;
 
-/// A change of a table's columns.
+/// A change of a table's columns, indexes or partitions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SchemaChange {
     /// Add a column, which has its default in the existing rows.
@@ -36,6 +36,22 @@ pub enum SchemaChange {
         /// Column name.
         column: String,
     },
+    /// Add the partition behind the last one.
+    AddPartition {
+        /// Table name.
+        table: String,
+        /// Number of the partition; see [`Partitions`](super::Partitions).
+        partition: i64,
+        /// Length of each partition, in nanoseconds.
+        span_ns: i64,
+    },
+    /// Remove a partition with its rows.
+    DropPartition {
+        /// Table name.
+        table: String,
+        /// Number of the partition.
+        partition: i64,
+    },
     /// Remove an index.
     DropIndex {
         /// Table name.
@@ -52,6 +68,8 @@ impl SchemaChange {
             SchemaChange::AddColumn { table, .. }
             | SchemaChange::DropColumn { table, .. }
             | SchemaChange::AddIndex { table, .. }
+            | SchemaChange::AddPartition { table, .. }
+            | SchemaChange::DropPartition { table, .. }
             | SchemaChange::DropIndex { table, .. } => table,
         }
     }

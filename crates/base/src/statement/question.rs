@@ -96,3 +96,35 @@ impl Asking {
         }
     }
 }
+
+/// The column with the time of a row's reading, in nanoseconds since 1970, by which a database made for time keeps the rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeColumn {
+    /// Column name.
+    pub name: String,
+    /// The partitions of the table by this column; `None` for a table that is one piece.
+    pub partitions: Option<Partitions>,
+}
+
+/// The partitions of a table by time when it is made. A partition's number is the number of spans since 1970: number p holds the times from p · span to before (p + 1) · span.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Partitions {
+    /// Length of each, in nanoseconds, at least 1.
+    pub span_ns: i64,
+    /// Number of the first.
+    pub first: i64,
+    /// Number of the one behind the last.
+    pub end: i64,
+}
+
+impl Partitions {
+    /// Returns the number of the partition that holds a time.
+    pub fn of(&self, time_ns: i64) -> i64 {
+        time_ns.div_euclid(self.span_ns.max(1))
+    }
+
+    /// Returns the first time of a partition, in nanoseconds since 1970.
+    pub fn begin_ns(&self, partition: i64) -> i64 {
+        partition.saturating_mul(self.span_ns)
+    }
+}

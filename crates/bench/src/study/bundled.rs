@@ -58,6 +58,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "series-shortlist": "the same of every database here, of readings that change slowly, each in a row or packed; ten minutes",
     "growth": "whether questions about time take longer as the table grows, by index; five minutes on SQLite",
     "late-data": "what readings that arrive late cost whoever writes them, by index; three minutes on SQLite",
+    "retention": "what throwing old readings away costs whoever writes them, by way and index; three minutes on SQLite",
     "qos-mixed": "queries while rows are written, three layouts; two minutes on SQLite",
     "freshness": "how soon readers see events that others write, at 2 to 20 MB/s; three minutes on MariaDB",
     "event-paths": "the same through the database and through publish-subscribe with a historian; ten minutes",

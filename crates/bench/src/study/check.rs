@@ -20,6 +20,7 @@ use super::link::check_link;
 use super::load::LENGTHS;
 use super::names::Names;
 use super::replay::check_replay;
+use super::retention::check_retention;
 use super::table::factors;
 use super::tables::check_tables;
 use super::ycsb::settings::usertable_keys;
@@ -41,7 +42,7 @@ pub fn check(settings: &Settings, root: &Table, names: &Names, errors: &mut Erro
     rules.ycsb();
     rules.load();
     rules.background();
-    for (keys, message) in check_freshness(settings, root) {
+    for (keys, message) in check_freshness(settings, root).into_iter().chain(check_retention(settings, root)) {
         rules.refuse(keys, message);
     }
     for (keys, message) in check_replay(settings, root) {

@@ -2,6 +2,7 @@
 
 use super::names::Names;
 use super::reading::read_name;
+use super::series::nanoseconds;
 use super::shape::{INDEXES, read_indexes};
 use crate::fault::fault;
 use crate::layout::gorilla::{READINGS_DEFAULT, READINGS_MAX};
@@ -9,7 +10,7 @@ use crate::trial::{LayoutSettings, TimeIndex};
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::Table;
-use crate::written::{Absent, Kind, Part, Setting};
+use crate::written::{Absent, Kind, Part, Setting, Span};
 
 /// The settings of `[layout]`.
 pub static LAYOUT: Part = Part {
@@ -38,6 +39,14 @@ pub static LAYOUT: Part = Part {
         )
         .only("`record.sources`")
         .factor(|settings| settings.layout.time_index.and_then(|index| serde_json::to_value(index).ok())),
+        Setting::new(
+            "partition",
+            Kind::Duration(Span::Any),
+            Absent::Means("none: the table is one piece"),
+            "How much of the data's time a partition holds, for tables in partitions by `time_ns`, which becomes a part of the primary key. 0 is none, as a level to compare the others with.",
+        )
+        .only("`record.sources` and `name = \"wide\"`")
+        .factor(|settings| Some(settings.layout.partition_ns.map_or(0.0, |span_ns| span_ns as f64 / 1e9).into())),
         Setting::new(
             "readings_per_row",
             Kind::Whole(1, READINGS_MAX as i64),
@@ -98,6 +107,7 @@ pub fn read_layout(root: &Table, names: &Names, errors: &mut Errors) -> LayoutSe
         readings_per_row: packs.then_some(readings_per_row),
         indexes: read_indexes(&section, errors),
         time_index: read_time_index(&section, root, errors),
+        partition_ns: section.find("partition", errors).map(nanoseconds).filter(|span_ns| *span_ns > 0),
         tables_per_client: tables == Some(PER_CLIENT),
         tables_as_recorded: tables == Some(RECORDER),
         recorded_index: recorded_index && has_recorder,

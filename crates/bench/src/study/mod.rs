@@ -41,6 +41,7 @@ mod record;
 mod recorder;
 pub mod repeat;
 mod replay;
+mod retention;
 mod series;
 mod settings;
 mod shape;

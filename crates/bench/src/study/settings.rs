@@ -16,6 +16,7 @@ use super::names::Names;
 use super::record::read_record;
 use super::recorder::read_recorder;
 use super::replay::read_replay;
+use super::retention::read_retention;
 use super::table::STUDY;
 use super::tables::read_tables;
 use super::workload::read_workload;
@@ -33,10 +34,12 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
     let background = read_background(root, errors);
     let freshness = read_freshness(root, &workload.name, errors);
     let recorder = read_recorder(root, errors);
+    let layout = read_layout(root, names, errors);
     Settings {
         database: read_database(root, names, errors),
         record: read_record(root, names, written_batch(&workload, background.as_ref()), &load, errors),
-        layout: read_layout(root, names, errors),
+        retention: read_retention(root, layout.partition_ns, errors),
+        layout,
         workload,
         load,
         background,

@@ -20,6 +20,7 @@ use super::link::LINK;
 use super::load::LOAD;
 use super::record::RECORD;
 use super::recorder::RECORDER;
+use super::retention::RETENTION;
 use super::tables::TABLE;
 use super::workload::WORKLOAD;
 use crate::written::schema::level;
@@ -46,6 +47,7 @@ pub static STUDY: Part = Part {
         table("workload", &WORKLOAD, "What clients do."),
         table("load", &LOAD, "When they do it, and for how long."),
         table("background", &BACKGROUND, "A second load beside it."),
+        table("retention", &RETENTION, "What becomes of old readings."),
         table("freshness", &FRESHNESS, "Who reads what the workload `freshness` writes."),
         table("link", &LINK, "The network between load and server."),
         table("disk", &DISK, "A thread that writes to the disk beside the load."),

@@ -53,6 +53,8 @@ pub enum Capability {
     Figures,
     /// Stores every whole number of a type in a column that may be null. Where it does not, the least one means null, and is refused.
     LeastNumbers,
+    /// Keeps a table in partitions by time, which are made and dropped while it is in use.
+    Partitions,
 }
 
 impl Capability {
@@ -81,6 +83,7 @@ impl Capability {
             Capability::Processes => "access for several processes at once",
             Capability::Figures => "figures over rows, such as means",
             Capability::Counts => "count of the rows that a write finds",
+            Capability::Partitions => "partitions by time",
             Capability::LeastNumbers => "least number of each type beside null",
         }
     }
@@ -146,6 +149,7 @@ pub fn needs_of(program: &Program) -> Vec<Capability> {
             (table.numbered, Capability::NumberedRows),
             (!table.unique.is_empty(), Capability::UniqueKeys),
             (!table.indexes.is_empty(), Capability::Indexes),
+            (table.time.as_ref().is_some_and(|time| time.partitions.is_some()), Capability::Partitions),
         ];
         has.into_iter().filter(|(has, _)| *has).for_each(|(_, capability)| need(capability));
     }

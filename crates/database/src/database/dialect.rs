@@ -3,13 +3,17 @@
 mod document;
 mod questions;
 mod records;
+mod schema;
 
 pub use document::path;
 pub use questions::NewestOfEach;
+pub use schema::PartitionForm;
 
 use super::instruments::Alternatives;
 use crate::record::{Cells, ColumnKind};
 use crate::statement::{Comparison, Hints, Limit, SchemaChange, Select, SourceIndex, Statement, Table, TableColumn};
+
+pub(super) use schema::schema_change_text;
 
 pub use crate::statement::{parameters_of, parts_around_parameters};
 
@@ -77,10 +81,10 @@ pub trait Dialect: Send + Sync {
     /// an algorithm, which the database must have, it is the only way.
     fn schema_change(&self, change: &SchemaChange, _algorithm: Option<&str>) -> Vec<String> {
         vec![schema_change_text(
-            self.quote(change.table()),
             change,
             |name| self.quote(name),
             |kind| self.column_type(kind),
+            PartitionForm::default(),
         )]
     }
 
@@ -88,6 +92,11 @@ pub trait Dialect: Send + Sync {
     /// has such statements; none by default.
     fn erasing(&self, _tables: &[&str]) -> Erasing {
         Erasing::default()
+    }
+
+    /// Returns how the database writes partitions by time.
+    fn partition_form(&self) -> PartitionForm {
+        PartitionForm::default()
     }
 
     /// Returns the text behind the closing parenthesis of CREATE TABLE, as in ` ENGINE=InnoDB`; empty by default.
@@ -240,7 +249,10 @@ pub fn create_table(dialect: &dyn Dialect, table: &Table) -> Vec<String> {
         }));
     }
     let mut sql: Vec<String> = sequence.iter().map(|name| format!("CREATE SEQUENCE {name}")).collect();
-    sql.push(format!("CREATE TABLE {} ({}){}", dialect.quote(&table.name), parts.join(", "), dialect.table_suffix()));
+    let (name, suffix) = (dialect.quote(&table.name), dialect.table_suffix());
+    let (partitioned, of_partitions) = schema::partitions(dialect, table);
+    sql.push(format!("CREATE TABLE {name} ({}){suffix}{partitioned}", parts.join(", ")));
+    sql.extend(of_partitions);
     sql.extend(table.indexes.iter().map(|index| {
         let name = index_name(&table.name, index);
         format!("CREATE INDEX {} ON {} ({})", dialect.quote(&name), dialect.quote(&table.name), columns(index))
@@ -372,29 +384,6 @@ fn select_groups(
         value(0),
         value(1),
     )
-}
-
-/// Returns a schema change in the SQL that most databases share.
-pub(super) fn schema_change_text(
-    table: String,
-    change: &SchemaChange,
-    quote: impl Fn(&str) -> String,
-    column_type: impl Fn(ColumnKind) -> String,
-) -> String {
-    match change {
-        SchemaChange::AddColumn { column, default, .. } => {
-            let of_null = if column.nullable { "" } else { " NOT NULL" };
-            let default =
-                default.as_ref().map_or(String::new(), |text| format!(" DEFAULT '{}'", text.replace('\'', "''")));
-            let (name, kind) = (quote(&column.name), column_type(column.kind));
-            format!("ALTER TABLE {table} ADD COLUMN {name} {kind}{of_null}{default}")
-        }
-        SchemaChange::DropColumn { column, .. } => format!("ALTER TABLE {table} DROP COLUMN {}", quote(column)),
-        SchemaChange::AddIndex { name, column, .. } => {
-            format!("CREATE INDEX {} ON {table} ({})", quote(name), quote(column))
-        }
-        SchemaChange::DropIndex { name, .. } => format!("DROP INDEX {}", quote(name)),
-    }
 }
 
 /// Returns the text of a query with its values, which are in `cells` from `first` on, in place of its parameters: for plans, never

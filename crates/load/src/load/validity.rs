@@ -1,7 +1,9 @@
 //! Validity: the rules by which the figures of a trial are rejected. Pure.
 
 use crate::histogram::Histogram;
-use crate::measurement::{EvolutionMeasurement, GroupMeasurement, Measurement, OperationMeasurement};
+use crate::measurement::{
+    EvolutionMeasurement, GroupMeasurement, Measurement, OperationMeasurement, RetentionMeasurement,
+};
 use crate::operation::OperationKind;
 use crate::reason::{EmptyReads, Failed, Little, Reason};
 use crate::statement::shortened;
@@ -60,6 +62,19 @@ fn schema_reason(evolution: &EvolutionMeasurement) -> Option<Reason> {
     }
 }
 
+/// Returns why the retention of a trial says nothing, or less than it should.
+fn retention_reason(retention: &RetentionMeasurement) -> Option<Reason> {
+    let changes = &retention.meanwhile.changes;
+    let failed: u64 = changes.iter().map(|change| change.failed).sum();
+    let first = changes.iter().find_map(|change| Some((change.what.clone(), change.error.clone()?)));
+    let advanced_s = retention.advanced_s;
+    match first {
+        Some((first, error)) => Some(Reason::RetentionFailed { failed, first, error }),
+        None if retention.is_held => Some(Reason::RetentionHeld { advanced_s }),
+        None => (retention.steps == 0).then_some(Reason::NothingRetired { advanced_s }),
+    }
+}
+
 /// Returns which reads found nothing, and what to do about it.
 fn empty_reason(measurement: &Measurement, empty: u64) -> Reason {
     let statements = &measurement.trial.case.settings.workload.statements;
@@ -109,6 +124,9 @@ pub fn reasons(measurement: &Measurement, circumstances: Circumstances) -> Vec<R
     }
     if let Some(evolution) = &measurement.evolution {
         reasons.extend(schema_reason(evolution));
+    }
+    if let Some(retention) = &measurement.retention {
+        reasons.extend(retention_reason(retention));
     }
     let events = measurement.events.iter().flat_map(|events| &events.events);
     reasons.extend(

@@ -37,7 +37,7 @@ fn has_hardly_begun(trial: &Measurement, clients: u32) -> bool {
 /// Returns whether the first part is slow. Trials with schema changes or events are exempt: these slow the load whenever they occur.
 fn has_slow_start(trial: &Measurement) -> bool {
     let count = (trial.series.len() / FIRST_PART).max(1);
-    if count >= trial.series.len() || trial.evolution.is_some() || trial.events.is_some() {
+    if count >= trial.series.len() || trial.evolution.is_some() || trial.retention.is_some() || trial.events.is_some() {
         return false;
     }
     let (first, rest) = trial.series.split_at(count);

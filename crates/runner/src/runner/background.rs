@@ -52,7 +52,7 @@ pub(super) fn group<'a>(
         share: Share::WHOLE,
         connections,
         sources,
-        keeps_acknowledged: false,
+        keeps_acknowledged: work.retirement().is_some(),
         pins_loops: false,
     })
 }

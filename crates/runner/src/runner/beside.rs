@@ -1,4 +1,4 @@
-//! Activities next to a load, in their own thread: schema changes, or events that happen to the server.
+//! Activities next to a load, in their own thread: schema changes, the retiring of old readings, or events that happen to the server.
 //!
 //! Main functions: [`drive_beside`] and [`Happenings::tell`]. Invariant: the activity ends with the load.
 
@@ -10,6 +10,7 @@ use super::attendant::Attendant;
 use super::driving::drive_pinned;
 use super::evolve::{Evolved, Evolver};
 use super::happening::{Events, Happened, Happening};
+use super::retire::{Retired, Retirer};
 use super::stage::Current;
 use super::unanswered::Counted;
 use crate::load::{Changing, Group, Observed, Observer, Reconnect, ReconnectSession, no_thread};
@@ -22,9 +23,11 @@ pub trait Attending: Observer + AsMut<Attendant> {}
 impl<O: Observer + AsMut<Attendant>> Attending for O {}
 
 /// An activity next to a load.
-enum Beside<'a> {
+pub enum Beside<'a> {
     /// Schema changes.
     Schema(Box<Evolver<'a>>),
+    /// Readings are retired.
+    Retention(Box<Retirer<'a>>),
     /// Events that happen to the server.
     Server(Box<Happening>),
 }
@@ -32,13 +35,17 @@ enum Beside<'a> {
 /// The result of an activity next to a load.
 enum Done {
     Schema(Evolved),
+    Retention(Box<Retired>),
     Server(Box<Happened>),
 }
 
 /// The results of all activities next to a load.
+#[derive(Default)]
 pub struct Happenings {
     /// The result of the schema changes, if there were any.
     pub evolved: Option<Evolved>,
+    /// What was retired of the readings, if they do not all stay.
+    pub retired: Option<Box<Retired>>,
     /// The events that happened to the server, if there were any.
     pub events: Option<Events>,
 }
@@ -53,6 +60,9 @@ impl Happenings {
             intended: observed.tally.asides.parts(&names),
             silences_s: evolved.silences_s,
         });
+        if let Some(retired) = self.retired {
+            retired.tell(measurement, observed);
+        }
         let is_eventful = self.events.is_some();
         measurement.events = self.events.map(|events| events.measured(measurement, observed, counted));
         counted.stored.filter(|_| !is_eventful)
@@ -66,20 +76,20 @@ pub fn drive_beside(
     groups: Vec<Group<'_>>,
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
     attendant: &mut impl Attending,
-    (evolver, begins): (Option<Evolver<'_>>, mpsc::Receiver<Arc<Changing>>),
+    (beside, begins): (Option<Beside<'_>>, mpsc::Receiver<Arc<Changing>>),
     current: &mut Current,
 ) -> anyhow::Result<(Vec<Observed>, Happenings)> {
     let happening = Happening::take(trial, current)?;
-    let beside = evolver
-        .map(|evolver| Beside::Schema(Box::new(evolver)))
-        .or(happening.map(|happening| Beside::Server(Box::new(happening))));
+    let beside = beside.or(happening.map(|happening| Beside::Server(Box::new(happening))));
     let (observed, done) = drive(trial, groups, reconnect, attendant, (beside, begins));
-    let (evolved, events) = match done? {
-        Some(Done::Schema(evolved)) => (Some(evolved), None),
-        Some(Done::Server(happened)) => (None, Some(happened.give_back(current))),
-        None => (None, None),
-    };
-    Ok((observed?, Happenings { evolved, events }))
+    let mut happenings = Happenings::default();
+    match done? {
+        Some(Done::Schema(evolved)) => happenings.evolved = Some(evolved),
+        Some(Done::Retention(retired)) => happenings.retired = Some(retired),
+        Some(Done::Server(happened)) => happenings.events = Some(happened.give_back(current)),
+        None => {}
+    }
+    Ok((observed?, happenings))
 }
 
 /// Drives the load and returns its outcome and the result of the activity next to it.
@@ -94,6 +104,7 @@ fn drive(
         let thread = || std::thread::Builder::new().name("beside".to_owned());
         let run = move |beside: Beside<'_>| match beside {
             Beside::Schema(evolver) => Done::Schema(evolver.run(&begins)),
+            Beside::Retention(retirer) => Done::Retention(Box::new(retirer.run(&begins))),
             Beside::Server(happening) => Done::Server(Box::new(happening.run(&begins))),
         };
         let running = match beside.map(|beside| thread().spawn_scoped(scope, move || run(beside))).transpose() {

@@ -175,7 +175,7 @@ enum State {
 
 impl Check {
     fn new(sources: &[Acknowledged], per_measurement: u64) -> Self {
-        let runs = || sources.iter().flat_map(|source| source.stored.iter().chain(&source.unknown));
+        let runs = || sources.iter().flat_map(|source| source.stored.iter().chain(source.unknown.iter().cloned()));
         let first = runs().map(|run| run.start).min().unwrap_or(0);
         let end = runs().map(|run| run.end).max().unwrap_or(first);
         let mut states = vec![State::Unsent; (end - first) as usize];
@@ -184,7 +184,7 @@ impl Check {
         };
         for source in sources {
             source.unknown.iter().for_each(|run| mark(run, State::May));
-            source.stored.iter().for_each(|run| mark(run, State::Must));
+            source.stored.iter().for_each(|run| mark(&run, State::Must));
         }
         let must = sources.iter().map(Acknowledged::count).sum();
         Check {
@@ -237,7 +237,8 @@ mod tests {
 
     /// Checks numbers together with the lanes that stored them.
     fn checked_by(numbers: &[(u64, i64)]) -> (u64, u64, u64, u64) {
-        let kept = |stored: Range<u64>| Acknowledged { stored: vec![stored], ..Acknowledged::default() };
+        let kept =
+            |stored: Range<u64>| Acknowledged { stored: std::iter::once(stored).collect(), ..Acknowledged::default() };
         let sources = [kept(10..14), Acknowledged { unknown: std::iter::once(24..25).collect(), ..kept(20..24) }];
         let mut check = Check::new(&sources, 10);
         numbers.iter().for_each(|(number, writer)| check.take(Some(*number), *writer));

@@ -10,10 +10,10 @@ use super::agents::{self, Agents, Together};
 use super::asked::ask;
 use super::attendant::Attendant;
 use super::background;
-use super::beside::{Happenings, drive_beside};
+use super::beside::{Beside, Happenings, drive_beside};
 use super::conserve::recorded;
 use super::driving::{Executed, Ready, connect_all, connect_session, connect_wire, measured, sources};
-use super::evolve::{Evolved, Evolver, load_of};
+use super::evolve::{Evolver, load_of};
 use super::filling::{fill, make_tables};
 use super::freshness;
 use super::front::{Front, on_the_way};
@@ -21,6 +21,7 @@ use super::instruments::{Beginning, Ending, begin_all};
 use super::notes::sentence;
 use super::options::{check_options, check_recorded, restrict};
 use super::pinned::{self};
+use super::retire::{Retired, Retirer};
 use super::stage::Current;
 use super::unanswered::{Counted, are_looked_for, unanswered};
 use super::watch_all::WatchAll;
@@ -177,8 +178,8 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let by_agents = Agents::start(trial, current.reach(), current.muster.as_deref())?;
     let (groups, connecting_s) = connect_groups(trial, (&load, beside_load.as_ref()), &work, target)?;
     let (sender, receiver) = mpsc::channel();
-    let evolver = if front.is_none() { Evolver::new(settings, &work, target) } else { None };
-    let is_told = evolver.is_some() || !settings.events.is_empty();
+    let beside = if front.is_none() { activity(settings, &work, target)? } else { None };
+    let is_told = beside.is_some() || !settings.events.is_empty();
     let mut attendant = Attendant::new(current, front.as_ref(), settings, is_told.then_some(sender))?;
     attendant.watch_agents(by_agents.as_ref().map(Agents::pids).unwrap_or_default());
     // The disk is tested before the load begins, so that the test takes nothing from the load.
@@ -189,8 +190,8 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     let wire = |client| connect_wire(target, client, &work, settings);
     let session = |client| connect_session(target, client, &work, settings);
     let by = (by_agents, groups);
-    let Driven { mut observed, agents: (agents, against), happenings: Happenings { evolved, events } } =
-        drive_any(trial, by, (&wire, &session), &mut attendant, (evolver, receiver), current)?;
+    let Driven { mut observed, agents: (agents, against), happenings } =
+        drive_any(trial, by, (&wire, &session), &mut attendant, (beside, receiver), current)?;
     let beside = beside_load.as_ref().and_then(|load| Some((load, observed.pop()?)));
     let observed = observed.pop().context("nothing was driven")?;
     let written = attendant.recording.take().map(Recording::finish);
@@ -201,21 +202,26 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         Some(_) => Some(recorded(settings, &work, &observed, begun, front.as_ref().zip(watch), current)?),
         None => None,
     };
-    note_changes(settings, evolved.as_ref(), current);
+    note_changes(settings, &happenings, current);
     let added = beside.as_ref().map_or(0, |(_, seen)| seen.tally.acknowledged_records);
     let is_in_front = front.is_some();
     let stored = match &front {
         Some(_) => None,
         // A server that did not come back cannot be queried.
         None if current.server.as_ref().is_some_and(|server| !server.is_running()) => None,
-        None => check_stored(settings, &work, observed.tally.acknowledged_records + added, current)?,
+        None => {
+            let seen: Vec<_> = std::iter::once(&observed).chain(beside.as_ref().map(|(_, seen)| seen)).collect();
+            let settle = |retired: &Box<Retired>| retired.settle(&work, (settings.record.rows, &seen), target);
+            let gone = happenings.retired.as_ref().map_or(Ok(Some(0)), settle)?;
+            check_stored(settings, &work, (observed.tally.acknowledged_records + added, gone), current)?
+        }
     };
     let (mut measurement, samples) = measured(trial, &observed, attended, current);
     let found = stored.map(|(_, found)| found);
     let ending = Ending { settings, work: &work, current, found };
     instruments.into_iter().try_for_each(|instrument| instrument.tell(&ending, &mut measurement))?;
     let unanswered = if stored.is_some() { unanswered(settings, &observed, current)? } else { None };
-    let stored = Happenings { evolved, events }.tell(&mut measurement, &observed, Counted { stored, unanswered });
+    let stored = happenings.tell(&mut measurement, &observed, Counted { stored, unanswered });
     measurement.connecting_s = connecting_s;
     measurement.agents = agents;
     judge(&mut measurement, settings, &observed, current.target.is_embedded() && !is_in_front, stored);
@@ -234,6 +240,14 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
     Ok(Executed { measurement, samples, refused: None, is_lost })
 }
 
+/// Returns what the study asks for beside the load, apart from events of the server.
+fn activity<'a>(settings: &Settings, work: &'a Work, target: &'a dyn Target) -> anyhow::Result<Option<Beside<'a>>> {
+    if let Some(evolver) = Evolver::new(settings, work, target) {
+        return Ok(Some(Beside::Schema(Box::new(evolver))));
+    }
+    Ok(Retirer::new(work, target)?.map(|retirer| Beside::Retention(Box::new(retirer))))
+}
+
 /// What drove a load, and what was observed.
 struct Driven {
     /// The observations of each group; those of agents are one.
@@ -249,13 +263,12 @@ fn drive_any(
     (by_agents, groups): (Option<Agents>, Vec<Group<'_>>),
     reconnect: (&Reconnect<'_>, &ReconnectSession<'_>),
     attendant: &mut Attendant,
-    beside: (Option<Evolver<'_>>, mpsc::Receiver<Arc<Changing>>),
+    beside: (Option<Beside<'_>>, mpsc::Receiver<Arc<Changing>>),
     current: &mut Current,
 ) -> anyhow::Result<Driven> {
     if let Some(by_agents) = by_agents {
         let Together { observed, agents, against } = by_agents.drive(&trial.case.settings, attendant)?;
-        let happenings = Happenings { evolved: None, events: None };
-        return Ok(Driven { observed: vec![observed], agents: (agents, against), happenings });
+        return Ok(Driven { observed: vec![observed], agents: (agents, against), happenings: Happenings::default() });
     }
     let (observed, happenings) = drive_beside(trial, groups, reconnect, attendant, beside, current)?;
     Ok(Driven { observed, agents: Default::default(), happenings })
@@ -268,10 +281,10 @@ fn take_in_records(measurement: &mut Measurement, kept: RecordedMeasurement) {
 }
 
 /// Notes whether the tables have changed since they were filled.
-fn note_changes(settings: &Settings, evolved: Option<&Evolved>, current: &mut Current) {
+fn note_changes(settings: &Settings, happenings: &Happenings, current: &mut Current) {
     if let Some(fixture) = &mut current.fixture {
-        let is_undone = evolved.is_none_or(|evolved| evolved.is_undone);
-        fixture.is_changed |= !workload::keeps_records(settings) || !is_undone;
+        let is_undone = happenings.evolved.as_ref().is_none_or(|evolved| evolved.is_undone);
+        fixture.is_changed |= !workload::keeps_records(settings) || !is_undone || happenings.retired.is_some();
     }
 }
 
@@ -292,7 +305,7 @@ fn connect_groups<'a>(
     let connecting_s = settings.load.count_connecting.then(|| connecting.elapsed().as_secs_f64());
     let of = |number| workload::Client { number, of: settings.load.clients, seed: trial.seed };
     let sources = sources(work, 0..settings.load.clients, |number| work.workload(of(number)))?;
-    let keeps_acknowledged = settings.recorder.is_some() || are_looked_for(settings);
+    let keeps_acknowledged = settings.recorder.is_some() || are_looked_for(settings) || work.retirement().is_some();
     let pins_loops = pinned::may_pin_loops(settings);
     let mut groups = vec![Group { settings: load, share, connections, sources, keeps_acknowledged, pins_loops }];
     if let Some(beside) = beside {
@@ -335,18 +348,17 @@ fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreEr
     }
 }
 
-/// Returns the number of acknowledged records and of records in the tables, for workloads that insert and do not delete.
+/// Returns the number of acknowledged records that must be there and of records in the tables, for workloads that insert and do not delete. `gone` is the number of those that
+/// were retired, if it is known.
 fn check_stored(
     settings: &Settings,
     work: &Work,
-    acknowledged: u64,
+    (acknowledged, gone): (u64, Option<u64>),
     current: &Current,
 ) -> anyhow::Result<Option<(u64, u64)>> {
     let is_counted = workload::only_adds(settings) && !settings.record.existing;
     let tables = work.record_tables();
-    if !is_counted || tables.is_empty() {
-        return Ok(None);
-    }
+    let (true, false, Some(gone)) = (is_counted, tables.is_empty(), gone) else { return Ok(None) };
     current.await_even_writers()?;
     let mut session = current.target.open()?;
     let mut count = Some(0_u64);
@@ -355,7 +367,8 @@ fn check_stored(
         count = count.zip(rows).map(|(sum, rows)| sum + rows);
     }
     let found = |rows: u64| rows / work.rows_per_record().max(1);
-    Ok(count.map(|rows| (settings.record.rows + acknowledged, found(rows))))
+    let left = (settings.record.rows + acknowledged).saturating_sub(gone);
+    Ok(count.map(|rows| (left, found(rows))))
 }
 
 fn judge(

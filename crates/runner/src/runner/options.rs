@@ -9,7 +9,7 @@ use crate::load::cpu_count;
 use crate::monitor::read_address;
 use crate::server::CpuList;
 use crate::statement::Program;
-use crate::trial::{DatabaseSettings, EventPath, Poll, RunAs, Settings};
+use crate::trial::{DatabaseSettings, EventPath, Poll, RetireBy, RunAs, Settings};
 use crate::workload::{self, Work};
 
 /// Checks the requirements of a case against the capabilities of its database.
@@ -135,6 +135,11 @@ fn needs(settings: &Settings, program: &Program) -> Vec<Need> {
     }
     if workload.evolve_s.is_some() {
         need(Capability::SchemaChanges, "workload.evolve is given".to_owned(), "leave it out");
+    }
+    if settings.retention.as_ref().is_some_and(|retention| retention.by == RetireBy::Delete) {
+        let asked_by = "retention.by is \"delete\"".to_owned();
+        need(Capability::Deletes, asked_by.clone(), "leave [retention] out");
+        need(Capability::Sql, asked_by, "leave [retention] out");
     }
     if workload.explain {
         need(Capability::Plans, "workload.explain is true".to_owned(), "leave it out");

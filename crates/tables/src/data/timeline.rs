@@ -133,6 +133,22 @@ impl Timeline {
         self.begin_ns(slot as i64 - back)
     }
 
+    /// Returns the time of the last whole round of the first `records` records, in nanoseconds since 1970: where the data's own clock stands when they have come.
+    pub(crate) fn clock_ns(&self, records: u64) -> i64 {
+        let (rounds, silent) = self.period;
+        let round = self.round_of(records).saturating_sub(1);
+        self.begin_ns((round / rounds * (rounds + silent) + round % rounds) as i64)
+    }
+
+    /// Returns how far a reading can lie ahead of [`Timeline::clock_ns`], and how far a late one behind it, in nanoseconds. A source that was silent in this period is ahead of the
+    /// others by its silence.
+    pub(crate) fn reach_ns(&self) -> (i64, i64) {
+        let intervals = |slots: u64| self.interval_ns.saturating_mul(i64::try_from(slots).unwrap_or(i64::MAX));
+        let late = if self.late.0 > 0 { u64::from(self.late.1) } else { 0 };
+        let repeated = if self.repeated > 0 { REPEATED_ROUNDS + self.period.1 } else { 0 };
+        (intervals(self.period.1.saturating_add(3)), intervals(late.saturating_add(repeated).saturating_add(1)))
+    }
+
     /// Returns the time behind the newest reading of the last rounds of the first `records` records, in nanoseconds since 1970.
     pub(crate) fn end_ns(&self, records: u64) -> i64 {
         let last = records.saturating_sub(2 * self.sources)..records;
@@ -233,6 +249,19 @@ mod tests {
                 let round = timeline.round_of(record as u64);
                 assert!(timeline.rounds_of(*time).contains(&round), "{record}: {:?}", timeline.rounds_of(*time));
             }
+        }
+    }
+
+    #[test]
+    fn readings_lie_within_reach_of_the_clock() {
+        for seed in 0..5 {
+            let timeline = Timeline::new(&settings(), seed);
+            let (ahead_ns, behind_ns) = timeline.reach_ns();
+            for record in 0..50_000 {
+                let off_ns = timeline.time_ns(record) - timeline.clock_ns(record + 1);
+                assert!((-behind_ns..ahead_ns).contains(&off_ns), "record {record} is {off_ns} ns off");
+            }
+            assert!((1..50_000).all(|records| timeline.clock_ns(records) >= timeline.clock_ns(records - 1)));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::record::{Cells, Column, ColumnKind, RecordType};
 use crate::statement::{
-    ColumnRef, Comparison, Condition, Expect, Program, Request, Statement, Step, Table, TableColumn,
+    ColumnRef, Comparison, Condition, Expect, Program, Request, Statement, Step, Table, TableColumn, TimeColumn,
 };
 
 /// Name of the column that numbers records.
@@ -45,9 +45,9 @@ pub(super) fn table(name: &str, columns: Vec<TableColumn>, primary_key: Vec<Stri
     }
 }
 
-/// Returns the name of the column with the time of a record, for the table that has it; `None` where records have no time.
-pub(super) fn time_column(record_type: &RecordType) -> Option<String> {
-    record_type.series.map(|series| record_type.values[series.time].name.clone())
+/// Returns the column with the time of a record, for the table that has it; `None` where records have no time.
+pub(super) fn time_column(record_type: &RecordType) -> Option<TimeColumn> {
+    record_type.series.map(|series| TimeColumn { name: record_type.values[series.time].name.clone(), partitions: None })
 }
 
 /// Appends a statement to a program, and returns its number.

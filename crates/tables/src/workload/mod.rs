@@ -14,6 +14,7 @@ mod query;
 mod questions;
 mod read;
 mod replay;
+mod retention;
 mod scan;
 mod select;
 mod sql;
@@ -34,6 +35,7 @@ use crate::trial::Settings;
 pub use background::BACKGROUND_WORKLOADS;
 pub use mix::PARTS as MIX_PARTS;
 pub use preload::Preload;
+pub use retention::Retirement;
 pub use sql::writing_statement;
 pub use work::Work;
 

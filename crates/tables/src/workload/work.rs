@@ -4,10 +4,11 @@ use std::sync::{Arc, OnceLock};
 
 use super::freshness::{self, Events};
 use super::questions::Asked;
+use super::retention::Retirement;
 use super::stored::Stored;
 use super::{
     Client, Preload, Workload, background, build, has_statements, indexes, inserts_nothing, known, only_adds,
-    only_reads, replay, sql, ycsb,
+    only_reads, replay, retention, sql, ycsb,
 };
 use crate::fault::{Fault, fault};
 use crate::layout::Access;
@@ -38,6 +39,8 @@ pub struct Work {
     found: OnceLock<Vec<u64>>,
     /// Whether records may be added during the trial, so that queries may return more rows.
     grows: bool,
+    /// What is thrown away of the readings while others come in; `None` where all stay.
+    retirement: Option<Retirement>,
     /// The existing records, if clients insert some that others ask for.
     keys: Option<Arc<ycsb::KeySpace>>,
 }
@@ -97,6 +100,10 @@ impl Work {
         if let Some(index) = settings.layout.time_index {
             indexes::add_times(&mut program, index, &settings.layout.name)?;
         }
+        if let Some(span_ns) = settings.layout.partition_ns {
+            retention::divide(&mut program, settings, span_ns)?;
+        }
+        let retirement = Retirement::new(settings, &program)?;
         if settings.record.existing {
             program.tables.clear();
             program.first = Request::default();
@@ -129,7 +136,21 @@ impl Work {
         let of_clients = if as_text || pipelines { vec![own] } else { Vec::new() };
         let (settings, found) = (settings.clone(), OnceLock::new());
         let grows = !only_reads(&settings);
-        Ok(Work { settings, background, stored, events, program, of_clients, sql, asked, found, grows, keys })
+        let shared = Work {
+            settings,
+            background,
+            stored,
+            events,
+            program,
+            of_clients,
+            sql,
+            asked,
+            found,
+            grows,
+            retirement,
+            keys,
+        };
+        Ok(shared)
     }
 
     /// Creates the work for clients with tables of their own: a trial has as many sets of tables as clients, whose statements
@@ -248,6 +269,11 @@ impl Work {
         self.stored.as_ref().map_or(1, |stored| stored.layout.rows_per_record())
     }
 
+    /// Returns what is thrown away of the readings while others come in; `None` where all stay.
+    pub fn retirement(&self) -> Option<&Retirement> {
+        self.retirement.as_ref()
+    }
+
     /// Returns the inserts that fill the tables with `record.rows` rows.
     pub fn preload(&self) -> Preload {
         let chunk = self.stored.as_ref().map_or(1, |stored| stored.chunk);
@@ -302,6 +328,9 @@ impl Work {
                 }
             }
             _ => {
+                if let (Some(retirement), Operation::Insert { first, records }) = (&self.retirement, operation) {
+                    retirement.note(request.client, first + u64::from(*records));
+                }
                 if let Some(stored) = &self.stored {
                     stored.layout.bind(operation, &*stored.generator, request);
                 }

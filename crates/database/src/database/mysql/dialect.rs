@@ -3,7 +3,7 @@
 //! Texts compare byte by byte (`utf8mb4_bin`), as in the other databases: keys that differ only in case are different.
 
 use crate::database::Dialect;
-use crate::database::dialect::{NewestOfEach, StraightJoin, path, schema_change_text};
+use crate::database::dialect::{NewestOfEach, PartitionForm, StraightJoin, path, schema_change_text};
 use crate::database::instruments::{self, Alternatives};
 use crate::database::literal::{Literals, hexadecimal, quoted};
 use crate::question::is_whole;
@@ -153,13 +153,25 @@ impl Dialect for MySqlDialect {
                 format!("ALTER TABLE {table} ADD INDEX {} ({})", self.quote(name), self.quote(column))
             }
             SchemaChange::DropIndex { name, .. } => format!("ALTER TABLE {table} DROP INDEX {}", self.quote(name)),
-            _ => schema_change_text(table, change, |name| self.quote(name), |kind| self.column_type(kind)),
+            _ => schema_change_text(
+                change,
+                |name| self.quote(name),
+                |kind| self.column_type(kind),
+                self.partition_form(),
+            ),
         };
+        if matches!(change, SchemaChange::AddPartition { .. } | SchemaChange::DropPartition { .. }) {
+            return vec![plain];
+        }
         if let Some(algorithm) = algorithm {
             return vec![format!("{plain}, ALGORITHM={}", algorithm.to_uppercase())];
         }
         let ways = [", ALGORITHM=INSTANT", ", ALGORITHM=INPLACE, LOCK=NONE", ""];
         ways.iter().map(|way| format!("{plain}{way}")).collect()
+    }
+
+    fn partition_form(&self) -> PartitionForm {
+        PartitionForm::Listed
     }
 
     fn table_suffix(&self) -> String {
@@ -197,7 +209,7 @@ impl Dialect for MySqlDialect {
         Some(format!("ANALYZE TABLE {}", self.quote(table)))
     }
 
-    /// The sizes of InnoDB's files, which its statistics only estimate; other engines know the bytes that they wrote.
+    /// The sizes of InnoDB's files, which its statistics only estimate, a file for each partition; other engines know the bytes that they wrote.
     fn table_bytes(&self, tables: &[&str]) -> Vec<String> {
         let names: Vec<String> = tables.iter().map(|table| self.literal(table)).collect();
         if self.engine != Engine::InnoDb {
@@ -208,10 +220,12 @@ impl Dialect for MySqlDialect {
                 names.len()
             )];
         }
+        // MariaDB writes #P# before a partition's name, MySQL #p#.
+        let table = "REGEXP_REPLACE(NAME, '#[Pp]#.*$', '')";
         let files: Vec<String> = names.iter().map(|name| format!("CONCAT(DATABASE(), '/', {name})")).collect();
         let sum = |view: &str| {
             format!(
-                "SELECT SUM(FILE_SIZE) FROM information_schema.{view} WHERE NAME IN ({}) HAVING COUNT(*) = {}",
+                "SELECT SUM(FILE_SIZE) FROM information_schema.{view} WHERE {table} IN ({}) HAVING COUNT(DISTINCT {table}) = {}",
                 files.join(", "),
                 files.len()
             )

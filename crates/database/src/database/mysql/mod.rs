@@ -42,7 +42,11 @@ pub static MARIADB: Entry = Entry {
     library: None,
     clustered: Some(&galera::GALERA),
     read_url: Some(url::read_url),
-    capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::QueryCache).with(Capability::Text),
+    capabilities: Capabilities::SQL
+        .with(Capability::Partitions)
+        .with(Capability::StraightJoin)
+        .with(Capability::QueryCache)
+        .with(Capability::Text),
     processes: &["mariadbd", "mysqld"],
     level: Some(durability::level),
     levels: &durability::LEVELS,
@@ -58,7 +62,7 @@ pub static MYSQL: Entry = Entry {
     library: None,
     clustered: None,
     read_url: Some(url::read_url),
-    capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
+    capabilities: Capabilities::SQL.with(Capability::Partitions).with(Capability::StraightJoin).with(Capability::Text),
     processes: &["mariadbd", "mysqld"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -17,8 +17,8 @@ pub struct PostgresDialect;
 impl Dialect for PostgresDialect {
     /// Other sessions are locked out while an index is built, unless it is built concurrently.
     fn schema_change(&self, change: &SchemaChange, algorithm: Option<&str>) -> Vec<String> {
-        let table = self.quote(change.table());
-        let plain = schema_change_text(table, change, |name| self.quote(name), |kind| self.column_type(kind));
+        let plain =
+            schema_change_text(change, |name| self.quote(name), |kind| self.column_type(kind), self.partition_form());
         vec![match algorithm {
             Some(_) => plain.replacen("INDEX ", "INDEX CONCURRENTLY ", 1),
             None => plain,
@@ -101,12 +101,16 @@ impl Dialect for PostgresDialect {
         Some(format!("ANALYZE {}", self.quote(table)))
     }
 
-    /// Includes indexes, long values stored separately, and the free space maps.
+    /// Includes indexes, long values stored separately, the free space maps, and partitions.
     fn table_bytes(&self, tables: &[&str]) -> Vec<String> {
-        let sizes: Vec<String> = tables
-            .iter()
-            .map(|table| format!("pg_total_relation_size(to_regclass({}))", self.literal(&self.quote(table))))
-            .collect();
+        let size = |table: &&str| {
+            let table = self.literal(&self.quote(table));
+            format!(
+                "pg_total_relation_size(to_regclass({table})) + coalesce((SELECT sum(pg_total_relation_size(inhrelid)) FROM pg_inherits \
+                 WHERE inhparent = to_regclass({table})), 0)"
+            )
+        };
+        let sizes: Vec<String> = tables.iter().map(size).collect();
         vec![format!("SELECT {}", sizes.join(" + "))]
     }
 

@@ -43,7 +43,11 @@ pub static POSTGRES: Entry = Entry {
     library: None,
     clustered: Some(&replica::STREAMING),
     read_url: Some(read_url),
-    capabilities: Capabilities::SQL.with(Capability::Text).with(Capability::Pipeline).with(Capability::Notifications),
+    capabilities: Capabilities::SQL
+        .with(Capability::Partitions)
+        .with(Capability::Text)
+        .with(Capability::Pipeline)
+        .with(Capability::Notifications),
     processes: &["postgres"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -16,7 +16,8 @@ impl QuestdbDialect {
     /// Creates the dialect for statements on these tables.
     pub(super) fn of(tables: &[Table]) -> Self {
         let own = QuestdbDialect::default();
-        let time = |table: &Table| Some(format!("{}.{}", own.quote(&table.name), own.quote(table.time.as_ref()?)));
+        let time =
+            |table: &Table| Some(format!("{}.{}", own.quote(&table.name), own.quote(&table.time.as_ref()?.name)));
         QuestdbDialect { times: tables.iter().filter_map(time).collect() }
     }
 }

@@ -43,7 +43,10 @@ fn plan(statement: &Statement, program: &Program, dialect: &QuestdbDialect) -> R
     match statement {
         Statement::Insert { table, columns } if !columns.is_empty() => {
             let table = table_of(table)?;
-            let guards: Vec<_> = columns.iter().map(|column| Guard::of(column, table.time.as_deref())).collect();
+            let guards: Vec<_> = columns
+                .iter()
+                .map(|column| Guard::of(column, table.time.as_ref().map(|time| time.name.as_str())))
+                .collect();
             let types = guards.iter().map(Guard::oid).collect();
             Ok(Plan { text: insert(table, statement, dialect), types, guards: Some(guards) })
         }

@@ -27,14 +27,15 @@ fn text(table: &Table) -> String {
     for column in &table.columns {
         let usual = dialect.column_type(column.kind);
         let kind = match &table.time {
-            Some(time) if *time == column.name => "TIMESTAMP_NS".to_owned(),
+            Some(time) if time.name == column.name => "TIMESTAMP_NS".to_owned(),
             _ => Guard::of(column, None).sql_type(usual),
         };
         columns.push(format!("{} {kind}", dialect.quote(&column.name)));
     }
     let arrival = arrival_of(table);
     columns.extend(arrival.iter().map(|name| format!("{} TIMESTAMP", dialect.quote(name))));
-    let time = arrival.as_ref().or(table.time.as_ref()).map_or(String::new(), |name| dialect.quote(name));
+    let own = table.time.as_ref().map(|time| &time.name);
+    let time = arrival.as_ref().or(own).map_or(String::new(), |name| dialect.quote(name));
     let name = dialect.quote(&table.name);
     format!("CREATE TABLE {name} ({}) TIMESTAMP({time}) PARTITION BY DAY WAL", columns.join(", "))
 }
@@ -88,7 +89,7 @@ pub(super) fn bytes(channel: &mut Channel, wire: &mut PostgresWire, tables: &[&s
 mod tests {
     use super::*;
     use crate::record::ColumnKind;
-    use crate::statement::TableColumn;
+    use crate::statement::{TableColumn, TimeColumn};
 
     #[test]
     fn tables_are_ordered_by_the_time_of_their_rows_or_of_their_arrival() {
@@ -105,7 +106,7 @@ mod tests {
         };
         let right = "CREATE TABLE \"t\"\"\" (\"a\" SHORT, \"timestamp\" INT, \"timestamp_\" TIMESTAMP) TIMESTAMP(\"timestamp_\") PARTITION BY DAY WAL";
         assert_eq!(text(&table), right);
-        let timed = Table { time: Some("a".to_owned()), ..table };
+        let timed = Table { time: Some(TimeColumn { name: "a".to_owned(), partitions: None }), ..table };
         let right =
             "CREATE TABLE \"t\"\"\" (\"a\" TIMESTAMP_NS, \"timestamp\" INT) TIMESTAMP(\"a\") PARTITION BY DAY WAL";
         assert_eq!(text(&timed), right);

@@ -32,7 +32,8 @@ fn evolution(findings: &Findings) -> Markup {
     }
 }
 
-fn table(headings: &[&str], rows: &[Vec<String>]) -> Markup {
+/// Draws a table whose first column names the case.
+pub(super) fn table(headings: &[&str], rows: &[Vec<String>]) -> Markup {
     html! {
         div.scroll { table {
             thead { tr { @for heading in headings { th { (heading) } } } }

@@ -31,6 +31,7 @@ mod queries;
 mod recorded;
 mod resources;
 mod response;
+mod retention;
 mod scale;
 pub mod score;
 mod section;

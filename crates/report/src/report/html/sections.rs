@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use super::section::{Page, Section};
 use super::{
     agents, arrival, backlog, bytes, comparing, conflicts, disk, environment, events, evolution, freshness, operations,
-    own_tables, price, queries, recorded, resources, response, tables, throughput, timeline,
+    own_tables, price, queries, recorded, resources, response, retention, tables, throughput, timeline,
 };
 
 /// All sections, in the order of the page and of its contents.
@@ -36,6 +36,7 @@ pub const SECTIONS: &[Section] = &[
     events::SECTION,
     conflicts::SECTION,
     evolution::SECTION,
+    retention::SECTION,
     tables::TRIALS,
     environment::SECTION,
 ];

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::finding::{AsideFinding, ChangeFinding, DuringFinding, EvolutionFinding, Findings, Found, Verdict};
-use crate::measurement::{AsideMeasurement, Measurement};
+use crate::measurement::{AsideMeasurement, EvolutionMeasurement, Measurement};
 use crate::report::case_trials::{CaseTrials, time_finding};
 use crate::report::contest::{self, Scored};
 use crate::report::factors::{show_level, show_levels};
@@ -22,8 +22,10 @@ use crate::units::{self, show_number, show_seconds};
 pub const EVOLVE: &str = "workload.evolve";
 
 /// The kinds of changes in the order in which they are made, with their names in a sentence.
-const ORDER: [(&str, &str); 4] =
-    [("add", "added"), ("write", "written to"), ("erase", "erased from"), ("remove", "removed")];
+const ORDER: Kinds = &[("add", "added"), ("write", "written to"), ("erase", "erased from"), ("remove", "removed")];
+
+/// Kinds of changes in the order in which they are reported, with their names in a sentence.
+pub type Kinds = &'static [(&'static str, &'static str)];
 
 /// The part of a trial outside all changes.
 const OUTSIDE: &str = "outside";
@@ -39,7 +41,7 @@ pub const OPERATIONS: [&str; 10] =
 
 /// The report on schema changes.
 pub const INSTRUMENT: Instrument = Instrument {
-    find: |group, finding| finding.evolution = evolution(&group.valid().collect::<Vec<_>>(), &group.trials),
+    find: |group, finding| finding.evolution = evolution(&group.valid().collect::<Vec<_>>(), &group.trials, OF_SCHEMA),
     verdicts: |said| verdicts(said.groups, said.scored),
     tables: |findings| {
         let (title, headings) = ("Operations intended during them, and outside", &OPERATIONS[..]);
@@ -59,15 +61,20 @@ pub fn is_told(groups: &[CaseTrials<'_>]) -> bool {
     groups.iter().any(is_told)
 }
 
-/// Returns the finding on the schema changes of a case's valid trials; failures are those of all trials. `None` without schema changes.
-fn evolution(valid: &[&Measurement], all: &[&Measurement]) -> Option<EvolutionFinding> {
-    all.iter().find(|trial| trial.evolution.is_some())?;
+/// Returns the changes of a trial, if there are any.
+pub type Changes = fn(&Measurement) -> Option<&EvolutionMeasurement>;
+
+const OF_SCHEMA: Changes = |trial| trial.evolution.as_ref();
+
+/// Returns the finding on the changes of a case's valid trials; failures are those of all trials. `None` without changes.
+pub fn evolution(valid: &[&Measurement], all: &[&Measurement], of: Changes) -> Option<EvolutionFinding> {
+    all.iter().find_map(|trial| of(trial))?;
     let mut finding = EvolutionFinding::default();
-    for change in all.iter().filter_map(|trial| trial.evolution.as_ref()).flat_map(|evolution| &evolution.changes) {
+    for change in all.iter().filter_map(|trial| of(trial)).flat_map(|evolution| &evolution.changes) {
         finding.changes.entry(change.what.clone()).or_default().failed += change.failed;
     }
     let mut parts: BTreeMap<&str, BTreeMap<&str, AsideMeasurement>> = BTreeMap::new();
-    for evolution in valid.iter().filter_map(|trial| trial.evolution.as_ref()) {
+    for evolution in valid.iter().filter_map(|trial| of(trial)) {
         for change in &evolution.changes {
             let entry: &mut ChangeFinding = finding.changes.entry(change.what.clone()).or_default();
             entry.count += 1;
@@ -114,10 +121,11 @@ fn aside(measured: &AsideMeasurement) -> AsideFinding {
 fn verdicts(groups: &[CaseTrials<'_>], scored: &[Scored<'_>]) -> Vec<Verdict> {
     let of_group = |group: &CaseTrials<'_>| {
         let valid: Vec<&Measurement> = group.valid().collect();
-        let finding = evolution(&valid, &group.trials).filter(|_| !valid.is_empty())?;
+        let finding = evolution(&valid, &group.trials, OF_SCHEMA).filter(|_| !valid.is_empty())?;
         let label = show_case(&group.case.levels);
         let label = if label.is_empty() { String::new() } else { format!("{label}: ") };
-        let mut parts: Vec<String> = show_meanwhile(&finding, &valid).into_iter().collect();
+        let meanwhile = show_meanwhile(&finding, &valid, OF_SCHEMA, ORDER);
+        let mut parts: Vec<String> = meanwhile.map(|told| format!("while it was {told}")).into_iter().collect();
         let failed = finding.changes.values().map(|change| change.failed).sum::<u64>()
             + finding.operations.values().map(|parts| parts.during.failed).sum::<u64>();
         parts.push(match failed {
@@ -168,12 +176,12 @@ fn show_changes(finding: &EvolutionFinding) -> String {
 }
 
 /// Formats how much longer each kind of operation took during the first kind of change that occurred, with one ratio per trial, and the
-/// longest time without a completed operation.
-fn show_meanwhile(finding: &EvolutionFinding, valid: &[&Measurement]) -> Option<String> {
+/// longest time without a completed operation: `added insert took 1.30 × [1.20, 1.40] as long (...)`.
+pub fn show_meanwhile(finding: &EvolutionFinding, valid: &[&Measurement], of: Changes, order: Kinds) -> Option<String> {
     let is_told = |what: &str| finding.operations.values().any(|parts| parts.each.contains_key(what));
-    let (what, words) = *ORDER.iter().find(|(what, _)| is_told(what))?;
+    let (what, words) = *order.iter().find(|(what, _)| is_told(what))?;
     let of_kind = |(kind, parts): (&String, &DuringFinding)| {
-        let ratios: Vec<f64> = valid.iter().filter_map(|trial| ratio_meanwhile(trial, kind, what)).collect();
+        let ratios: Vec<f64> = valid.iter().filter_map(|trial| ratio_meanwhile(of(trial)?, kind, what)).collect();
         let ratio = geometric_ratio(&ratios).map_or("?".to_owned(), |ratio| show_ratio(&ratio));
         let during = parts.each.get(what)?;
         let p99 = |part: &AsideFinding| part.response_time_s.p99.map_or("-".to_owned(), show_seconds);
@@ -184,12 +192,11 @@ fn show_meanwhile(finding: &EvolutionFinding, valid: &[&Measurement]) -> Option<
     let silence =
         |part: &str| finding.longest_silence_s.get(part).map_or("-".to_owned(), |time_s| show_seconds(*time_s));
     told.push(format!("at the longest nothing was completed for {} (outside {})", silence(what), silence(OUTSIDE)));
-    Some(format!("while it was {words} {}", told.join(", ")))
+    Some(format!("{words} {}", told.join(", ")))
 }
 
 /// Returns a trial's mean response time of a kind of operation during a kind of change, divided by that outside all changes.
-fn ratio_meanwhile(trial: &Measurement, kind: &str, what: &str) -> Option<f64> {
-    let evolution = trial.evolution.as_ref()?;
+fn ratio_meanwhile(evolution: &EvolutionMeasurement, kind: &str, what: &str) -> Option<f64> {
     let mean_ns = |part: &str| {
         let times = &evolution.intended.get(part)?.get(kind)?.response_time;
         (times.count() > 0).then(|| times.mean_ns()).filter(|mean_ns| *mean_ns > 0.0)
@@ -240,10 +247,18 @@ pub fn changes(findings: &Findings) -> Vec<Vec<String>> {
 
 /// Returns rows for each kind of operation of each case: during each kind of change, and outside all changes.
 pub fn operations(findings: &Findings) -> Vec<Vec<String>> {
+    operations_of(of_cases(findings), ORDER)
+}
+
+/// Returns rows for each kind of operation of each case, during changes of these kinds and outside all changes.
+pub fn operations_of<'f>(
+    cases: impl Iterator<Item = (String, &'f EvolutionFinding)>,
+    order: Kinds,
+) -> Vec<Vec<String>> {
     let mut rows = Vec::new();
-    for (case, evolution) in of_cases(findings) {
+    for (case, evolution) in cases {
         for (kind, parts) in &evolution.operations {
-            let each = ORDER.iter().filter_map(|(what, _)| Some((*what, parts.each.get(*what)?)));
+            let each = order.iter().filter_map(|(what, _)| Some((*what, parts.each.get(*what)?)));
             for (name, part) in each.chain([(OUTSIDE, &parts.outside)]) {
                 let times = &part.response_time_s;
                 let show = |time_s: Option<f64>| time_s.map_or("-".to_owned(), show_seconds);

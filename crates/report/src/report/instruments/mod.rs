@@ -11,6 +11,7 @@ mod links;
 pub mod plans;
 pub mod recorded;
 pub mod recorders;
+pub mod retention;
 mod table_sizes;
 pub mod uploads;
 
@@ -23,6 +24,7 @@ pub const INSTRUMENTS: &[Instrument] = &[
     disk::INSTRUMENT,
     uploads::INSTRUMENT,
     evolution::INSTRUMENT,
+    retention::INSTRUMENT,
     recorded::INSTRUMENT,
     recorders::INSTRUMENT,
     freshness::INSTRUMENT,

@@ -22,7 +22,7 @@ use crate::question::{Ask, Question};
 use crate::random::Stream;
 use crate::record::{Cells, ColumnKind, Generator};
 use crate::statement::{Expect, Request, Step};
-use crate::trial::Settings;
+use crate::trial::{RetireBy, Settings};
 
 use oracle::Oracle;
 use spot::Spots;
@@ -136,7 +136,8 @@ impl Asked {
             return None;
         }
         let grows = !only_reads(settings);
-        let spots = Spots::new(&settings.record, grows)?;
+        let kept = settings.retention.as_ref().filter(|retention| retention.by != RetireBy::None);
+        let spots = Spots::new(&settings.record, grows, kept.map(|retention| retention.keep_ns))?;
         let bound = |question: &Question| {
             let place = question.columns(generator.record_type()).first().copied();
             place.map_or(ColumnKind::Float64, |place| place.column(generator.record_type()).kind)

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a pure function of the settings and of the draw. Where records are added during a trial, spans end before the first time at which one of them can have a reading.
 
+use super::super::retention::asked_from_ns;
 use crate::data::Timeline;
 use crate::question::{Ask, Places, Question};
 use crate::random::Stream;
@@ -26,11 +27,13 @@ pub(super) struct Spot {
 }
 
 impl Spots {
-    /// Returns where the questions lie; `None` where the records have no sources and times.
-    pub(super) fn new(record: &RecordSettings, grows: bool) -> Option<Self> {
+    /// Returns where the questions lie; `None` where the records have no sources and times. Where readings older than `keep_ns` are thrown away meanwhile, no span begins before the newer half of
+    /// what is kept.
+    pub(super) fn new(record: &RecordSettings, grows: bool, keep_ns: Option<i64>) -> Option<Self> {
         let timeline = Timeline::new(record.series.as_ref()?, record.seed);
         let first_ns = timeline.settled_ns(0);
         let end_ns = if grows { timeline.settled_ns(record.rows) } else { timeline.end_ns(record.rows) };
+        let first_ns = keep_ns.map_or(first_ns, |keep_ns| first_ns.max(asked_from_ns(keep_ns, end_ns)));
         Some(Spots { timeline, first_ns, end_ns: end_ns.max(first_ns + 1) })
     }
 
@@ -94,7 +97,7 @@ mod tests {
             repeated: 0.01,
         };
         let record = RecordSettings { rows: 100_000, seed: 1, series: Some(series), ..RecordSettings::default() };
-        Spots::new(&record, grows).unwrap()
+        Spots::new(&record, grows, None).unwrap()
     }
 
     fn question(places: Places) -> Question {

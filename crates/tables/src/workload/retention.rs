@@ -1,0 +1,255 @@
+//! `[retention]` and `layout.partition`: which readings are old, and the partitions of the table that holds them.
+//!
+//! Main type: [`Retirement`]. Invariant: what is retired follows from the settings and from the number of readings that have come, so that it is known without the database how many of the
+//! acknowledged readings must be left.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::{questions, write};
+use crate::data::{TIME_NS, Timeline};
+use crate::statement::{Partitions, Program, SchemaChange, Table};
+use crate::trial::{RetentionSettings, RetireBy, Settings};
+use crate::units::show_seconds;
+
+/// Most partitions that a table is made with: databases lock and plan each of them.
+const PARTITIONS_MOST: i64 = 1000;
+
+/// Partitions that are kept ready for readings to come.
+const PARTITIONS_AHEAD: i64 = 8;
+
+/// What a trial throws away of the readings in its table.
+pub struct Retirement {
+    settings: RetentionSettings,
+    timeline: Timeline,
+    table: String,
+    /// The partitions that the table was made with.
+    partitions: Option<Partitions>,
+    /// Readings from this time on stay whatever their age, in nanoseconds since 1970: questions are about them.
+    asked_from_ns: i64,
+    /// Number of records that are there from the start.
+    rows: u64,
+    /// Number of records, from the first one on, that each writer has come to; 0 for one that has sent nothing.
+    sent: Vec<AtomicU64>,
+}
+
+/// Returns the first time that questions may be about while readings are retired, in nanoseconds since 1970: the newer half of what is kept when the load begins.
+pub(super) fn asked_from_ns(keep_ns: i64, end_ns: i64) -> i64 {
+    end_ns.saturating_sub(keep_ns / 2)
+}
+
+/// Divides the table with the readings of a program into partitions by time.
+///
+/// # Errors
+/// A sentence that names the setting, its value and the remedy.
+pub(super) fn divide(program: &mut Program, settings: &Settings, span_ns: i64) -> Result<(), String> {
+    let span = show_seconds(span_ns as f64 / 1e9);
+    let at = |why: &str| format!("layout.partition is {span} and {why}");
+    let series = settings.record.series.as_ref().ok_or_else(|| at("records have no time; write record.sources"))?;
+    let timeline = Timeline::new(series, settings.record.seed);
+    let layout = &settings.layout.name;
+    let place = program.tables.iter().position(|table| table.time.is_some());
+    let Some(place) = place else {
+        return Err(at(&format!(
+            "layout \"{layout}\" has no table with a row for each reading; take layout.name = \"wide\""
+        )));
+    };
+    let name = &program.tables[place].name;
+    let refers = |table: &Table| table.foreign_keys.iter().any(|key| key.table == *name);
+    if !program.tables[place].foreign_keys.is_empty() || program.tables.iter().any(refers) {
+        return Err(at(&format!("tables of layout \"{layout}\" refer to each other; take layout.name = \"wide\"")));
+    }
+    let (ahead_ns, _) = timeline.reach_ns();
+    let spans = Partitions { span_ns, first: 0, end: 0 };
+    let first = spans.of(timeline.settled_ns(0));
+    let end = spans.of(timeline.clock_ns(settings.record.rows).saturating_add(ahead_ns)) + 1 + PARTITIONS_AHEAD;
+    if end - first > PARTITIONS_MOST {
+        return Err(at(&format!(
+            "record.rows needs {} of them; write at least {}",
+            end - first,
+            show_seconds((end - first) as f64 / PARTITIONS_MOST as f64 * span_ns as f64 / 1e9)
+        )));
+    }
+    let table = &mut program.tables[place];
+    // Databases check a key within each partition, so that it must have the column that tells the partition.
+    if !table.primary_key.iter().any(|column| column == TIME_NS) {
+        table.primary_key.push(TIME_NS.to_owned());
+    }
+    if let Some(time) = &mut table.time {
+        time.partitions = Some(Partitions { span_ns, first, end });
+    }
+    Ok(())
+}
+
+impl Retirement {
+    /// Returns what the settings retire, and which partitions they need for readings to come; `None` where all readings stay in a table that is one piece.
+    ///
+    /// # Errors
+    /// A sentence that names the setting, its value and the remedy.
+    pub(super) fn new(settings: &Settings, program: &Program) -> Result<Option<Self>, String> {
+        let Some(series) = settings.record.series.as_ref() else {
+            return match settings.retention {
+                Some(_) => {
+                    Err("[retention] is for readings with a time, and record.sources is missing; write it".to_owned())
+                }
+                None => Ok(None),
+            };
+        };
+        let timeline = Timeline::new(series, settings.record.seed);
+        let has_time = |table: &&Table| table.columns.iter().any(|column| column.name == TIME_NS);
+        let table = program.tables.iter().find(has_time);
+        let partitions = table.and_then(|table| table.time.as_ref()?.partitions);
+        let retention = match settings.retention.as_ref().filter(|retention| retention.by != RetireBy::None) {
+            Some(retention) => {
+                check(settings)?;
+                check_keep(retention.keep_ns, &timeline)?;
+                retention.clone()
+            }
+            None if partitions.is_some() => RetentionSettings { by: RetireBy::None, ..RetentionSettings::default() },
+            None => return Ok(None),
+        };
+        let table = table.ok_or_else(|| {
+            let layout = &settings.layout.name;
+            format!("[retention] needs a table with a row for each reading, and layout.name is \"{layout}\"; take \"wide\" or \"star\"")
+        })?;
+        let bucket_ns = settings.workload.questions.iter().map(|question| question.bucket_ns).max();
+        let end_ns = timeline.settled_ns(settings.record.rows);
+        // Spans of buckets begin with a whole one.
+        let asked_from_ns =
+            bucket_ns.map_or(i64::MAX, |bucket_ns| asked_from_ns(retention.keep_ns, end_ns).saturating_sub(bucket_ns));
+        Ok(Some(Retirement {
+            settings: retention,
+            timeline,
+            table: table.name.clone(),
+            partitions,
+            asked_from_ns,
+            rows: settings.record.rows,
+            sent: (0..writers(settings)).map(|_| AtomicU64::new(0)).collect(),
+        }))
+    }
+
+    /// Returns the settings.
+    pub fn settings(&self) -> &RetentionSettings {
+        &self.settings
+    }
+
+    /// Returns the table whose rows are retired, and the name of its column with the time.
+    pub fn table(&self) -> (&str, &'static str) {
+        (&self.table, TIME_NS)
+    }
+
+    /// Notes that a writer has come to the record with this number.
+    #[inline]
+    pub(super) fn note(&self, client: u32, records: u64) {
+        if let Some(sent) = self.sent.get(client as usize) {
+            sent.store(records, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the number of records that the slowest writer has come to, and the fastest; writers that have sent nothing do not count.
+    fn sent(&self) -> (u64, u64) {
+        let begun = self.sent.iter().map(|sent| sent.load(Ordering::Relaxed)).filter(|sent| *sent > 0);
+        begun
+            .fold(None, |span, sent| {
+                let (least, most) = span.unwrap_or((sent, sent));
+                Some((sent.min(least), sent.max(most)))
+            })
+            .unwrap_or((self.rows, self.rows))
+    }
+
+    /// Returns the time before which readings are old by now, in nanoseconds since 1970: whole steps. The slowest writer decides, so that no reading is old when it comes.
+    pub fn due_ns(&self) -> i64 {
+        if self.settings.by == RetireBy::None {
+            return i64::MIN;
+        }
+        self.whole(self.clock_ns().saturating_sub(self.settings.keep_ns))
+    }
+
+    /// Returns the beginning of the step that a time lies in.
+    fn whole(&self, time_ns: i64) -> i64 {
+        let step_ns = self.settings.step_ns.max(1);
+        time_ns.div_euclid(step_ns).saturating_mul(step_ns)
+    }
+
+    /// Returns the time at which the data's own clock stands, in nanoseconds since 1970.
+    pub fn clock_ns(&self) -> i64 {
+        self.timeline.clock_ns(self.sent().0)
+    }
+
+    /// Returns the beginning of the first step with a reading, in nanoseconds since 1970.
+    pub fn first_ns(&self) -> i64 {
+        self.whole(self.timeline.settled_ns(0))
+    }
+
+    /// Returns the time from which on readings stay because questions are about them, in nanoseconds since 1970.
+    pub fn asked_from_ns(&self) -> i64 {
+        self.asked_from_ns
+    }
+
+    /// Returns the change that drops the partition which begins at this time.
+    pub fn drop_at(&self, time_ns: i64) -> SchemaChange {
+        let partition = time_ns.div_euclid(self.settings.step_ns.max(1));
+        SchemaChange::DropPartition { table: self.table.clone(), partition }
+    }
+
+    /// Returns the numbers of the partitions that are still to be made so that enough are ready for readings to come, where those before `made` are there.
+    pub fn partitions_due(&self, made: i64) -> Range<i64> {
+        let Some(partitions) = self.partitions else { return made..made };
+        let reach_ns = self.timeline.clock_ns(self.sent().1).saturating_add(self.timeline.reach_ns().0);
+        made..(partitions.of(reach_ns) + 1 + PARTITIONS_AHEAD).max(made)
+    }
+
+    /// Returns the number behind that of the last partition that the table was made with; `None` where it is one piece.
+    pub fn partitions_made(&self) -> Option<i64> {
+        self.partitions.map(|partitions| partitions.end)
+    }
+
+    /// Returns the change that makes a partition.
+    pub fn add(&self, partition: i64) -> Option<SchemaChange> {
+        let span_ns = self.partitions?.span_ns;
+        Some(SchemaChange::AddPartition { table: self.table.clone(), partition, span_ns })
+    }
+
+    /// Returns the number of these records whose readings lie before a time: so many were retired when it is said that all before it were.
+    pub fn count_before(&self, records: impl Iterator<Item = Range<u64>>, time_ns: i64) -> u64 {
+        records.flatten().filter(|record| self.timeline.time_ns(*record) < time_ns).count() as u64
+    }
+}
+
+/// Checks that no reading is old when it comes.
+fn check_keep(keep_ns: i64, timeline: &Timeline) -> Result<(), String> {
+    let (ahead_ns, behind_ns) = timeline.reach_ns();
+    let least_ns = behind_ns.saturating_add(ahead_ns).saturating_mul(2);
+    if keep_ns >= least_ns {
+        return Ok(());
+    }
+    let [keep, least] = [keep_ns, least_ns].map(|span_ns| show_seconds(span_ns as f64 / 1e9));
+    Err(format!(
+        "retention.keep is {keep}, and by record.interval, record.late and record.missing readings lie so far apart that some would be older than that when they come; write at least {least}"
+    ))
+}
+
+/// Returns the number of clients that write.
+fn writers(settings: &Settings) -> u32 {
+    settings.background.as_ref().map_or(settings.load.clients, |background| background.clients)
+}
+
+/// Returns whether the settings have somebody who writes readings, and nobody who needs those that are thrown away.
+///
+/// # Errors
+/// A sentence that names the setting, its value and the remedy.
+fn check(settings: &Settings) -> Result<(), String> {
+    let writes_beside = settings.background.as_ref().is_some_and(|beside| beside.workload == write::WRITE.name);
+    let name = settings.workload.name.as_str();
+    let is_alone = name == write::WRITE.name && settings.background.is_none();
+    if is_alone || (name == questions::QUESTIONS.name && writes_beside) {
+        return Ok(());
+    }
+    let beside = settings
+        .background
+        .as_ref()
+        .map_or(String::new(), |beside| format!(" beside [background] workload = \"{}\"", beside.workload));
+    Err(format!(
+        "[retention] throws readings away by their age, and workload.name is \"{name}\"{beside}; take \"write\", or \"questions\" beside a [background] that writes"
+    ))
+}

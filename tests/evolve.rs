@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "evolve/retention.rs"]
+mod retention;
+
 use std::process::Command;
 
 use serde_json::Value;

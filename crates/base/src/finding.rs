@@ -232,7 +232,7 @@ pub struct ChangeFinding {
     pub max_s: f64,
     /// Records written by each change.
     pub records: u64,
-    /// The statements that databases accepted for the change, each once.
+    /// The statements that databases accepted for the change, each once; the first eight.
     pub statements: Vec<String>,
 }
 

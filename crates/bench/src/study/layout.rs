@@ -43,7 +43,7 @@ pub static LAYOUT: Part = Part {
             "partition",
             Kind::Duration(Span::Any),
             Absent::Means("none: the table is one piece"),
-            "How much of the data's time a partition holds, for tables in partitions by `time_ns`, which becomes a part of the primary key. 0 is none, as a level to compare the others with.",
+            "How much of the data's time a partition holds, for tables in partitions by `time_ns`, which becomes a part of the primary key. Partitions for readings to come are made while they come; a database refuses readings for which none is there yet, as when many partitions a second are needed. 0 is none, as a level to compare the others with.",
         )
         .only("`record.sources` and `name = \"wide\"`")
         .factor(|settings| Some(settings.layout.partition_ns.map_or(0.0, |span_ns| span_ns as f64 / 1e9).into())),

@@ -59,7 +59,7 @@ pub static RECORD: Part = Part {
             "per_measurement",
             Kind::Whole(1, 1_000_000_000),
             Absent::Means(
-                "what a client or a source writes in a trial, if that is known; a batch for `sensor`; else 1,000",
+                "what a client or a source writes in a trial, if that is known; a batch for `sensor` and with `sources`; else 1,000",
             ),
             "Number of consecutive records that share an identity. It is rounded up to a multiple of `workload.batch`.",
         )
@@ -127,8 +127,9 @@ pub(super) fn read_record(
         errors.push(entry.node.place, fault!("record.table is {}", entry.node; "{must}"));
     }
     let per_measurement = section.find("per_measurement", errors).unwrap_or_else(|| match load.length {
-        // Events are numbered approximately in the order in which they arrive: those of one transaction are a transmission.
-        _ if type_name == "sensor" => batch,
+        // Events are numbered approximately in the order in which they arrive: those of one transaction are a transmission. So are readings of many sources, whose times would
+        // otherwise lie as far apart as the clients' measurements.
+        _ if type_name == "sensor" || section.get("sources").is_some() => batch,
         Length::OperationsPerClient(operations) => operations.saturating_mul(batch).min(LARGE.unsigned_abs()),
         // A source sends one measurement, from its start to its end.
         Length::Seconds(seconds) if load.arrivals == Arrivals::Sources => {

@@ -20,6 +20,9 @@ use crate::workload::{Retirement, Work};
 /// How often it is looked whether a step is old.
 const LOOK: Duration = Duration::from_millis(2);
 
+/// The share of the partitions kept ready above whose absence one is made before anything is retired.
+const URGENT: f64 = 0.5;
+
 /// How long to wait before what failed is tried again.
 const AGAIN: Duration = Duration::from_millis(50);
 
@@ -117,23 +120,22 @@ impl<'a> Retirer<'a> {
         self.done_ns.saturating_add(self.retirement.settings().step_ns)
     }
 
-    /// Makes the partitions that will be needed and retires a step, as far as they are due; waits after a failure.
+    /// Makes a partition for readings to come, or retires a step, whichever is more urgent.
     fn look(&mut self, mut phase: Option<&mut Phase<'_>>) {
         if self.failures >= FAILURES_MOST {
             return;
         }
-        for partition in self.retirement.partitions_due(self.made) {
-            let Some(change) = self.retirement.add(partition) else { break };
-            if !self.change("add", phase.as_deref_mut(), |own| own.change_table(&change).map(|told| (0, told))) {
-                return;
+        let missing = self.retirement.missing(self.made);
+        if missing > URGENT || (missing > 0.0 && !self.is_due()) {
+            let add = self.retirement.add(self.made);
+            if self.change("add", phase, |own| own.change_table(add.as_ref()).map(|told| (0, told))) {
+                self.made += 1;
             }
-            self.made = partition + 1;
+            return;
         }
         let what = if self.retirement.settings().by == RetireBy::Drop { "drop" } else { "delete" };
-        if self.is_due()
-            && self.change(what, phase.as_deref_mut(), Self::retire_step)
-            && let Some(phase) = phase
-        {
+        let retires = self.is_due() && self.change(what, phase.as_deref_mut(), Self::retire_step);
+        if let Some(phase) = phase.filter(|_| retires) {
             phase.measured.steps += 1;
         }
     }
@@ -171,7 +173,7 @@ impl<'a> Retirer<'a> {
         let (from_ns, to_ns) = (self.done_ns, self.next_ns());
         let (mut rows, mut statement) = (0, None);
         if self.retirement.settings().by == RetireBy::Drop {
-            statement = self.change_table(&self.retirement.drop_at(from_ns))?;
+            statement = self.change_table(Some(&self.retirement.drop_at(from_ns)))?;
         } else {
             let transaction_ns = self.retirement.settings().transaction_ns.max(1);
             let mut before_ns = from_ns;
@@ -186,8 +188,8 @@ impl<'a> Retirer<'a> {
         Ok((rows, statement))
     }
 
-    fn change_table(&self, change: &SchemaChange) -> Result<Option<String>, DatabaseError> {
-        self.target.open()?.change_schema(change, None)
+    fn change_table(&self, change: Option<&SchemaChange>) -> Result<Option<String>, DatabaseError> {
+        change.map_or(Ok(None), |change| self.target.open()?.change_schema(change, None))
     }
 
     /// Deletes the rows of all readings before a time. Returns their number, and the statement.

@@ -16,7 +16,7 @@ use crate::units::show_seconds;
 const PARTITIONS_MOST: i64 = 1000;
 
 /// Partitions that are kept ready for readings to come.
-const PARTITIONS_AHEAD: i64 = 8;
+const PARTITIONS_AHEAD: i64 = 16;
 
 /// What a trial throws away of the readings in its table.
 pub struct Retirement {
@@ -192,11 +192,12 @@ impl Retirement {
         SchemaChange::DropPartition { table: self.table.clone(), partition }
     }
 
-    /// Returns the numbers of the partitions that are still to be made so that enough are ready for readings to come, where those before `made` are there.
-    pub fn partitions_due(&self, made: i64) -> Range<i64> {
-        let Some(partitions) = self.partitions else { return made..made };
+    /// Returns how many partitions are missing of those that are kept ready for readings to come, where those before `made` are there, as a share of them: above 1 where readings come for which none is
+    /// there.
+    pub fn missing(&self, made: i64) -> f64 {
+        let Some(partitions) = self.partitions else { return 0.0 };
         let reach_ns = self.timeline.clock_ns(self.sent().1).saturating_add(self.timeline.reach_ns().0);
-        made..(partitions.of(reach_ns) + 1 + PARTITIONS_AHEAD).max(made)
+        (partitions.of(reach_ns) + 1 + PARTITIONS_AHEAD - made) as f64 / PARTITIONS_AHEAD as f64
     }
 
     /// Returns the number behind that of the last partition that the table was made with; `None` where it is one piece.

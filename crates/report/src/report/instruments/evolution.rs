@@ -33,6 +33,9 @@ const OUTSIDE: &str = "outside";
 /// The response time in seconds above which an operation counts as held up.
 const HELD_UP_S: f64 = 0.1;
 
+/// Most statements that are told of one kind of change: those for partitions name one each.
+const STATEMENTS_MOST: usize = 8;
+
 /// Headings of [`changes`].
 pub const CHANGES: [&str; 7] = ["Case", "change", "n", "mean", "longest", "failed", "change of the schema"];
 /// Headings of [`operations`].
@@ -81,7 +84,9 @@ pub fn evolution(valid: &[&Measurement], all: &[&Measurement], of: Changes) -> O
             entry.mean_s += (change.took_s - entry.mean_s) / entry.count as f64;
             entry.max_s = entry.max_s.max(change.took_s);
             entry.records = change.records;
-            entry.statements.extend(change.statement.clone().filter(|new| !entry.statements.contains(new)));
+            let is_told = |new: &String| entry.statements.len() >= STATEMENTS_MOST || entry.statements.contains(new);
+            let statement = change.statement.clone().filter(|new| !is_told(new));
+            entry.statements.extend(statement);
         }
         for (part, kinds) in &evolution.intended {
             for (kind, aside) in kinds {

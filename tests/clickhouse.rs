@@ -71,6 +71,31 @@ fn bytes_on_the_disk_are_those_of_the_parts() {
 }
 
 #[test]
+fn partitions_are_dropped_while_readings_come_in_and_make_themselves() {
+    let scratch = Scratch::new();
+    let text = |engine: &str, by: &str| {
+        format!(
+            "name = \"old\"\n[database]\nname = \"clickhouse\"\nengine = \"{engine}\"\n[record]\ntype = \"qos\"\nrows = 1500\nsources = 10\n[layout]\nname = \"wide\"\n\
+             partition = \"2s\"\n[retention]\nkeep = \"60s\"\nby = \"{by}\"\n[workload]\nname = \"write\"\nbatch = 50\n[load]\nclients = 1\nduration = \"600ms\"\nwarmup = \"0s\"\n\
+             [repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n"
+        )
+    };
+    scratch.write("s.toml", &text("mergetree", "drop"));
+    scratch.run_study("s.toml", "drop").expect(0);
+    let trial = scratch.stored("drop").remove(0);
+    let retention = trial.retention.unwrap();
+    let changes = &retention.meanwhile.changes;
+    assert!(retention.steps > 0 && changes.iter().all(|change| change.what == "drop"), "{changes:?}");
+    let statement = changes[0].statement.as_deref().unwrap();
+    assert!(statement.starts_with("ALTER TABLE ") && statement.contains(" DROP PARTITION 8500000"), "{statement}");
+    scratch.write("s.toml", &text("mergetree", "delete"));
+    scratch.run(&["plan", "s.toml"]).refused(&["retention.by is \"delete\"", "write by = \"drop\""]);
+    scratch.write("s.toml", &text("log", "drop"));
+    let told = scratch.run_study("s.toml", "log").expect(2);
+    assert!(told.stderr.contains("only tables of the engine MergeTree have partitions"), "{}", told.stderr);
+}
+
+#[test]
 fn settings_go_to_the_queries_the_tables_or_the_server_and_others_are_refused() {
     let scratch = Scratch::new();
     let given = "name = \"clickhouse\"\nconfig = { max_threads = 1, index_granularity = 1024, mark_cache_size = 1000000, async_insert = 0 }";

@@ -213,9 +213,11 @@ fn bundled_studies_and_examples_of_the_documentation_are_valid() {
         let (of_recorder, of_study) = (files::RECORDER_CONFIG.top, files::STUDY_FILE.top);
         let is_other = keys.contains(&"command");
         let is_recorder = keys.iter().any(|key| of_recorder.find(key).is_some() && of_study.find(key).is_none());
+        // Both files have a table of this name, and nothing else tells which one the example is of.
+        let is_either = keys == ["retention"];
         let schema = if is_other {
             &other
-        } else if is_recorder {
+        } else if is_recorder || (is_either && study.wrong(&document).is_some()) {
             &recorder
         } else {
             &study

@@ -5,13 +5,22 @@ use loadline::database::postgres::{Postgres, recipe::POSTGRES};
 use loadline::server::Server;
 use loadline::trial::DatabaseSettings;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use super::run_study;
 
-/// A study of one trial that writes readings of ten sources, one a second each, and keeps a minute of them.
+/// Held by each test: they share a disk, and each writes to it as others wait.
+fn alone() -> MutexGuard<'static, ()> {
+    static DISK: Mutex<()> = Mutex::new(());
+    DISK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A study of one trial that writes readings of ten sources, one a second each, and keeps a minute of them. Two clients pause between their transactions of a second each: the data's clock goes at
+/// most a hundred times as fast as ours, however fast the machine is.
 fn study(database: &str, more: &str) -> String {
     format!(
         "name = \"retention\"\n[database]\n{database}\n[record]\ntype = \"qos\"\nrows = 1500\nsources = 10\n{more}\
-         [workload]\nname = \"write\"\nbatch = 10\n[load]\nclients = 2\narrivals = \"constant\"\nrate = 100\nduration = \"500ms\"\n\
+         [workload]\nname = \"write\"\nbatch = 10\n[load]\nclients = 2\nthink = \"20ms\"\nduration = \"500ms\"\n\
          warmup = \"50ms\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n"
     )
 }
@@ -30,6 +39,7 @@ const HOOK: &str = "CREATE FUNCTION hook() RETURNS event_trigger LANGUAGE plpgsq
 
 #[test]
 fn what_is_old_goes_what_is_young_stays_and_a_reading_too_many_is_noticed() {
+    let _alone = alone();
     let server = Server::start(&POSTGRES, &DatabaseSettings::default(), None).unwrap();
     let end = server.endpoint();
     let (host, port) = end.tcp.as_ref().unwrap();
@@ -70,11 +80,12 @@ fn what_is_old_goes_what_is_young_stays_and_a_reading_too_many_is_noticed() {
 
 #[test]
 fn partitions_are_dropped_and_made_while_readings_come_in() {
+    let _alone = alone();
     for (database, drops, adds) in [
-        ("postgres", "DROP TABLE \"qos_p85", "CREATE TABLE \"qos_p85"),
-        ("mariadb", "ALTER TABLE `qos` DROP PARTITION `p85", "ALTER TABLE `qos` ADD PARTITION (PARTITION `p85"),
+        ("postgres", "DROP TABLE \"qos_p34", "CREATE TABLE \"qos_p34"),
+        ("mariadb", "ALTER TABLE `qos` DROP PARTITION `p34", "ALTER TABLE `qos` ADD PARTITION (PARTITION `p34"),
     ] {
-        let parts = "[layout]\nname = \"wide\"\npartition = \"2s\"\n[retention]\nkeep = \"60s\"\nby = \"drop\"\n";
+        let parts = "[layout]\nname = \"wide\"\n[retention]\nkeep = \"60s\"\nstep = \"5s\"\nby = \"drop\"\n";
         let (document, _) = run_study(database, &study(&format!("name = \"{database}\""), parts), true);
         let finding = &document["cases"][0]["retention"];
         assert!(finding["steps"].as_u64().unwrap() > 0 && finding["rows"].is_null(), "{finding}");
@@ -89,16 +100,23 @@ fn partitions_are_dropped_and_made_while_readings_come_in() {
 
 #[test]
 fn a_table_in_partitions_takes_more_than_it_was_made_for() {
+    let _alone = alone();
     let parts = "[layout]\nname = \"wide\"\npartition = \"2s\"\n";
-    let (document, _) = run_study("partitions", &study("name = \"postgres\"", parts), true);
+    let counted = study("name = \"postgres\"", parts).replace("duration = \"500ms\"\n", "operations = 60\n");
+    let (document, _) = run_study("partitions", &counted.replace("think = \"20ms\"\n", ""), true);
     let case = &document["cases"][0];
     assert!(case["retention"].is_null(), "nothing is retired: {case}");
-    let written = case["operations"]["insert"]["count"].as_u64().unwrap();
-    assert!(written > 40, "more than the partitions that are kept ready: {written} seconds of readings");
+    let written = case["operations"]["insert"]["count"].as_u64();
+    assert_eq!(
+        written,
+        Some(60),
+        "a minute of readings is more than the sixteen partitions of two seconds that are kept ready"
+    );
 }
 
 #[test]
 fn questions_are_answered_right_while_readings_are_thrown_away() {
+    let _alone = alone();
     let study = "name = \"asked\"\n[database]\nname = \"sqlite\"\n[record]\ntype = \"qos\"\nrows = 20000\nsources = 20\n\
                  late = { share = 0.02, up_to = \"10s\" }\nrepeated = 0.01\n[layout]\nname = \"wide\"\n\
                  [workload]\nname = \"questions\"\nquestions = [\n\
@@ -106,8 +124,8 @@ fn questions_are_answered_right_while_readings_are_thrown_away() {
                  { name = \"curve\", ask = \"range\", of = [\"ul_delay\"], span = \"1m\", places = \"newest\" },\n\
                  { name = \"minutes\", ask = \"buckets\", of = [\"ul_delay\"], sources = \"all\", span = \"1m\", bucket = \"10s\" },\n\
                  { name = \"sum\", ask = \"aggregate\", of = [\"ul_dupl\"], span = \"1m\", places = \"uniform\" },\n]\n\
-                 [retention]\nkeep = \"6m\"\nstep = \"1s\"\n[load]\nclients = 1\nduration = \"500ms\"\nwarmup = \"50ms\"\n\
-                 [background]\nworkload = \"write\"\narrivals = \"constant\"\nrate = 40\nbatch = 20\n\
+                 [retention]\nkeep = \"6m\"\nstep = \"1s\"\n[load]\nclients = 1\nduration = \"1s\"\nwarmup = \"50ms\"\n\
+                 [background]\nworkload = \"write\"\narrivals = \"constant\"\nrate = 10\nbatch = 20\n\
                  [repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n";
     let (document, _) = run_study("asked", study, true);
     let case = &document["cases"][0];
@@ -123,8 +141,9 @@ fn questions_are_answered_right_while_readings_are_thrown_away() {
 
 #[test]
 fn nothing_old_makes_the_trial_invalid_with_the_remedy() {
+    let _alone = alone();
     let slow = study("name = \"sqlite\"", &KEEPS.replace("step = \"2s\"", "step = \"60s\""))
-        .replace("rate = 100", "rate = 20");
+        .replace("think = \"20ms\"", "think = \"400ms\"");
     let (document, _) = run_study("nothing", &slow, false);
     let why = document["cases"][0]["invalid_because"].to_string();
     assert!(why.contains("lower retention.step, or raise load.duration"), "{why}");

@@ -135,6 +135,7 @@ const CUSTOM: &str = "[record]\ntype = \"custom\"\n\
     values = [ { name = \"b\", kind = \"text\", fill = { random_text = 4 } } ]\n";
 const QUERY: &str = "[workload]\nname = \"query\"\nqueries = [ { name = \"x9\" }, { name = \"y\" } ]\n";
 const SOURCES: &str = "[record]\nsources = 10\nlate = { share = 0.1 }\n";
+const RETENTION: &str = "[record]\nrows = 10\nsources = 2\n[layout]\nname = \"wide\"\n[workload]\nname = \"write\"\n[retention]\nkeep = \"1h\"\n";
 const QUESTIONS: &str = "[record]\nrows = 10\nsources = 2\n[workload]\nname = \"questions\"\n\
     questions = [ { ask = \"aggregate\", name = \"x9\", of = [\"a9\"] }, { ask = \"newest\" } ]\n";
 const BUCKETS: &str = "[record]\nrows = 10\nsources = 2\n[workload]\nname = \"questions\"\n\
@@ -166,6 +167,7 @@ fn around_study(part: &str, key: &str) -> &'static str {
         ("record", _) if key.starts_with("field") || key.starts_with("key") => "[record]\ntype = \"usertable\"\n",
         ("record", "sources" | "interval" | "jitter" | "missing" | "late" | "repeated") | ("record.late", _) => SOURCES,
         ("layout", "time_index") => SOURCES,
+        ("layout", "partition") => RETENTION,
         ("layout", "readings_per_row") => "[record]\nsources = 10\n[layout]\nname = \"gorilla\"\n",
         ("workload.questions", "bucket") => BUCKETS,
         ("workload.questions", "above") => ABOVE,
@@ -196,6 +198,7 @@ fn around_study(part: &str, key: &str) -> &'static str {
         ("load", "trace") => "[load]\narrivals = \"trace\"\n",
         ("load", "at_most") => "[load]\noperations = 10\n",
         ("background", _) => "[background]\nrate = 5\n",
+        ("retention", _) => RETENTION,
         ("freshness", "window") => {
             "[workload]\nname = \"freshness\"\n[layout]\nname = \"wide\"\n[load]\narrivals = \"poisson\"\nrate = 1\n\
              [freshness]\npoll = \"window\"\n"

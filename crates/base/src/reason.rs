@@ -14,7 +14,7 @@ use crate::said::{said, with_says};
 use crate::units::{show_bytes, show_number, show_seconds};
 use words::{SAMPLES_REMOVED, show_empty, show_errors, show_host, show_little};
 
-pub use parts::{EmptyReads, Failed, Little};
+pub use parts::{EmptyReads, Failed, Little, RetentionTrouble};
 pub use words::show_reasons;
 pub use words::{show_stolen, show_turn};
 
@@ -103,33 +103,11 @@ pub enum Reason {
         /// Duration of the change.
         took_s: f64,
     },
-    /// Readings could not be retired.
-    #[error("{failed} attempts to retire readings failed, first \"{first}\": {error}")]
-    RetentionFailed {
-        /// Attempts that failed.
-        failed: u64,
-        /// What failed first: `delete`, `drop` or `add`.
-        first: String,
-        /// The database's message.
-        error: String,
-    },
-    /// No step of the data's time was retired whole.
-    #[error(
-        "nothing was retired in the measured phase, in which the data's clock went on by {}; lower retention.step, or raise load.duration",
-        show_seconds(*advanced_s)
-    )]
-    NothingRetired {
-        /// Seconds by which the data's clock went on.
-        advanced_s: f64,
-    },
-    /// Readings that questions are about became old.
-    #[error(
-        "readings that questions are about became older than retention.keep, when the data's clock had gone on by {}; raise retention.keep, lower load.duration or write less",
-        show_seconds(*advanced_s)
-    )]
-    RetentionHeld {
-        /// Seconds by which the data's clock went on.
-        advanced_s: f64,
+    /// Old readings could not be thrown away as they should.
+    #[error("{retention}")]
+    Retention {
+        /// What stood in the way.
+        retention: RetentionTrouble,
     },
     /// Reads found nothing although they should have.
     #[error("{}", show_empty(*empty, .reads))]

@@ -11,7 +11,7 @@ pub struct RetentionMeasurement {
     pub retired: u64,
     /// Steps of the data's time that were retired whole.
     pub steps: u64,
-    /// Seconds by which the data's own clock went on.
+    /// Seconds by which the data's own clock went on since the load began, warm-up included.
     pub advanced_s: f64,
     /// How long the retiring took of the measured phase, in seconds.
     pub took_s: f64,

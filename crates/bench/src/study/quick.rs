@@ -23,6 +23,8 @@ const EVOLVE_RECORDS_MAX: i64 = 10;
 const EVOLVE_S_MAX: f64 = 0.05;
 const WARMUP_S_MAX: f64 = 0.1;
 const ROWS_MAX: i64 = 2_000;
+/// Maximum number of rows where old ones are thrown away: of fewer, the load would write many steps at once.
+const KEPT_ROWS_MAX: i64 = 20_000;
 /// Scale of records in runs: one up to this, 101,600 of the 2,032,000 records of table 4.3 of Ruottinen 2015, stays; a larger one becomes [`SCALE_MAX`].
 const SCALE_KEPT: f64 = 0.05;
 const SCALE_MAX: f64 = 0.01;
@@ -46,8 +48,16 @@ const BLOCK_BYTES_MAX: u64 = 20_000;
 const GOAL_WITHIN_LEAST: f64 = 0.5;
 
 /// Settings of which a smaller value changes the question: how much data there is, and how much happens at once.
-const AMOUNTS: [&str; 6] =
-    ["record.rows", "record.scale", "blocks.size", "load.clients", "workload.evolve", "workload.evolve_records"];
+const AMOUNTS: [&str; 8] = [
+    "record.rows",
+    "record.scale",
+    "blocks.size",
+    "load.clients",
+    "workload.evolve",
+    "workload.evolve_records",
+    "retention.keep",
+    "retention.step",
+];
 
 /// Reduces sizes, factors and repeats in place, and returns what became smaller.
 pub fn shrink(unchecked: &mut Unchecked) -> Shrunk {
@@ -93,10 +103,37 @@ fn made_smaller(before: &Unchecked, after: &Unchecked, setting: &str, is_length:
     found
 }
 
+/// Settings in the data's own time, of which fewer rows hold less.
+const SPANS: [&str; 4] = ["retention.keep", "retention.step", "retention.transaction", "layout.partition"];
+
+/// Divides the settings in the data's own time by as much as the rows became fewer: otherwise nothing that is there would be old.
+fn shrink_spans(unchecked: &mut Unchecked, rows_before: Option<i64>) {
+    let rows = unchecked.root.find("record.rows").and_then(|entry| as_whole(&entry.node));
+    let (Some(before), Some(after)) = (rows_before, rows) else { return };
+    if after > 0 && before > after {
+        let factor = after as f64 / before as f64;
+        SPANS.iter().for_each(|setting| shrink_setting(unchecked, setting, &|node| scale_duration(node, factor)));
+    }
+}
+
+fn as_whole(node: &Node) -> Option<i64> {
+    if let Content::Integer(number) = node.content { Some(number) } else { None }
+}
+
+fn scale_duration(node: &mut Node, factor: f64) {
+    if let Content::Text(text) = &node.content
+        && let Ok(duration) = parse_duration(text)
+    {
+        node.content = Content::Text(format!("{}ms", duration.as_secs_f64() * factor * 1e3));
+    }
+}
+
 fn shrink_all(unchecked: &mut Unchecked) {
     let batch = batch_max(unchecked);
+    let rows_before = unchecked.root.find("record.rows").and_then(|entry| as_whole(&entry.node));
+    let rows_max = if unchecked.root.get("retention").is_some() { KEPT_ROWS_MAX } else { ROWS_MAX };
     for (setting, limit) in [
-        ("record.rows", ROWS_MAX),
+        ("record.rows", rows_max),
         ("load.operations", OPERATIONS_MAX.min((RECORDS_MAX / batch).max(2))),
         ("load.operations_per_client", OPERATIONS_PER_CLIENT_MAX.min((RECORDS_MAX / batch).max(2))),
         ("workload.evolve_records", EVOLVE_RECORDS_MAX),
@@ -110,6 +147,7 @@ fn shrink_all(unchecked: &mut Unchecked) {
             shrink_setting(unchecked, setting, &|node| limit_whole(node, limit));
         }
     }
+    shrink_spans(unchecked, rows_before);
     if unchecked.root.find("record.runs").is_some() {
         put_default(&mut unchecked.root, "record.scale", Content::Float(SCALE_MAX));
         shrink_setting(unchecked, "record.scale", &limit_scale);

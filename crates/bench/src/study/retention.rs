@@ -4,12 +4,16 @@
 
 use super::clash::Clash;
 use super::series::nanoseconds;
-use crate::fault::fault;
+use crate::fault::{Fault, fault};
 use crate::trial::{Length, RetentionSettings, RetireBy, Settings};
+use crate::units::show_seconds;
 use crate::written::place::Errors;
 use crate::written::section::Section;
 use crate::written::tree::Table;
 use crate::written::{Absent, Kind, Part, Setting, Span};
+
+/// Most transactions that a step takes.
+const TRANSACTIONS_MOST: i64 = 1000;
 
 /// Steps that `keep` has unless a study sets another `step`.
 const STEPS: i64 = 10;
@@ -23,7 +27,7 @@ pub static RETENTION: Part = Part {
             "by",
             Kind::Listed(|| RetireBy::NAMES.map(|(name, _)| name).to_vec()),
             Absent::Text("delete"),
-            "How: by `DELETE` of the rows (`delete`), or by dropping partitions (`drop`), which `layout.partition` makes. `none` throws nothing away, as a level to compare the others with.",
+            "How: by `DELETE` of the rows (`delete`), or by dropping partitions (`drop`): the table is then made in partitions of `step`. `none` throws nothing away, as a level to compare the others with.",
         )
         .factor(|settings| serde_json::to_value(retention(settings)?.by).ok()),
         Setting::new(
@@ -75,42 +79,15 @@ pub fn read_retention(root: &Table, partition_ns: Option<i64>, errors: &mut Erro
 
 /// Returns the settings that cannot be combined.
 pub fn check_retention(settings: &Settings, root: &Table) -> Vec<Clash> {
-    let Some(retention) = &settings.retention else { return Vec::new() };
-    let mut found: Vec<Clash> = Vec::new();
-    let mut refuse = |keys: &'static [&'static str], message: crate::fault::Fault| found.push((keys, message));
-    if root.find("retention.keep").is_none() {
-        let remedy = "write how old a reading may become, as in keep = \"1h\"";
-        refuse(&["retention.by"], fault!("retention.keep is missing"; "{remedy}"));
-        return found;
-    }
-    if retention.step_ns > retention.keep_ns {
-        refuse(
-            &["retention.step", "retention.keep"],
-            fault!("retention.step is longer than retention.keep"; "write a shorter step"),
-        );
-    }
-    let longer = root.find("retention.transaction").is_some()
-        && retention.by != RetireBy::Delete
-        && retention.by != RetireBy::None;
-    if longer {
-        let remedy = "leave it out, or write by = \"delete\"";
-        refuse(
-            &["retention.transaction", "retention.by"],
-            fault!("retention.transaction is for deletions, and retention.by is \"drop\""; "{remedy}"),
-        );
-    }
-    if retention.by == RetireBy::None {
-        return found;
-    }
-    if retention.by == RetireBy::Drop && settings.layout.partition_ns != Some(retention.step_ns) {
-        let (keys, remedy): (&'static [&'static str], _) = match settings.layout.partition_ns {
-            None => (&["retention.by"], "write layout.partition, as in partition = \"10m\""),
-            Some(_) => (&["retention.step", "layout.partition"], "leave retention.step out"),
-        };
-        let message =
-            fault!("retention.by is \"drop\", which drops whole partitions of the length retention.step"; "{remedy}");
-        refuse(keys, message);
-    }
+    let mut found =
+        settings.retention.as_ref().map_or_else(Vec::new, |retention| check_spans(retention, settings, root));
+    let retires = settings.retention.as_ref().is_some_and(|retention| retention.by != RetireBy::None);
+    let what = match (retires, settings.layout.partition_ns) {
+        (true, _) => "[retention]",
+        // Somebody must make partitions for readings to come.
+        (false, Some(_)) => "layout.partition",
+        (false, None) => return found,
+    };
     let clashes: [(bool, &'static [&'static str], &str); 6] = [
         (settings.workload.evolve_s.is_some(), &["workload.evolve"], "workload.evolve is given"),
         (!settings.events.is_empty(), &["events"], "[[events]] are given"),
@@ -123,13 +100,55 @@ pub fn check_retention(settings: &Settings, root: &Table) -> Vec<Clash> {
         (settings.layout.tables_per_client, &["layout.tables"], "layout.tables is \"per-client\""),
         (settings.record.existing, &["record.existing"], "record.existing is true"),
     ];
-    for (_, keys, what) in clashes.into_iter().filter(|(is_so, ..)| *is_so) {
-        refuse(keys, fault!("[retention] is given and {what}"; "leave one of them out"));
+    for (_, keys, other) in clashes.into_iter().filter(|(is_so, ..)| *is_so) {
+        found.push((keys, fault!("{what} is given and {other}"; "leave one of them out")));
     }
-    if !matches!(settings.load.length, Length::Seconds(_)) {
+    if retires && !matches!(settings.load.length, Length::Seconds(_)) {
         let remedy = "state how long the trial is, as in duration = \"10s\"";
         let counts = &["load.operations", "load.operations_per_client"];
-        refuse(counts, fault!("[retention] goes with load.duration and not with a number of operations"; "{remedy}"));
+        found.push((
+            counts,
+            fault!("[retention] goes with load.duration and not with a number of operations"; "{remedy}"),
+        ));
+    }
+    found
+}
+
+/// Returns which spans of the section do not go together.
+fn check_spans(retention: &RetentionSettings, settings: &Settings, root: &Table) -> Vec<Clash> {
+    let mut found: Vec<Clash> = Vec::new();
+    let mut refuse = |keys: &'static [&'static str], message: Fault| found.push((keys, message));
+    if root.find("retention.keep").is_none() {
+        let remedy = "write how old a reading may become, as in keep = \"1h\"";
+        refuse(&["retention.by"], fault!("retention.keep is missing"; "{remedy}"));
+        return found;
+    }
+    if retention.step_ns > retention.keep_ns {
+        let message = fault!("retention.step is longer than retention.keep"; "write a shorter step");
+        refuse(&["retention.step", "retention.keep"], message);
+    }
+    let transactions = retention.step_ns / retention.transaction_ns.max(1);
+    if transactions > TRANSACTIONS_MOST {
+        let least = show_seconds(seconds(retention.step_ns / TRANSACTIONS_MOST));
+        refuse(
+            &["retention.transaction", "retention.step"],
+            fault!("by retention.transaction a step takes {transactions} transactions"; "write at least {least}"),
+        );
+    }
+    if retention.by != RetireBy::Drop {
+        return found;
+    }
+    if root.find("retention.transaction").is_some() {
+        let remedy = "leave it out, or write by = \"delete\"";
+        let message = fault!("retention.transaction is for deletions, and retention.by is \"drop\""; "{remedy}");
+        refuse(&["retention.transaction", "retention.by"], message);
+    }
+    if settings.layout.partition_ns != Some(retention.step_ns) {
+        let message = fault!(
+            "retention.by is \"drop\", which drops whole partitions, and layout.partition is not retention.step";
+            "leave one of them out"
+        );
+        refuse(&["retention.step", "layout.partition"], message);
     }
     found
 }

@@ -20,7 +20,7 @@ use super::retention::read_retention;
 use super::table::STUDY;
 use super::tables::read_tables;
 use super::workload::read_workload;
-use crate::trial::{BackgroundSettings, Settings, WorkloadSettings};
+use crate::trial::{BackgroundSettings, RetireBy, Settings, WorkloadSettings};
 use crate::units::{parse_bit_rate, parse_bytes, parse_duration};
 use crate::written::place::Errors;
 use crate::written::tree::Table;
@@ -34,11 +34,15 @@ pub fn read_settings(root: &Table, names: &Names, errors: &mut Errors) -> Settin
     let background = read_background(root, errors);
     let freshness = read_freshness(root, &workload.name, errors);
     let recorder = read_recorder(root, errors);
-    let layout = read_layout(root, names, errors);
+    let mut layout = read_layout(root, names, errors);
+    let retention = read_retention(root, layout.partition_ns, errors);
+    // What is dropped are partitions, which need not be asked for.
+    let dropped_ns = retention.as_ref().filter(|own| own.by == RetireBy::Drop).map(|own| own.step_ns);
+    layout.partition_ns = layout.partition_ns.or(dropped_ns);
     Settings {
         database: read_database(root, names, errors),
         record: read_record(root, names, written_batch(&workload, background.as_ref()), &load, errors),
-        retention: read_retention(root, layout.partition_ns, errors),
+        retention,
         layout,
         workload,
         load,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::{Answer, DatabaseError, Dialect, PassingOver, Session, SessionLimits, TargetSession, Wire, in_sql};
 use crate::record::Cells;
-use crate::statement::{Program, Request, Statement, Table};
+use crate::statement::{Program, Request, SchemaChange, Statement, Table};
 
 mod attempt;
 mod beginning;
@@ -230,6 +230,17 @@ impl<W: Prepare + 'static> TargetSession for WireSession<W> {
         }
         self.begin().ok()?;
         self.wire.table_bytes(&mut self.channel, tables)
+    }
+
+    fn change_schema(
+        &mut self,
+        change: &SchemaChange,
+        algorithm: Option<&str>,
+    ) -> Result<Option<String>, DatabaseError> {
+        match W::as_sql(self) {
+            Some(session) => in_sql::change_schema(session, change, algorithm),
+            None => self.changing(|wire, channel| wire.change_schema(channel, change)),
+        }
     }
 
     fn ask(&mut self, question: &str) -> Result<Option<String>, DatabaseError> {

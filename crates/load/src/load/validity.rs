@@ -5,7 +5,7 @@ use crate::measurement::{
     EvolutionMeasurement, GroupMeasurement, Measurement, OperationMeasurement, RetentionMeasurement,
 };
 use crate::operation::OperationKind;
-use crate::reason::{EmptyReads, Failed, Little, Reason};
+use crate::reason::{EmptyReads, Failed, Little, Reason, RetentionTrouble};
 use crate::statement::shortened;
 use crate::trial::Arrivals;
 
@@ -67,12 +67,15 @@ fn retention_reason(retention: &RetentionMeasurement) -> Option<Reason> {
     let changes = &retention.meanwhile.changes;
     let failed: u64 = changes.iter().map(|change| change.failed).sum();
     let first = changes.iter().find_map(|change| Some((change.what.clone(), change.error.clone()?)));
-    let advanced_s = retention.advanced_s;
-    match first {
-        Some((first, error)) => Some(Reason::RetentionFailed { failed, first, error }),
-        None if retention.is_held => Some(Reason::RetentionHeld { advanced_s }),
-        None => (retention.steps == 0).then_some(Reason::NothingRetired { advanced_s }),
-    }
+    let (advanced_s, behind_s) = (retention.advanced_s, retention.behind_s);
+    let trouble = match first {
+        Some((first, error)) => RetentionTrouble::Failed { failed, first, error },
+        None if retention.is_held => RetentionTrouble::Asked { advanced_s },
+        None if retention.steps > 0 => return None,
+        None if behind_s > 0.0 => RetentionTrouble::NoneEnded { behind_s },
+        None => RetentionTrouble::NothingOld { advanced_s },
+    };
+    Some(Reason::Retention { retention: trouble })
 }
 
 /// Returns which reads found nothing, and what to do about it.

@@ -203,19 +203,9 @@ fn measure(trial: &Trial, ready: Ready, current: &mut Current, filling: &dyn Fn(
         None => None,
     };
     note_changes(settings, &happenings, current);
-    let added = beside.as_ref().map_or(0, |(_, seen)| seen.tally.acknowledged_records);
     let is_in_front = front.is_some();
-    let stored = match &front {
-        Some(_) => None,
-        // A server that did not come back cannot be queried.
-        None if current.server.as_ref().is_some_and(|server| !server.is_running()) => None,
-        None => {
-            let seen: Vec<_> = std::iter::once(&observed).chain(beside.as_ref().map(|(_, seen)| seen)).collect();
-            let settle = |retired: &Box<Retired>| retired.settle(&work, (settings.record.rows, &seen), target);
-            let gone = happenings.retired.as_ref().map_or(Ok(Some(0)), settle)?;
-            check_stored(settings, &work, (observed.tally.acknowledged_records + added, gone), current)?
-        }
-    };
+    let seen: Vec<_> = std::iter::once(&observed).chain(beside.as_ref().map(|(_, seen)| seen)).collect();
+    let stored = if is_in_front { None } else { counted(settings, &work, (&seen, &happenings), target, current)? };
     let (mut measurement, samples) = measured(trial, &observed, attended, current);
     let found = stored.map(|(_, found)| found);
     let ending = Ending { settings, work: &work, current, found };
@@ -346,6 +336,24 @@ fn judge_samples(measurement: &mut Measurement, written: Result<Written, StoreEr
             measurement.invalid_because.push(Reason::SamplesNotWritten { error, removed });
         }
     }
+}
+
+/// Returns the number of acknowledged records that must be in the tables after a load, and of those that are there; `None` where they cannot be counted.
+fn counted(
+    settings: &Settings,
+    work: &Work,
+    (seen, happenings): (&[&Observed], &Happenings),
+    target: &dyn Target,
+    current: &Current,
+) -> anyhow::Result<Option<(u64, u64)>> {
+    // A server that did not come back cannot be queried.
+    if current.server.as_ref().is_some_and(|server| !server.is_running()) {
+        return Ok(None);
+    }
+    let settle = |retired: &Retired| retired.settle(work, (settings.record.rows, seen), target);
+    let gone = happenings.retired.as_deref().map_or(Ok(Some(0)), settle)?;
+    let acknowledged = seen.iter().map(|seen| seen.tally.acknowledged_records).sum();
+    check_stored(settings, work, (acknowledged, gone), current)
 }
 
 /// Returns the number of acknowledged records that must be there and of records in the tables, for workloads that insert and do not delete. `gone` is the number of those that

@@ -110,6 +110,19 @@ struct Need {
     instead: &'static str,
 }
 
+/// Returns what throwing old readings away needs, and partitions: the capability, the setting that needs it, and what to write instead.
+fn need_of_retention(settings: &Settings) -> Option<(Capability, &'static str, &'static str)> {
+    match settings.retention.as_ref().map(|retention| retention.by) {
+        Some(RetireBy::Delete) => {
+            Some((Capability::Sql, "retention.by is \"delete\"", "write by = \"drop\" or leave [retention] out"))
+        }
+        Some(RetireBy::Drop) => Some((Capability::Partitions, "retention.by is \"drop\"", "write by = \"delete\"")),
+        _ => {
+            settings.layout.partition_ns.map(|_| (Capability::Partitions, "layout.partition is given", "leave it out"))
+        }
+    }
+}
+
 fn needs(settings: &Settings, program: &Program) -> Vec<Need> {
     let workload = &settings.workload;
     let mut found = Vec::new();
@@ -125,6 +138,9 @@ fn needs(settings: &Settings, program: &Program) -> Vec<Need> {
     if let Some((_, asked_by)) = in_sql.into_iter().find(|(is_asked, _)| *is_asked) {
         need(Capability::Sql, asked_by.to_owned(), "leave it out");
     }
+    if let Some((capability, asked_by, instead)) = need_of_retention(settings) {
+        need(capability, asked_by.to_owned(), instead);
+    }
     for capability in database::needs_of(program).into_iter().filter(|needed| *needed != Capability::Sql) {
         let (layout, workload) = (&settings.layout.name, &workload.name);
         let asked_by = format!("workload.name is \"{workload}\" on layout.name = \"{layout}\"");
@@ -135,11 +151,6 @@ fn needs(settings: &Settings, program: &Program) -> Vec<Need> {
     }
     if workload.evolve_s.is_some() {
         need(Capability::SchemaChanges, "workload.evolve is given".to_owned(), "leave it out");
-    }
-    if settings.retention.as_ref().is_some_and(|retention| retention.by == RetireBy::Delete) {
-        let asked_by = "retention.by is \"delete\"".to_owned();
-        need(Capability::Deletes, asked_by.clone(), "leave [retention] out");
-        need(Capability::Sql, asked_by, "leave [retention] out");
     }
     if workload.explain {
         need(Capability::Plans, "workload.explain is true".to_owned(), "leave it out");

@@ -41,6 +41,8 @@ pub struct Retirer<'a> {
     done_ns: i64,
     /// Number of the partition behind the last one that is there.
     made: i64,
+    /// Where the data's own clock stood before the load began, in nanoseconds since 1970.
+    begun_ns: i64,
     failures: usize,
 }
 
@@ -67,7 +69,13 @@ impl<'a> Retirer<'a> {
     pub fn new(work: &'a Work, target: &'a dyn Target) -> anyhow::Result<Option<Self>> {
         let Some(retirement) = work.retirement() else { return Ok(None) };
         let (done_ns, made) = (retirement.first_ns(), retirement.partitions_made().unwrap_or(0));
-        let mut retirer = Retirer { target, retirement, session: None, done_ns, made, failures: 0 };
+        let begun_ns = retirement.clock_ns();
+        let mut retirer = Retirer { target, retirement, session: None, done_ns, made, begun_ns, failures: 0 };
+        if let Some(add) = retirement.add(made) {
+            let told = retirer.change_table(Some(&add)).context("making a partition for readings to come")?;
+            // Without a statement, partitions make themselves.
+            retirer.made = if told.is_some() { made.saturating_add(1) } else { i64::MAX };
+        }
         while retirer.is_due() {
             retirer.retire_step().context("retiring what is old before the load begins")?;
         }
@@ -80,22 +88,25 @@ impl<'a> Retirer<'a> {
             match begin.recv_timeout(LOOK) {
                 Ok(changing) => break Some(changing),
                 Err(RecvTimeoutError::Disconnected) => break None,
-                Err(RecvTimeoutError::Timeout) => self.look(None),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.look(None);
+                }
             }
         };
         let Some(changing) = begun else {
             return Retired { measured: RetentionMeasurement::default(), done_ns: self.done_ns };
         };
-        let clock_ns = self.retirement.clock_ns();
         let mut phase =
             Phase { changing: &changing, begun_ns: changing.now_ns(), measured: RetentionMeasurement::default() };
-        while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(LOOK) {
-            self.look(Some(&mut phase));
+        let mut wait = LOOK;
+        while let Err(RecvTimeoutError::Timeout) = begin.recv_timeout(wait) {
+            // What has fallen behind does not wait.
+            wait = if self.look(Some(&mut phase)) { Duration::ZERO } else { LOOK };
         }
         let mut measured = phase.measured;
         let behind_ns = self.retirement.due_ns().saturating_sub(self.done_ns).max(0);
         measured.behind_s = seconds(behind_ns);
-        measured.advanced_s = seconds(self.retirement.clock_ns().saturating_sub(clock_ns));
+        measured.advanced_s = seconds(self.retirement.clock_ns().saturating_sub(self.begun_ns));
         measured.is_held = self.is_held();
         // Operations still unanswered when the load ended are waited for, and end their silence.
         while begin.recv().is_ok() {}
@@ -120,24 +131,24 @@ impl<'a> Retirer<'a> {
         self.done_ns.saturating_add(self.retirement.settings().step_ns)
     }
 
-    /// Makes a partition for readings to come, or retires a step, whichever is more urgent.
-    fn look(&mut self, mut phase: Option<&mut Phase<'_>>) {
+    /// Makes a partition for readings to come, or retires a step, whichever is more urgent. Returns whether it did one of them.
+    fn look(&mut self, mut phase: Option<&mut Phase<'_>>) -> bool {
         if self.failures >= FAILURES_MOST {
-            return;
+            return false;
         }
         let missing = self.retirement.missing(self.made);
         if missing > URGENT || (missing > 0.0 && !self.is_due()) {
             let add = self.retirement.add(self.made);
-            if self.change("add", phase, |own| own.change_table(add.as_ref()).map(|told| (0, told))) {
-                self.made += 1;
-            }
-            return;
+            let adds = self.change("add", phase, |own| own.change_table(add.as_ref()).map(|told| (0, told)));
+            self.made += i64::from(adds);
+            return adds;
         }
         let what = if self.retirement.settings().by == RetireBy::Drop { "drop" } else { "delete" };
         let retires = self.is_due() && self.change(what, phase.as_deref_mut(), Self::retire_step);
         if let Some(phase) = phase.filter(|_| retires) {
             phase.measured.steps += 1;
         }
+        retires
     }
 
     /// Makes a change of the tables, and notes it if the measured phase has begun. Returns whether it succeeded.
@@ -242,7 +253,8 @@ impl Retired {
     ) -> anyhow::Result<Option<u64>> {
         let Some(retirement) = work.retirement() else { return Ok(Some(0)) };
         if retirement.settings().by == RetireBy::Delete {
-            let mut last = Retirer { target, retirement, session: None, done_ns: self.done_ns, made: 0, failures: 0 };
+            let mut last =
+                Retirer { target, retirement, session: None, done_ns: self.done_ns, made: 0, begun_ns: 0, failures: 0 };
             last.delete_before(self.done_ns).context("retiring what came behind its time")?;
         }
         let clients = || observed.iter().flat_map(|seen| &seen.acknowledged);

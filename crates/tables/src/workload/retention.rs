@@ -197,7 +197,7 @@ impl Retirement {
     pub fn missing(&self, made: i64) -> f64 {
         let Some(partitions) = self.partitions else { return 0.0 };
         let reach_ns = self.timeline.clock_ns(self.sent().1).saturating_add(self.timeline.reach_ns().0);
-        (partitions.of(reach_ns) + 1 + PARTITIONS_AHEAD - made) as f64 / PARTITIONS_AHEAD as f64
+        (partitions.of(reach_ns) + 1 + PARTITIONS_AHEAD).saturating_sub(made) as f64 / PARTITIONS_AHEAD as f64
     }
 
     /// Returns the number behind that of the last partition that the table was made with; `None` where it is one piece.
@@ -253,4 +253,113 @@ fn check(settings: &Settings) -> Result<(), String> {
     Err(format!(
         "[retention] throws readings away by their age, and workload.name is \"{name}\"{beside}; take \"write\", or \"questions\" beside a [background] that writes"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::SeriesSettings;
+    use crate::workload::Work;
+
+    const SECOND_NS: i64 = 1_000_000_000;
+
+    fn settings() -> Settings {
+        let series = SeriesSettings {
+            sources: 10,
+            interval_ns: SECOND_NS,
+            jitter: 0.1,
+            missing: 0.01,
+            late_share: 0.02,
+            late_up_to_ns: 20 * SECOND_NS,
+            repeated: 0.01,
+        };
+        let mut settings = Settings::default();
+        settings.record.type_name = "qos".to_owned();
+        settings.record.table = "qos".to_owned();
+        (settings.record.rows, settings.record.per_measurement, settings.workload.batch) = (5000, 10, 10);
+        settings.record.series = Some(series);
+        (settings.layout.name, settings.workload.name) = ("wide".to_owned(), "write".to_owned());
+        settings.layout.partition_ns = Some(30 * SECOND_NS);
+        settings.load.clients = 2;
+        let (keep_ns, step_ns) = (300 * SECOND_NS, 30 * SECOND_NS);
+        settings.retention = Some(RetentionSettings { by: RetireBy::Drop, keep_ns, step_ns, transaction_ns: step_ns });
+        settings
+    }
+
+    fn refusal(change: impl FnOnce(&mut Settings)) -> String {
+        let mut settings = settings();
+        change(&mut settings);
+        Work::new(&settings).err().unwrap()
+    }
+
+    #[test]
+    fn each_reading_has_a_partition_when_it_comes_and_the_key_tells_it() {
+        let work = Work::new(&settings()).unwrap();
+        let [table] = &work.program().tables[..] else { panic!("one table") };
+        assert_eq!(table.primary_key, ["record_id", "time_ns"]);
+        let spans = table.time.as_ref().unwrap().partitions.unwrap();
+        let retirement = work.retirement().unwrap();
+        // The first records behind those that are there, too.
+        let times = (0..5100).map(|record| spans.of(retirement.timeline.time_ns(record)));
+        assert!(times.clone().all(|partition| (spans.first..spans.end).contains(&partition)));
+        let unused = times.clone().min().unwrap() - spans.first;
+        assert!((0..=2).contains(&unused), "{unused} partitions before the first reading");
+        let ready = spans.end - times.max().unwrap();
+        assert!((PARTITIONS_AHEAD..=PARTITIONS_AHEAD + 2).contains(&ready), "{ready} partitions are ready");
+        assert!(retirement.missing(spans.end) <= 0.0 && retirement.missing(spans.end - PARTITIONS_AHEAD) >= 1.0);
+    }
+
+    #[test]
+    fn the_slowest_writer_decides_what_is_old_and_no_reading_is_old_when_it_comes() {
+        let work = Work::new(&settings()).unwrap();
+        let retirement = work.retirement().unwrap();
+        let begins = retirement.due_ns();
+        assert_eq!(begins % (30 * SECOND_NS), 0);
+        retirement.note(0, 9000);
+        retirement.note(1, 6000);
+        let (slow, due) = (retirement.timeline.clock_ns(6000), retirement.due_ns());
+        assert!(due <= slow - 300 * SECOND_NS && due > slow - 330 * SECOND_NS && due > begins, "{due} {slow}");
+        let oldest = (6000..9000).map(|record| retirement.timeline.time_ns(record)).min().unwrap();
+        assert!(oldest >= due, "a reading of {oldest} comes in, and all before {due} is old");
+        // A writer that has sent nothing holds nobody up.
+        let work = Work::new(&settings()).unwrap();
+        work.retirement().unwrap().note(1, 9000);
+        assert!(work.retirement().unwrap().due_ns() > due);
+    }
+
+    #[test]
+    fn what_is_gone_is_counted_one_by_one() {
+        let work = Work::new(&settings()).unwrap();
+        let retirement = work.retirement().unwrap();
+        let before_ns = retirement.due_ns();
+        let gone = (0..5000).filter(|record| retirement.timeline.time_ns(*record) < before_ns).count() as u64;
+        assert!(gone > 1000, "{gone}");
+        assert_eq!(retirement.count_before([0..2500, 2500..5000].into_iter(), before_ns), gone);
+        assert_eq!(retirement.count_before(std::iter::once(4990..5000), before_ns), 0);
+    }
+
+    #[test]
+    fn without_retention_nothing_is_old_and_partitions_are_made_all_the_same() {
+        let mut settings = settings();
+        settings.retention = None;
+        let work = Work::new(&settings).unwrap();
+        let retirement = work.retirement().unwrap();
+        assert_eq!((retirement.due_ns(), retirement.settings().by), (i64::MIN, RetireBy::None));
+        settings.layout.partition_ns = None;
+        assert!(Work::new(&settings).unwrap().retirement().is_none());
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused_with_the_remedy() {
+        let no_sources = refusal(|settings| settings.record.series = None);
+        assert!(no_sources.contains("write record.sources"), "{no_sources}");
+        let star = refusal(|settings| settings.layout.name = "star".to_owned());
+        assert!(star.contains("layout.partition is 30 s") && star.contains("layout.name = \"wide\""), "{star}");
+        let many = refusal(|settings| settings.layout.partition_ns = Some(SECOND_NS / 10));
+        assert!(many.contains("write at least "), "{many}");
+        let short = refusal(|settings| settings.retention.as_mut().unwrap().keep_ns = SECOND_NS);
+        assert!(short.contains("retention.keep is 1 s") && short.contains("write at least "), "{short}");
+        let reads = refusal(|settings| settings.workload.name = "read".to_owned());
+        assert!(reads.contains("workload.name is \"read\"; take \"write\""), "{reads}");
+    }
 }

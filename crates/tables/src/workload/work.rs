@@ -55,6 +55,29 @@ fn leave_out_inserts(program: &mut Program, settings: &Settings) {
     }
 }
 
+/// Adds the indexes and the partitions that the settings ask for to the tables of a layout. Returns what is thrown away of the readings; `None` where all stay.
+///
+/// # Errors
+/// A sentence that names the setting, its value and the remedy.
+fn index_and_divide(program: &mut Program, settings: &Settings) -> Result<Option<Retirement>, String> {
+    if let (true, Some(column)) = (settings.record.existing, settings.layout.indexes.first()) {
+        let remedy = "leave one of them out";
+        return Err(format!(
+            "layout.indexes names \"{column}\" and record.existing says that the tables are there; {remedy}"
+        ));
+    }
+    for column in &settings.layout.indexes {
+        indexes::add(program, column, &settings.layout.name)?;
+    }
+    if let Some(index) = settings.layout.time_index {
+        indexes::add_times(program, index, &settings.layout.name)?;
+    }
+    if let Some(span_ns) = settings.layout.partition_ns {
+        retention::divide(program, settings, span_ns)?;
+    }
+    Retirement::new(settings, program)
+}
+
 impl Work {
     /// Creates the work that the settings describe. After that, making the workloads of clients cannot fail.
     ///
@@ -88,22 +111,7 @@ impl Work {
         let mut stored = if needs_tables { Some(Stored::new(settings, background.as_ref(), besides)?) } else { None };
         let mut program = stored.as_ref().map_or_else(Program::default, |stored| stored.layout.program().clone());
         program.rows_max = program.rows_max.max(1);
-        if let (true, Some(column)) = (settings.record.existing, settings.layout.indexes.first()) {
-            let remedy = "leave one of them out";
-            return Err(format!(
-                "layout.indexes names \"{column}\" and record.existing says that the tables are there; {remedy}"
-            ));
-        }
-        for column in &settings.layout.indexes {
-            indexes::add(&mut program, column, &settings.layout.name)?;
-        }
-        if let Some(index) = settings.layout.time_index {
-            indexes::add_times(&mut program, index, &settings.layout.name)?;
-        }
-        if let Some(span_ns) = settings.layout.partition_ns {
-            retention::divide(&mut program, settings, span_ns)?;
-        }
-        let retirement = Retirement::new(settings, &program)?;
+        let retirement = index_and_divide(&mut program, settings)?;
         if settings.record.existing {
             program.tables.clear();
             program.first = Request::default();

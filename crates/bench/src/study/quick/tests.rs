@@ -149,3 +149,17 @@ fn defaults_are_shrunk_too() {
     assert_eq!((text("load.duration"), text("load.warmup")), ("\"400ms\"".to_owned(), "\"100ms\"".to_owned()));
     assert_eq!(text("record.rows"), "2000");
 }
+
+#[test]
+fn what_is_kept_becomes_shorter_as_rows_become_fewer_and_no_other_spans_do() {
+    let text = "[record]\nrows = 100000\nsources = 10\ninterval = \"1s\"\n[retention]\nkeep = \"10m\"\nstep = \"1m\"\n[layout]\npartition = \"1m\"\n";
+    let said = |unchecked: &Unchecked, setting: &str| unchecked.root.find(setting).unwrap().node.to_string();
+    let unchecked = shrunk(text, &[]);
+    let settings = ["retention.keep", "retention.step", "layout.partition", "record.interval"];
+    assert_eq!(
+        settings.map(|setting| said(&unchecked, setting)),
+        ["\"120000ms\"", "\"12000ms\"", "\"12000ms\"", "\"1s\""]
+    );
+    let kept = shrunk(text, &["record.rows=100000"]);
+    assert_eq!(said(&kept, "retention.keep"), "\"10m\"", "rows that were asked for stay, and what is kept of them");
+}

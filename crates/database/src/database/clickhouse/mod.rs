@@ -49,6 +49,7 @@ pub static CLICKHOUSE: Entry = Entry {
         .with(Capability::Indexes)
         .with(Capability::Figures)
         .with(Capability::LeastNumbers)
+        .with(Capability::Partitions)
         .with(Capability::Processes),
     processes: &["clickhouse-server", "clickhouse-serv", "clickhouse"],
     level: Some(durability::level),

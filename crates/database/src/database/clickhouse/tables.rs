@@ -6,7 +6,7 @@ use super::exchange::{Line, ask};
 use super::settings::Own;
 use crate::database::session::Channel;
 use crate::database::{DatabaseError, Dialect};
-use crate::statement::Table;
+use crate::statement::{Partitions, SchemaChange, Table};
 
 /// The first version whose tables are removed in the background unless they are asked for it at once.
 const SYNC_SINCE: u32 = 21;
@@ -22,7 +22,34 @@ pub(super) fn create(
     if table.numbered {
         return Err(DatabaseError::refused("clickhouse", "it does not number rows itself"));
     }
+    if engine != Engine::MergeTree && spans_of(table).is_some() {
+        return Err(DatabaseError::refused(
+            "clickhouse",
+            "only tables of the engine MergeTree have partitions; leave database.engine or layout.partition out",
+        ));
+    }
     ask(channel, line, &text(engine, own, table)).map(drop)
+}
+
+/// Returns the column with the time and the partitions by it; `None` for a table that is one piece.
+fn spans_of(table: &Table) -> Option<(&str, Partitions)> {
+    table.time.as_ref().and_then(|time| Some((time.name.as_str(), time.partitions?)))
+}
+
+/// Changes the partitions of a table. Those for readings to come make themselves. Returns the statement, if one was needed.
+pub(super) fn change(
+    channel: &mut Channel,
+    line: &Line,
+    change: &SchemaChange,
+) -> Result<Option<String>, DatabaseError> {
+    match change {
+        SchemaChange::AddPartition { .. } => Ok(None),
+        SchemaChange::DropPartition { table, partition } => {
+            let sql = format!("ALTER TABLE {} DROP PARTITION {partition}", ClickhouseDialect.quote(table));
+            ask(channel, line, &sql).map(|_| Some(sql))
+        }
+        _ => Err(DatabaseError::refused("clickhouse", "loadline changes nothing but the partitions of its tables")),
+    }
 }
 
 fn text(engine: Engine, own: &Own, table: &Table) -> String {
@@ -36,6 +63,10 @@ fn text(engine: Engine, own: &Own, table: &Table) -> String {
     let key = table.primary_key.iter().map(|name| dialect.quote(name)).collect::<Vec<_>>().join(", ");
     let mut sql = format!("CREATE TABLE {} ({columns}) ENGINE = {}", dialect.quote(&table.name), engine.name());
     if engine == Engine::MergeTree {
+        // Its number is the value by which a partition is dropped.
+        sql += &spans_of(table).map_or(String::new(), |(time, spans)| {
+            format!(" PARTITION BY intDiv({}, {})", ClickhouseDialect.quote(time), spans.span_ns)
+        });
         sql += &if key.is_empty() { " ORDER BY tuple()".to_owned() } else { format!(" ORDER BY ({key})") };
         let settings = own.of_tables.iter().map(|(name, value)| format!("{name} = {}", setting(value)));
         let settings = settings.collect::<Vec<_>>().join(", ");

@@ -16,7 +16,7 @@ use crate::database::session::{ANSWER_BYTES_MAX, Channel, Prepare};
 use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Progress, Wire};
 use crate::record::Cells;
-use crate::statement::{Expect, Miscount, Program, Request, Table};
+use crate::statement::{Expect, Miscount, Program, Request, SchemaChange, Table};
 
 /// The query of a request without steps, or with one that cannot be sent.
 const NOTHING: &[u8] = b"SELECT 1 FORMAT Null";
@@ -290,6 +290,10 @@ impl Prepare for ClickhouseWire {
 
     fn sum_column(&mut self, channel: &mut Channel, table: &str, column: &str) -> Result<Option<u64>, DatabaseError> {
         tables::sum(channel, &self.line, table, column).map(Some)
+    }
+
+    fn change_schema(&mut self, channel: &mut Channel, change: &SchemaChange) -> Result<Option<String>, DatabaseError> {
+        tables::change(channel, &self.line, change)
     }
 
     fn table_bytes(&mut self, channel: &mut Channel, tables: &[&str]) -> Option<u64> {

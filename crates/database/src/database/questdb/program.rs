@@ -114,7 +114,7 @@ pub(super) fn refused(why: &str) -> DatabaseError {
 mod tests {
     use super::*;
     use crate::question::{Ask, Figure};
-    use crate::statement::{Asking, ColumnRef, Comparison, Condition, SourceIndex, TableColumn};
+    use crate::statement::{Asking, ColumnRef, Comparison, Condition, SourceIndex, TableColumn, TimeColumn};
 
     fn table(time: Option<&str>) -> Table {
         let column = |name: &str| TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false };
@@ -126,7 +126,7 @@ mod tests {
             unique: Vec::new(),
             indexes: Vec::new(),
             foreign_keys: Vec::new(),
-            time: time.map(str::to_owned),
+            time: time.map(|name| TimeColumn { name: name.to_owned(), partitions: None }),
         }
     }
 

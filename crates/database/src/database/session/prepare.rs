@@ -6,7 +6,7 @@ use super::{Attempt, Channel, WireSession};
 #[cfg(doc)]
 use crate::database::TargetSession;
 use crate::database::{DatabaseError, Dialect, PassingOver, Session, Wire};
-use crate::statement::{Program, Request, Statement, Table};
+use crate::statement::{Program, Request, SchemaChange, Statement, Table};
 
 /// The operations of a wire besides executing requests. The channel is the wire's own socket, used in a blocking way; between two
 /// calls nothing in it is left unread.
@@ -65,6 +65,18 @@ pub trait Prepare: Wire {
         _table: &str,
         _column: &str,
     ) -> Result<Option<u64>, DatabaseError> {
+        Err(crate::database::no_tables())
+    }
+
+    /// See [`TargetSession::change_schema`]; for targets that speak no SQL.
+    ///
+    /// # Errors
+    /// The target's error; by default, that the target has no tables.
+    fn change_schema(
+        &mut self,
+        _channel: &mut Channel,
+        _change: &SchemaChange,
+    ) -> Result<Option<String>, DatabaseError> {
         Err(crate::database::no_tables())
     }
 

@@ -187,11 +187,15 @@ pub fn show_meanwhile(finding: &EvolutionFinding, valid: &[&Measurement], of: Ch
     let (what, words) = *order.iter().find(|(what, _)| is_told(what))?;
     let of_kind = |(kind, parts): (&String, &DuringFinding)| {
         let ratios: Vec<f64> = valid.iter().filter_map(|trial| ratio_meanwhile(of(trial)?, kind, what)).collect();
-        let ratio = geometric_ratio(&ratios).map_or("?".to_owned(), |ratio| show_ratio(&ratio));
         let during = parts.each.get(what)?;
         let p99 = |part: &AsideFinding| part.response_time_s.p99.map_or("-".to_owned(), show_seconds);
         let (during, outside, n) = (p99(during), p99(&parts.outside), ratios.len());
-        Some(format!("{kind} took {ratio} as long (n = {n}; p99 {during}, outside of changes {outside})"))
+        let figures = format!("n = {n}; p99 {during}, outside of changes {outside}");
+        Some(match geometric_ratio(&ratios) {
+            Some(ratio) => format!("{kind} took {} as long ({figures})", show_ratio(&ratio)),
+            // One trial gives no interval, and a ratio without one says nothing.
+            None => format!("{kind} went on ({figures})"),
+        })
     };
     let mut told: Vec<String> = finding.operations.iter().filter_map(of_kind).collect();
     let silence =
@@ -305,7 +309,7 @@ mod tests {
         let (first, second) = (trial(1.0, 4_000_000, 1_000_000), trial(3.0, 4_000_000, 1_000_000));
         let mut invalid = trial(100.0, 1, 1);
         invalid.evolution.as_mut().unwrap().changes[0].failed = 1;
-        let finding = evolution(&[&first, &second], &[&first, &second, &invalid]).unwrap();
+        let finding = evolution(&[&first, &second], &[&first, &second, &invalid], OF_SCHEMA).unwrap();
         let add = &finding.changes["add"];
         assert_eq!((add.count, add.mean_s, add.max_s, add.failed), (2, 2.0, 3.0, 1));
         let read = &finding.operations["read"];
@@ -313,7 +317,10 @@ mod tests {
         assert_eq!((read.each["add"].count, read.each["add"].over_100_ms, read.each.len()), (2, 0, 1));
         assert_eq!(finding.longest_silence_s["add"], 3.0);
         let blocked = trial(1.0, 150_000_000, 1);
-        assert_eq!(evolution(&[&blocked], &[&blocked]).unwrap().operations["read"].each["add"].over_100_ms, 1);
+        assert_eq!(
+            evolution(&[&blocked], &[&blocked], OF_SCHEMA).unwrap().operations["read"].each["add"].over_100_ms,
+            1
+        );
     }
 
     #[test]
@@ -337,6 +344,6 @@ mod tests {
     fn without_schema_changes_there_is_nothing() {
         let mut without = trial(1.0, 1, 1);
         without.evolution = None;
-        assert_eq!(evolution(&[&without], &[&without]), None);
+        assert_eq!(evolution(&[&without], &[&without], OF_SCHEMA), None);
     }
 }

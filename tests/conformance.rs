@@ -33,6 +33,7 @@ targets! {
     clickhouse [&[("max_threads", "1"), ("index_granularity", "1024"), ("old_parts_lifetime", "1")]];
     cassandra [&[("commitlog_sync", "periodic")]];
     questdb [&[("cairo.commit.mode", "nosync")]];
+    influxdb [&[]];
 }
 
 /// The servers with known service times keep nothing that could be read back.
@@ -76,8 +77,9 @@ fn conforms(name: &str, config: &[(&str, &str)]) {
     let both = server.endpoint();
     let over_tcp = Endpoint { unix: None, ..both.clone() };
     if both.unix.is_none() {
-        // Both make tables slowly, and have one way to send statements.
-        let check = if ["cassandra", "questdb"].contains(&name) { conformance_prepared } else { conformance };
+        // All have one way to send statements, and the first two make tables slowly.
+        let check =
+            if ["cassandra", "questdb", "influxdb"].contains(&name) { conformance_prepared } else { conformance };
         return assert_conforms(&*entry.open(&settings, Some(&over_tcp)).unwrap(), check);
     }
     let over_unix = Endpoint { tcp: None, ..both.clone() };

@@ -29,7 +29,12 @@ fn all_names() -> Names {
     let records: Vec<_> = data::REGISTRY.iter().map(|entry| entry.name).collect();
     let layouts: Vec<_> = layout::REGISTRY.iter().map(|entry| entry.name).collect();
     let workloads: Vec<_> = workload::REGISTRY.iter().map(|entry| entry.name).collect();
-    names_of(&["mysql", "redis", "duckdb", "clickhouse", "cassandra", "questdb"], &records, &layouts, &workloads)
+    names_of(
+        &["mysql", "redis", "duckdb", "clickhouse", "cassandra", "questdb", "influxdb"],
+        &records,
+        &layouts,
+        &workloads,
+    )
 }
 
 fn names_of(more: &[&str], records: &[&str], layouts: &[&str], workloads: &[&str]) -> Names {

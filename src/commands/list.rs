@@ -196,6 +196,7 @@ mod tests {
         capabilities: Capabilities::SQL,
         processes: &[],
         level: None,
+        refuses: None,
         levels: &[],
     };
     const SERVER: Entry = Entry {

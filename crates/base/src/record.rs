@@ -66,6 +66,8 @@ pub struct SeriesColumns {
     pub source: usize,
     /// Index in [`RecordType::values`] of the column with the time in nanoseconds since 1970.
     pub time: usize,
+    /// The records of a round, and the rounds within which a reading comes again; `None` where each comes once.
+    pub again: Option<(u64, u64)>,
 }
 
 /// Makes the records of one type. Implementations are in `data/`.

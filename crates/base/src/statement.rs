@@ -3,17 +3,21 @@
 //!
 //! Invariant: layouts and databases meet only here.
 
+mod apart;
 mod evolution;
 mod question;
 mod records;
+mod sql;
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Cells, ColumnKind};
 
+pub use apart::{Again, Apart};
 pub use evolution::{Bind, Evolution, SchemaChange};
 pub use question::{Asking, Partitions, SourceIndex, TimeColumn};
 pub use records::{Form, SelectRecords};
+pub use sql::SqlForm;
 
 /// A statement with `?` for each value, independent of the database. Its index in a [`Program`] is its number.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,18 +117,6 @@ pub enum Statement {
         /// How the statement is sent, where the program leaves the choice to the statement.
         form: SqlForm,
     },
-}
-
-/// How a statement written in SQL by the user is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SqlForm {
-    /// Prepared once.
-    #[default]
-    Prepared,
-    /// Prepared once, or sent as text with its values in it where the database does not prepare it.
-    Either,
-    /// Sent as text with its values in it.
-    Text,
 }
 
 /// A query over one table or several joined ones.
@@ -288,6 +280,8 @@ pub struct Program {
     pub pipelines: bool,
     /// The content that the tables have from the start; executed once, after they have been created.
     pub first: Request,
+    /// How the rows of tables are told apart, where more is known of it than their primary keys say.
+    pub apart: Vec<Apart>,
 }
 
 /// One operation as statements with values; cleared and filled again for every operation.

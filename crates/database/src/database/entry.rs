@@ -7,6 +7,7 @@ use super::level::Deciding;
 use super::recipe::Recipe;
 use super::{Capabilities, Capability, Clustered, Database, DatabaseError, Endpoint, Known, Level, Target, with};
 use crate::fault::Fault;
+use crate::statement::Program;
 use crate::trial::DatabaseSettings;
 
 /// Opens a database with its settings; servers also get an endpoint.
@@ -24,6 +25,9 @@ pub enum Opens {
 
 /// Finds the file of a library. The error says how to get it.
 pub type FindLibrary = fn() -> Result<PathBuf, Fault>;
+
+/// Returns why a database cannot execute a program; `None` where it can.
+pub type Refuses = fn(&Program) -> Option<String>;
 
 /// Reads `database.url`.
 pub type ReadUrl = fn(&str) -> Result<Endpoint, String>;
@@ -48,6 +52,8 @@ pub struct Entry {
     pub read_url: Option<ReadUrl>,
     /// The abilities of the database.
     pub capabilities: Capabilities,
+    /// Returns why the database cannot execute a program although it has all capabilities that the program needs; `None` where there is nothing of that kind.
+    pub refuses: Option<Refuses>,
     /// The names of its server processes; empty where it has none of its own.
     pub processes: &'static [&'static str],
     /// The function that returns what an acknowledged write survives, from the known settings and whether loadline makes the tables; `None` where the

@@ -154,6 +154,9 @@ mod tests {
         for (mode, expected) in [("sync", crash), ("async", crash), ("nosync", crash), ("other", None)] {
             assert_eq!(of("questdb", None, &[("cairo.commit.mode", mode)]), expected, "{mode}");
         }
+        for delay in ["0s", "100ms"] {
+            assert_eq!(of("influxdb", None, &[("data.wal_fsync_delay", delay)]), crash, "{delay}");
+        }
         assert_eq!(of("sqlite", None, &[]), None, "what is not told is not guessed");
         assert_eq!(of("simulated", None, &[]), None);
     }
@@ -196,8 +199,8 @@ mod tests {
             }
             // The levels that a database can be asked for include the best that it has.
             let best = entry.levels.iter().map(|(level, _)| *level).max();
-            // QuestDB does not come back after a cut of the power, whatever its settings.
-            let most = if entry.name == "questdb" { Level::Crash } else { Level::PowerCut };
+            // Neither comes back after a cut of the power, whatever its settings.
+            let most = if ["questdb", "influxdb"].contains(&entry.name) { Level::Crash } else { Level::PowerCut };
             assert_eq!(best, entry.level.map(|_| most), "{}", entry.name);
         }
     }

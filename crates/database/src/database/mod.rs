@@ -27,6 +27,7 @@ mod fuzzed;
 mod fuzzed_table;
 pub mod http;
 mod in_sql;
+pub mod influxdb;
 pub mod instruments;
 mod java;
 pub mod level;
@@ -75,8 +76,8 @@ pub use wire::{Progress, Unasked, Wire};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use {
     cassandra::FUZZED as FUZZED_CASSANDRA, clickhouse::FUZZED as FUZZED_CLICKHOUSE, fuzzed::MYSQL as FUZZED_MYSQL,
-    fuzzed::POSTGRES as FUZZED_POSTGRES, nats::FUZZED as FUZZED_NATS, recorder::FUZZED as FUZZED_FRONTS,
-    redis::FUZZED as FUZZED_REDIS,
+    fuzzed::POSTGRES as FUZZED_POSTGRES, influxdb::FUZZED as FUZZED_INFLUXDB, nats::FUZZED as FUZZED_NATS,
+    recorder::FUZZED as FUZZED_FRONTS, redis::FUZZED as FUZZED_REDIS,
 };
 
 /// Something that requests can be sent to: a database, or a recorder that takes records in the place of one.
@@ -466,6 +467,7 @@ pub static REGISTRY: &[&Entry] = &[
     &clickhouse::CLICKHOUSE,
     &cassandra::CASSANDRA,
     &questdb::QUESTDB,
+    &influxdb::INFLUXDB,
     &simulated::SIMULATED,
 ];
 

@@ -27,6 +27,7 @@ pub fn check_options(settings: &Settings, program: &Program) -> Result<(), Strin
     for need in needs(settings, program) {
         check_need(entry, &need)?;
     }
+    check_program(entry, settings, program)?;
     let is_on = || settings.database.config.get("query_cache_type").is_some_and(|kind| kind != "0" && kind != "OFF");
     for query in settings.workload.queries.iter().filter(|query| query.cache == Some(true)) {
         if settings.database.url.is_none() && !is_on() {
@@ -55,7 +56,17 @@ pub fn cannot(settings: &Settings) -> Option<String> {
     }
     // Errors in the case itself are reported elsewhere.
     let work = Work::new(settings).ok()?;
-    needs(settings, work.program()).iter().find_map(|need| check_need(entry, need).err())
+    let missing = needs(settings, work.program()).iter().find_map(|need| check_need(entry, need).err());
+    missing.or_else(|| check_program(entry, settings, work.program()).err())
+}
+
+/// Checks that a database that has all capabilities can execute the statements of a case.
+fn check_program(entry: &Entry, settings: &Settings, program: &Program) -> Result<(), String> {
+    let Some(why) = entry.refuses.and_then(|refuses| refuses(program)) else { return Ok(()) };
+    let (name, layout, workload) = (entry.name, &settings.layout.name, &settings.workload.name);
+    Err(format!(
+        "workload.name is \"{workload}\" on layout.name = \"{layout}\", and {name} cannot do that: {why}; take another workload or layout, or another database"
+    ))
 }
 
 /// Checks that the library that a database is loaded from is here.

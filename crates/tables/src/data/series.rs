@@ -63,8 +63,9 @@ pub(super) fn with_sources(
     record_type.values.insert(0, column(SOURCE_ID, ColumnKind::Int32));
     record_type.values.insert(1, column(TIME_NS, ColumnKind::Int64));
     record_type.identity_key = 0;
-    record_type.series = Some(SeriesColumns { source: 0, time: 1 });
-    Ok(Arc::new(Series { of, record_type, timeline: Timeline::new(series, settings.seed), counts }))
+    let timeline = Timeline::new(series, settings.seed);
+    record_type.series = Some(SeriesColumns { source: 0, time: 1, again: timeline.again() });
+    Ok(Arc::new(Series { of, record_type, timeline, counts }))
 }
 
 impl Series {

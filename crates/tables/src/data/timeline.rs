@@ -82,6 +82,11 @@ impl Timeline {
         if self.repeats(earlier).is_some() { record } else { earlier }
     }
 
+    /// Returns the number of records in a round, and the number of rounds in which all readings lie that are the same; `None` where none is repeated.
+    pub(crate) fn again(&self) -> Option<(u64, u64)> {
+        (self.repeated > 0).then_some((self.sources, REPEATED_ROUNDS + 1))
+    }
+
     /// Returns how many rounds ago the record came that this one may repeat.
     #[inline]
     fn repeats(&self, record: u64) -> Option<u64> {
@@ -223,7 +228,10 @@ mod tests {
         let is_repeated = |record: &u64| timeline.original_of(*record) != *record;
         let repeated: Vec<u64> = (0..10_000).filter(is_repeated).collect();
         assert!(!repeated.is_empty());
+        let (round, rounds) = timeline.again().unwrap();
+        assert_eq!(round, timeline.sources());
         for record in repeated {
+            assert!(record / round - timeline.original_of(record) / round < rounds, "{record}");
             let first = timeline.original_of(record);
             assert!(first < record && timeline.original_of(first) == first);
             assert_eq!(timeline.time_ns(record), timeline.time_ns(first));

@@ -2,7 +2,8 @@
 
 use crate::record::{Cells, Column, ColumnKind, RecordType};
 use crate::statement::{
-    ColumnRef, Comparison, Condition, Expect, Program, Request, Statement, Step, Table, TableColumn, TimeColumn,
+    Again, Apart, ColumnRef, Comparison, Condition, Expect, Program, Request, Statement, Step, Table, TableColumn,
+    TimeColumn,
 };
 
 /// Name of the column that numbers records.
@@ -48,6 +49,16 @@ pub(super) fn table(name: &str, columns: Vec<TableColumn>, primary_key: Vec<Stri
 /// Returns the column with the time of a record, for the table that has it; `None` where records have no time.
 pub(super) fn time_column(record_type: &RecordType) -> Option<TimeColumn> {
     record_type.series.map(|series| TimeColumn { name: record_type.values[series.time].name.clone(), partitions: None })
+}
+
+/// Returns how the rows of a table are told apart that has a row for each record, with the record's number as the last column of its key.
+pub(super) fn apart(table: &str, record_type: &RecordType) -> Apart {
+    let series = record_type.series;
+    Apart {
+        table: table.to_owned(),
+        source: series.map(|series| record_type.values[series.source].name.clone()),
+        again: series.and_then(|series| series.again).map(|(round, rounds)| Again { round, rounds }),
+    }
 }
 
 /// Appends a statement to a program, and returns its number.

@@ -8,7 +8,7 @@
 //! over it.
 
 use super::access::{Access, Accessed, Shape, TablePart, value_columns};
-use super::columns::{add, column_ref, equals, insert, next_cell, table, table_column, time_column};
+use super::columns::{add, apart, column_ref, equals, insert, next_cell, table, table_column, time_column};
 use super::evolution::column_evolution;
 use super::key::RecordKey;
 use super::query::{Path, Queried, check_window};
@@ -51,6 +51,9 @@ impl Wide {
         let columns: Vec<_> = number.into_iter().chain(stored().map(table_column)).collect();
         let names = primary_key.iter().map(|column| column.name.clone()).collect();
         program.tables.push(Table { time: time_column(record_type), ..table(name, columns.clone(), names) });
+        if key.place.is_none() {
+            program.apart.push(apart(name, record_type));
+        }
         let insert = add(&mut program, Statement::Insert { table: name.to_owned(), columns });
         let read = Select {
             columns: stored().map(|column| column_ref(name, &column.name)).collect(),

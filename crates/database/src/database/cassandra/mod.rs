@@ -49,6 +49,7 @@ pub static CASSANDRA: Entry = Entry {
         .with(Capability::Deletes)
         .with(Capability::LeastNumbers)
         .with(Capability::Processes),
+    refuses: None,
     processes: &["java", "scylla"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -51,6 +51,7 @@ pub static CLICKHOUSE: Entry = Entry {
         .with(Capability::LeastNumbers)
         .with(Capability::Partitions)
         .with(Capability::Processes),
+    refuses: None,
     processes: &["clickhouse-server", "clickhouse-serv", "clickhouse"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

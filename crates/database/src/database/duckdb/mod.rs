@@ -43,6 +43,7 @@ pub static DUCKDB: Entry = Entry {
         .without(Capability::SchemaChanges)
         .without(Capability::Processes)
         .with(Capability::Text),
+    refuses: None,
     processes: &[],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -47,6 +47,7 @@ pub static MARIADB: Entry = Entry {
         .with(Capability::StraightJoin)
         .with(Capability::QueryCache)
         .with(Capability::Text),
+    refuses: None,
     processes: &["mariadbd", "mysqld"],
     level: Some(durability::level),
     levels: &durability::LEVELS,
@@ -63,6 +64,7 @@ pub static MYSQL: Entry = Entry {
     clustered: None,
     read_url: Some(url::read_url),
     capabilities: Capabilities::SQL.with(Capability::Partitions).with(Capability::StraightJoin).with(Capability::Text),
+    refuses: None,
     processes: &["mariadbd", "mysqld"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

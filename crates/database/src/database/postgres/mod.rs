@@ -48,6 +48,7 @@ pub static POSTGRES: Entry = Entry {
         .with(Capability::Text)
         .with(Capability::Pipeline)
         .with(Capability::Notifications),
+    refuses: None,
     processes: &["postgres"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -46,6 +46,7 @@ pub static QUESTDB: Entry = Entry {
         .with(Capability::Indexes)
         .with(Capability::Figures)
         .with(Capability::Processes),
+    refuses: None,
     processes: &["java"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -51,6 +51,7 @@ pub static REDIS: Entry = Entry {
         .with(Capability::Processes)
         .with(Capability::Counts)
         .with(Capability::LeastNumbers),
+    refuses: None,
     processes: &["redis-server", "valkey-server"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -41,6 +41,7 @@ pub static SIMULATED: Entry = Entry {
         .without(Capability::Plans)
         .without(Capability::DryRuns)
         .without(Capability::Processes),
+    refuses: None,
     processes: &[],
     level: None,
     levels: &[],

@@ -37,6 +37,7 @@ pub static SQLITE: Entry = Entry {
     clustered: None,
     read_url: None,
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
+    refuses: None,
     processes: &[],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -26,7 +26,7 @@ pub(super) fn packing_of(kinds: &[ColumnKind], nullable_from: usize) -> Option<P
         identity: Vec::new(),
         identity_key: 0,
         identity_end: None,
-        series: Some(SeriesColumns { source: 0, time: 1 }),
+        series: Some(SeriesColumns { source: 0, time: 1, again: None }),
         key: None,
         values: kinds.iter().enumerate().map(column).collect(),
     })

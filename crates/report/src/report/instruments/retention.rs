@@ -15,7 +15,8 @@ use crate::units::{show_number, show_seconds};
 const ORDER: Kinds = &[("delete", "deleted"), ("drop", "dropped"), ("add", "added")];
 
 /// Headings of [`steps`].
-pub const STEPS: [&str; 8] = ["Case", "change", "n", "mean", "longest", "rows each", "time taken", "behind at the end"];
+pub const STEPS: [&str; 8] =
+    ["Case", "change", "n", "mean", "longest", "rows each", "part of the time", "behind at the end"];
 
 /// The report on retention.
 pub const INSTRUMENT: Instrument = Instrument {

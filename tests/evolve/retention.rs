@@ -87,7 +87,8 @@ fn partitions_are_dropped_and_made_while_readings_come_in() {
         ("mariadb", "ALTER TABLE `qos` DROP PARTITION `p34", "ALTER TABLE `qos` ADD PARTITION (PARTITION `p34"),
     ] {
         let parts = "[layout]\nname = \"wide\"\n[retention]\nkeep = \"60s\"\nstep = \"5s\"\nby = \"drop\"\n";
-        let (document, _) = run_study(database, &study(&format!("name = \"{database}\""), parts), true);
+        let (document, _) =
+            run_study(&format!("drop-{database}"), &study(&format!("name = \"{database}\""), parts), true);
         let finding = &document["cases"][0]["retention"];
         assert!(finding["steps"].as_u64().unwrap() > 0 && finding["rows"].is_null(), "{finding}");
         let statement =

@@ -61,7 +61,7 @@ impl Trying {
         let folder = std::env::temp_dir().join(format!("loadline-hostile-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let trying = Trying { name, server, proxy, folder };
-        // With the first connection as to a private server, Cassandra has a keyspace.
+        // With the first connection as to a private server, Cassandra has a keyspace, and InfluxDB an account and a database.
         trying.tables_left();
         trying
     }
@@ -69,7 +69,7 @@ impl Trying {
     fn write_study(&self, variant: &Variant) {
         match self.name {
             "redis" | "cassandra" => return self.write_study_of_keys(variant),
-            "clickhouse" => return self.write_study_without_updates(variant),
+            "clickhouse" | "influxdb" => return self.write_study_without_updates(variant),
             _ => {}
         }
         let Endpoint { user, password, database, .. } = self.server.endpoint();
@@ -103,12 +103,12 @@ impl Trying {
         std::fs::write(self.folder.join("study.toml"), study).unwrap();
     }
 
-    /// The same of a store that changes no rows, and that makes files for each column of an insert.
+    /// The same of a store that changes no rows. ClickHouse makes files for each column of an insert: sensors have few.
     fn write_study_without_updates(&self, Variant { clients, batch, .. }: &Variant) {
-        let Endpoint { user, password, .. } = self.server.endpoint();
-        let port = self.proxy.port;
+        let Endpoint { user, password, database, .. } = self.server.endpoint();
+        let (name, port) = (self.name, self.proxy.port);
         let study = format!(
-            "name = \"hostile\"\n[database]\nname = \"clickhouse\"\nurl = \"clickhouse://{user}:{password}@127.0.0.1:{port}\"\n\
+            "name = \"hostile\"\n[database]\nname = \"{name}\"\nurl = \"{name}://{user}:{password}@127.0.0.1:{port}/{database}\"\n\
              statement_timeout = \"1s\"\n[record]\ntype = \"sensor\"\ntable = \"hostile\"\nrows = 150\n\
              [workload]\nname = \"mix\"\nmix = {{ read = 2, write = 1, scan = 1 }}\nbatch = {batch}\n\
              [layout]\nname = \"wide\"\n[load]\nclients = {clients}\noperations = {OPERATIONS}\nwarmup = \"0s\"\ndrain = \"2s\"\n\
@@ -139,7 +139,7 @@ impl Trying {
     fn tables_left(&self) -> Vec<String> {
         match self.name {
             "redis" => return self.keys_left(),
-            "clickhouse" | "cassandra" => return self.table_left(),
+            "clickhouse" | "influxdb" | "cassandra" => return self.table_left(),
             _ => {}
         }
         let database = database::find(self.name).unwrap().open_sql(
@@ -279,6 +279,11 @@ fn damaged_answers_of_redis_end_no_run_badly() {
 #[test]
 fn damaged_answers_of_clickhouse_end_no_run_badly() {
     every_run_ends_well("clickhouse", Protocol::Http);
+}
+
+#[test]
+fn damaged_answers_of_influxdb_end_no_run_badly() {
+    every_run_ends_well("influxdb", Protocol::Http);
 }
 
 /// The test that needs Cassandra.

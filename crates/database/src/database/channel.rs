@@ -302,11 +302,7 @@ impl Channel {
     pub(super) fn begin_answer(&mut self) {
         self.kept = 0;
         let Some(limits) = &self.limits else { return };
-        let limit = match self.pace {
-            Pace::Login => limits.login(),
-            Pace::Usual => limits.answer(),
-            Pace::Change => limits.change(),
-        };
+        let limit = self.pace.limit(limits);
         self.was_told = limits.is_told_to_end();
         let limit = if self.was_told || limits.stands_still() { limit.min(limits.last()) } else { limit };
         limits.note_wait(limit);
@@ -327,8 +323,7 @@ impl Channel {
         }
         if until <= now {
             limits.note_late();
-            let (seconds, is_set) = (limit.as_secs_f64(), limit >= limits.answer());
-            let by = if is_set { format!(", which {} sets", limits.setting()) } else { String::new() };
+            let (seconds, by) = (limit.as_secs_f64(), self.pace.set_by(limits, limit));
             return Err(DatabaseError::Lost(format!("the server did not answer within {seconds} s{by}{}", asked())));
         }
         let until = over_at.map_or(until, |over_at| over_at.min(until));

@@ -1,7 +1,15 @@
 //! The table of the fuzzing targets of stores without SQL, and statements on it.
 
-use crate::record::ColumnKind;
-use crate::statement::{ColumnRef, Comparison, Condition, Program, Select, Statement, Table, TableColumn};
+use super::session::{Prepare, WireSession};
+use super::{DatabaseError, TargetSession, Wire};
+use crate::fuzzed::assert_told;
+use crate::record::{Cells, ColumnKind};
+use crate::statement::{
+    ColumnRef, Comparison, Condition, Expect, Program, Request, Select, Statement, Step, Table, TableColumn,
+};
+
+/// The maximum bytes of an error that quotes an answer.
+const TOLD_BYTES_MAX: usize = 2 << 10;
 
 /// Returns a table of a number as its key, and a text that may be null.
 pub fn table() -> Table {
@@ -43,4 +51,57 @@ pub fn update() -> Statement {
 /// Returns a program of statements on a table of this form.
 pub fn program(table: Table, statements: Vec<Statement>) -> Program {
     Program { tables: vec![table], statements, rows_max: 10, ..Program::default() }
+}
+
+/// Returns a program that inserts a row, and reads those from a number on.
+fn readings() -> Program {
+    let from_id = Statement::Select(select(["id", "note"], "id", Comparison::GreaterOrEqual));
+    program(table(), vec![insert(), from_id])
+}
+
+/// The bits of the first byte besides those that select requests: the rows that are read are only counted; a client that sends before it looks at answers.
+const COUNTS: u8 = 4;
+const UNSCRIPTED: u8 = 32;
+
+/// Makes a table, writes a row, reads and counts, as the first byte selects; `setting` is one that the server may be asked for. Returns the number of requests that were answered.
+pub fn converse<W: Wire + Prepare + 'static>(mut session: WireSession<W>, first: u8, setting: &str) -> u32 {
+    session.parts().1.follow_script(first & UNSCRIPTED == 0);
+    let mut answered = 0;
+    let mut goes_on = |outcome: Result<(), DatabaseError>| {
+        if let Err(error) = &outcome {
+            assert_told(&error.to_string(), TOLD_BYTES_MAX);
+        }
+        answered += u32::from(outcome.is_ok());
+        !matches!(outcome, Err(DatabaseError::Lost(_)))
+    };
+    if first & 3 == 3 {
+        if goes_on(session.count_rows("t").map(drop)) {
+            goes_on(session.ask(setting).map(drop));
+        }
+        return answered;
+    }
+    if !goes_on(session.create_table(&table())) || !goes_on(session.prepare(&readings())) {
+        return answered;
+    }
+    if first & 2 != 0 {
+        goes_on(session.count_rows("t").map(drop));
+        return answered;
+    }
+    let mut request = Request::default();
+    request.cells.int(1);
+    request.cells.text("x");
+    request.cells.int(1);
+    request.steps.push(Step { statement: 0, rows: 1, first_cell: 0, expect: Expect::Changed(1) });
+    if first & 1 != 0 {
+        request.steps.push(Step { statement: 1, rows: 1, first_cell: 2, expect: Expect::Rows });
+    }
+    let mut rows = Cells::new();
+    let kept = (first & COUNTS == 0).then_some(&mut rows);
+    let outcome = session.execute(&request, kept);
+    if let Ok(answer) = &outcome {
+        assert_eq!(answer.changed, 1, "an answer to one row");
+        assert!(first & COUNTS != 0 || rows.len() as u64 == 2 * answer.rows);
+    }
+    goes_on(outcome.map(drop));
+    answered
 }

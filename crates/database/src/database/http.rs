@@ -1,6 +1,12 @@
 //! Answers of HTTP/1.1, for every target that is reached over HTTP. Main types: [`Reading`] takes an answer in as it arrives; [`read_answer`] takes a short one as a whole.
 //!
+//! [`request`] writes requests, [`steps`] sends the steps of an operation one after the other, and [`url`] reads the addresses of such stores.
+//!
 //! Invariant: nothing of the next answer is ever consumed, and no part of an answer is kept here. Heads and chunk sizes are bounded; the caller bounds the body.
+
+pub mod request;
+pub mod steps;
+pub mod url;
 
 use std::ops::Range;
 

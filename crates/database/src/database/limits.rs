@@ -112,6 +112,11 @@ impl SessionLimits {
         self.answer * (1 << self.late.load(Ordering::Relaxed).min(DOUBLINGS_MAX))
     }
 
+    /// Returns the time for an answer that the setting states.
+    pub fn answer_as_set(&self) -> Duration {
+        self.answer
+    }
+
     /// Returns the maximum time for each answer during login.
     pub fn login(&self) -> Duration {
         self.login

@@ -1,18 +1,9 @@
 //! Requests to the server, and the server's words. Main type: [`Line`], the head of each request of a connection; [`ask`] sends one and waits for its text.
 
-use std::io::Write;
-
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
-use crate::database::http::{Part, Reading, TOLD_MOST, shown};
+use crate::database::http::request::{account_line, append, encoded, exchange, host_line};
+use crate::database::http::{TOLD_MOST, shown};
 use crate::database::session::Channel;
 use crate::database::{DatabaseError, Endpoint};
-
-/// The maximum bytes of an answer in words, and of an error.
-pub(super) const TEXT_BYTES_MAX: usize = 256 << 10;
-/// The room for the length of a body, which is known when the body is there.
-const LENGTH_ROOM: usize = 12;
 
 /// The head of each request, up to the length of the body.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,18 +20,9 @@ impl Line {
         for (name, value) in database.iter().chain(settings) {
             head += &format!("&{}={}", encoded(name), encoded(value));
         }
-        let host = endpoint.tcp.as_ref().map_or_else(
-            || "clickhouse".to_owned(),
-            |(host, port)| match host.contains(':') {
-                true => format!("[{host}]:{port}"),
-                false => format!("{host}:{port}"),
-            },
-        );
-        // Characters of a host's name are no others; what else there is cannot begin a line.
-        let host: String = host.chars().filter(|letter| letter.is_ascii_graphic()).collect();
         let user = if endpoint.user.is_empty() { "default" } else { &endpoint.user };
-        let account = STANDARD.encode(format!("{user}:{}", endpoint.password));
-        head += &format!(" HTTP/1.1\r\nHost: {host}\r\nAuthorization: Basic {account}\r\nContent-Length:");
+        let (host, account) = (host_line(endpoint, "clickhouse"), account_line(user, &endpoint.password));
+        head += &format!(" HTTP/1.1\r\n{host}{account}Content-Length:");
         Line { head: head.into_bytes() }
     }
 
@@ -53,32 +35,8 @@ impl Line {
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let start = out.len();
-        out.extend_from_slice(&self.head);
-        let room = out.len();
-        // Spaces may stand before a value.
-        out.extend_from_slice(&[b' '; LENGTH_ROOM]);
-        out.extend_from_slice(b"\r\n\r\n");
-        let body = out.len();
-        if let Err(error) = write(out) {
-            out.truncate(start);
-            return Err(error);
-        }
-        let length = out.len() - body;
-        // Requests are smaller than ten gigabytes, and writing into enough room cannot fail.
-        let _ = write!(&mut out[room..room + LENGTH_ROOM], "{length:>LENGTH_ROOM$}");
-        Ok(())
+        append(&self.head, out, write)
     }
-}
-
-/// Encodes a text for the query of a URL.
-fn encoded(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~');
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if plain(byte) { out.push(char::from(byte)) } else { out += &format!("%{byte:02X}") }
-    }
-    out
 }
 
 /// Sends a query and returns the text of its answer, without the last line break.
@@ -86,41 +44,12 @@ fn encoded(text: &str) -> String {
 /// # Errors
 /// The server's error; [`DatabaseError::Lost`] when the connection breaks or the answer is none.
 pub(super) fn ask(channel: &mut Channel, line: &Line, query: &str) -> Result<String, DatabaseError> {
-    let mut out = Vec::new();
-    line.append(&mut out, |body| {
-        body.extend_from_slice(query.as_bytes());
-        Ok::<(), DatabaseError>(())
-    })?;
-    channel.ask(query);
-    let sent = channel.send(&out);
-    let (mut reading, mut status, mut told) = (Reading::default(), 0, Vec::new());
-    loop {
-        let Some((part, consumed)) = reading.take(channel.input()).map_err(DatabaseError::Lost)? else {
-            sent.clone()?;
-            channel.receive()?;
-            continue;
-        };
-        let is_end = part == Part::End;
-        match part {
-            Part::Head(head) => status = head.status,
-            Part::Body(bytes) if told.len() + bytes.len() > TEXT_BYTES_MAX => return Err(too_long()),
-            Part::Body(bytes) => told.extend_from_slice(bytes),
-            Part::Framing | Part::End => {}
-        }
-        channel.consume(consumed);
-        if is_end {
-            break;
-        }
+    let told = exchange(channel, query, &line.head, query.as_bytes())?;
+    if told.status != 200 {
+        return Err(refusal(told.status, &told.body));
     }
-    if status != 200 {
-        return Err(refusal(status, &told));
-    }
-    let text = String::from_utf8(told).map_err(|_| DatabaseError::Lost("the answer is no text".to_owned()))?;
+    let text = String::from_utf8(told.body).map_err(|_| DatabaseError::Lost("the answer is no text".to_owned()))?;
     Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
-}
-
-pub(super) fn too_long() -> DatabaseError {
-    DatabaseError::Lost(format!("the server answers with more than {} KiB, and no more are read", TEXT_BYTES_MAX >> 10))
 }
 
 /// Returns the error that the server's words say, with its code: `Code: 60, e.displayText() = DB::Exception: Table …` or, in newer versions, `Code: 60. DB::Exception: Table …`. Whatever
@@ -148,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_has_the_length_of_its_body() {
+    fn the_head_has_the_account_the_database_and_the_settings() {
         let endpoint = Endpoint {
             tcp: Some(("::1".to_owned(), 8123)),
             user: "me\r\nX: y".to_owned(),
@@ -157,22 +86,9 @@ mod tests {
             ..Endpoint::default()
         };
         let line = Line::new(&endpoint, &[("max_threads".to_owned(), "1&x=2".to_owned())]);
-        let mut out = b"own".to_vec();
-        let write = |body: &mut Vec<u8>| {
-            body.extend_from_slice(b"SELECT 1");
-            Ok::<(), ()>(())
-        };
-        line.append(&mut out, write).unwrap();
-        let text = String::from_utf8(out.clone()).unwrap();
-        let right = "ownPOST /?wait_end_of_query=1&database=a%20b&max_threads=1%26x%3D2 HTTP/1.1\r\nHost: [::1]:8123\r\n\
-                     Authorization: Basic bWUNClg6IHk6cDp3\r\nContent-Length:           8\r\n\r\nSELECT 1";
-        assert_eq!(text, right);
-        let fail = |body: &mut Vec<u8>| {
-            body.push(1);
-            Err(())
-        };
-        assert_eq!(line.append(&mut out, fail), Err(()));
-        assert_eq!(out, right.as_bytes());
+        let right = "POST /?wait_end_of_query=1&database=a%20b&max_threads=1%26x%3D2 HTTP/1.1\r\nHost: [::1]:8123\r\n\
+                     Authorization: Basic bWUNClg6IHk6cDp3\r\nContent-Length:";
+        assert_eq!(String::from_utf8(line.head).unwrap(), right);
     }
 
     #[test]

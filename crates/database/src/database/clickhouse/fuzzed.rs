@@ -4,16 +4,11 @@ use super::Engine;
 use super::exchange::Line;
 use super::settings::Own;
 use super::wire::ClickhouseWire;
-use crate::database::fuzzed_table::{self, insert, select, table};
+use crate::database::Endpoint;
+use crate::database::fuzzed_table::converse;
 use crate::database::session::WireSession;
 use crate::database::tls::Socket;
-use crate::database::{DatabaseError, Endpoint, TargetSession};
-use crate::fuzzed::{Target, assert_told, said_by_a_server, texts};
-use crate::record::Cells;
-use crate::statement::{Comparison, Expect, Program, Request, Statement, Step};
-
-/// The maximum bytes of an error that quotes an answer.
-const TOLD_BYTES_MAX: usize = 2 << 10;
+use crate::fuzzed::{Target, said_by_a_server, texts};
 
 /// A server. The first byte selects the requests.
 pub static CLICKHOUSE: Target = Target {
@@ -53,15 +48,6 @@ pub static CLICKHOUSE: Target = Target {
     is_linear: true,
 };
 
-/// The bits of the first byte besides those that select requests: the rows that are read are only counted; a client that sends before it looks at answers.
-const COUNTS: u8 = 4;
-const UNSCRIPTED: u8 = 32;
-
-fn program() -> Program {
-    let from_id = Statement::Select(select(["id", "note"], "id", Comparison::GreaterOrEqual));
-    fuzzed_table::program(table(), vec![insert(), from_id])
-}
-
 /// Returns the number of requests to such a server that were answered.
 fn asked(input: &[u8]) -> u32 {
     let (first, said) = input.split_first().unwrap_or((&0, &[]));
@@ -69,49 +55,7 @@ fn asked(input: &[u8]) -> u32 {
     let socket = Socket::from(std::os::fd::OwnedFd::from(ours));
     let line = Line::new(&Endpoint::default(), &[]);
     let wire = ClickhouseWire::new(socket, line, Own::default(), Engine::MergeTree, "18.16.1".to_owned());
-    converse(WireSession::new(wire), *first)
-}
-
-fn converse(mut session: WireSession<ClickhouseWire>, first: u8) -> u32 {
-    session.parts().1.follow_script(first & UNSCRIPTED == 0);
-    let mut answered = 0;
-    let mut goes_on = |outcome: Result<(), DatabaseError>| {
-        if let Err(error) = &outcome {
-            assert_told(&error.to_string(), TOLD_BYTES_MAX);
-        }
-        answered += u32::from(outcome.is_ok());
-        !matches!(outcome, Err(DatabaseError::Lost(_)))
-    };
-    if first & 3 == 3 {
-        if goes_on(session.count_rows("t").map(drop)) {
-            goes_on(session.ask("max_threads").map(drop));
-        }
-        return answered;
-    }
-    if !goes_on(session.create_table(&table())) || !goes_on(session.prepare(&program())) {
-        return answered;
-    }
-    if first & 2 != 0 {
-        goes_on(session.count_rows("t").map(drop));
-        return answered;
-    }
-    let mut request = Request::default();
-    request.cells.int(1);
-    request.cells.text("x");
-    request.cells.int(1);
-    request.steps.push(Step { statement: 0, rows: 1, first_cell: 0, expect: Expect::Changed(1) });
-    if first & 1 != 0 {
-        request.steps.push(Step { statement: 1, rows: 1, first_cell: 2, expect: Expect::Rows });
-    }
-    let mut rows = Cells::new();
-    let kept = (first & COUNTS == 0).then_some(&mut rows);
-    let outcome = session.execute(&request, kept);
-    if let Ok(answer) = &outcome {
-        assert_eq!(answer.changed, 1, "an answer to one row");
-        assert!(first & COUNTS != 0 || rows.len() as u64 == 2 * answer.rows);
-    }
-    goes_on(outcome.map(drop));
-    answered
+    converse(WireSession::new(wire), *first, "max_threads")
 }
 
 #[cfg(test)]

@@ -29,7 +29,6 @@ use crate::trial::DatabaseSettings;
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::CLICKHOUSE as FUZZED;
-pub use url::read_url;
 
 use settings::Own;
 
@@ -42,7 +41,7 @@ pub static CLICKHOUSE: Entry = Entry {
     recipe: Some(&recipe::CLICKHOUSE),
     library: None,
     clustered: None,
-    read_url: Some(read_url),
+    read_url: Some(|url| url::FORM.read(url)),
     capabilities: Capabilities::NONE
         .with(Capability::Batches)
         .with(Capability::Ranges)

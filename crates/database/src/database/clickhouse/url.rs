@@ -1,125 +1,14 @@
-//! The addresses of ClickHouse servers in `database.url`: `clickhouse://user:password@host:port/database`, or `clickhouses://` for TLS. `http://` and `https://` are read in the same way, because the port is
-//! that of the HTTP interface.
-//!
-//! Invariant: an error never repeats the password.
+//! The addresses of ClickHouse servers in `database.url`.
 
-use crate::database::Endpoint;
-use crate::database::address::{decoded, host_and_port};
-use crate::database::tls::{TlsMode, TlsOption, TlsParts};
+use crate::database::http::url::UrlForm;
 
-/// The default ports of the HTTP interface.
-const PORT: u16 = 8123;
-const PORT_OF_TLS: u16 = 8443;
-const FORM: &str = "the form is clickhouse://user:password@host:port/database with the port of the HTTP interface, or clickhouses:// for TLS";
-
-/// Returns the endpoint that an address names. The port is 8123, or 8443 with TLS, and the database is `default` by default.
-///
-/// # Errors
-/// A sentence that names the wrong part and the correct form.
-pub fn read_url(url: &str) -> Result<Endpoint, String> {
-    read(url).map_err(|what| format!("{what}; {FORM}"))
-}
-
-fn read(url: &str) -> Result<Endpoint, String> {
-    let (scheme, rest) = url.split_once("://").ok_or("there is no ://")?;
-    let is_tls = match scheme {
-        "clickhouse" | "http" => false,
-        "clickhouses" | "https" => true,
-        _ => return Err(format!("{scheme}:// is not clickhouse://, clickhouses://, http:// or https://")),
-    };
-    let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
-    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let (account, place) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let (user, password) = account.split_once(':').unwrap_or((account, ""));
-    let place = host_and_port(place, if is_tls { PORT_OF_TLS } else { PORT })?;
-    if place.0.is_empty() {
-        return Err("the host is missing".to_owned());
-    }
-    let mut endpoint = Endpoint {
-        tcp: Some(place),
-        user: decoded(user, "user")?,
-        password: decoded(password, "password")?,
-        database: decoded(path.trim_end_matches('/'), "name of the database")?,
-        ..Endpoint::default()
-    };
-    if endpoint.user.contains(':') {
-        return Err("the user has a colon, which HTTP does not send".to_owned());
-    }
-    let mut tls = TlsParts::default();
-    for option in options.split('&').filter(|option| !option.is_empty()) {
-        let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        let value = decoded(value, name)?;
-        match (name, TlsOption::of(name)) {
-            ("database", _) => endpoint.database = value,
-            ("user", _) => endpoint.user = value,
-            (_, Some(of_tls)) if of_tls != TlsOption::ChannelBinding => tls.set(of_tls, name, &value)?,
-            _ => {
-                return Err(format!(
-                    "the option {name:?} is not known; there are database, user, sslmode, sslrootcert, sslcert and sslkey"
-                ));
-            }
-        }
-    }
-    // A server has separate ports for TLS and plain text: nothing is negotiated first.
-    endpoint.tls = tls.tls(if is_tls { TlsMode::Require } else { TlsMode::Disable })?;
-    match (is_tls, endpoint.tls.mode) {
-        (true, TlsMode::Disable | TlsMode::Allow | TlsMode::Prefer) => {
-            Err(format!("{scheme}:// is TLS, and sslmode says something else"))
-        }
-        (false, mode) if mode != TlsMode::Disable => {
-            Err("TLS is asked for, and the address does not begin with clickhouses:// or https://".to_owned())
-        }
-        _ => Ok(endpoint),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn all_parts_are_read() {
-        let endpoint = read_url("clickhouse://ann:p%40ss:w@db.example:8124/shop").unwrap();
-        assert_eq!(endpoint.tcp, Some(("db.example".into(), 8124)));
-        assert_eq!((&*endpoint.user, &*endpoint.password, &*endpoint.database), ("ann", "p@ss:w", "shop"));
-        let endpoint = read_url("http://localhost/?database=shop&user=me").unwrap();
-        assert_eq!((endpoint.tcp, endpoint.unix), (Some(("localhost".into(), 8123)), None));
-        assert_eq!((&*endpoint.user, &*endpoint.password, &*endpoint.database), ("me", "", "shop"));
-        assert_eq!(read_url("https://[::1]").unwrap().tcp, Some(("::1".into(), 8443)));
-    }
-
-    #[test]
-    fn tls_is_where_the_scheme_says_so() {
-        let mode = |url: &str| read_url(url).unwrap().tls.mode;
-        assert_eq!(mode("clickhouse://h"), TlsMode::Disable);
-        assert_eq!(mode("clickhouses://h"), TlsMode::Require);
-        assert_eq!(mode("https://h?sslmode=verify-full&sslrootcert=/ca.pem"), TlsMode::VerifyFull);
-        assert!(read_url("clickhouse://h?sslmode=require").unwrap_err().contains("https://"));
-        assert!(read_url("https://h?sslmode=disable").unwrap_err().contains("something else"));
-    }
-
-    #[test]
-    fn errors_name_the_part_and_not_the_password() {
-        for (url, part) in [
-            ("localhost", "://"),
-            ("mysql://a:secret@h", "mysql://"),
-            ("clickhouse://:secret@/0", "host"),
-            ("clickhouse://a:secret/0", "port"),
-            ("clickhouse://a:secret@h:99999", "port"),
-            ("clickhouse://a:secret%4@h", "password"),
-            ("clickhouse://a%3Ab:secret@h", "colon"),
-            ("clickhouse://a:secret@h?size=1", "size"),
-        ] {
-            let error = read_url(url).unwrap_err();
-            assert!(error.contains(part) && error.contains(FORM) && !error.contains("secret"), "{url}: {error}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn arbitrary_addresses_never_panic(rest in "\\PC{0,40}") {
-            let _ = read_url(&format!("clickhouse://{rest}"));
-        }
-    }
-}
+/// Addresses with the port of the HTTP interface, which is 8123, or 8443 with TLS. The database is `default` by default.
+pub(super) const FORM: UrlForm = UrlForm {
+    scheme: "clickhouse",
+    scheme_of_tls: "clickhouses",
+    port: 8123,
+    port_of_tls: 8443,
+    database: "database",
+    user: Some("user"),
+    needs_database: false,
+};

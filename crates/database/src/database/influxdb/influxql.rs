@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::answer::{From, Out, Reads};
 use super::shape::{At, Column, Shape, refused};
 use crate::database::DatabaseError;
+use crate::database::http::request::{append_encoded, encoded};
 use crate::record::{Cell, Cells, ColumnKind};
 use crate::statement::{Comparison, Limit, Select};
 
@@ -38,7 +39,7 @@ pub(super) struct Text {
 impl Text {
     /// Creates a query from its text, with [`mark`]s in the places of its values.
     pub(super) fn new(text: &str, values: Vec<Value>) -> Self {
-        Text { pieces: text.split(MARK).map(|piece| encoded(piece.as_bytes())).collect(), values }
+        Text { pieces: text.split(MARK).map(|piece| encoded(piece).into_bytes()).collect(), values }
     }
 
     /// Appends the body of a request, with the values from `first` on.
@@ -107,24 +108,6 @@ pub(super) fn literal(text: &str) -> String {
 /// Returns the name of a measurement, tag or field in quotes.
 pub(super) fn name(name: &str) -> String {
     format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
-}
-
-/// Encodes a text for a form.
-pub(super) fn encoded(text: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    append_encoded(text, &mut out);
-    out
-}
-
-fn append_encoded(text: &[u8], out: &mut Vec<u8>) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in text {
-        match byte {
-            b' ' => out.push(b'+'),
-            byte if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') => out.push(*byte),
-            byte => out.extend_from_slice(&[b'%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
-        }
-    }
 }
 
 /// The columns of a query, as they are gathered.
@@ -255,7 +238,6 @@ pub(super) mod tests {
         let (mut bytes, mut rest) = (Vec::new(), out.iter());
         while let Some(byte) = rest.next() {
             bytes.push(match byte {
-                b'+' => b' ',
                 b'%' => {
                     let digits = [*rest.next().unwrap(), *rest.next().unwrap()];
                     u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap()

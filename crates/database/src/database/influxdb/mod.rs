@@ -33,7 +33,6 @@ use crate::trial::DatabaseSettings;
 
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use fuzzed::INFLUXDB as FUZZED;
-pub use url::read_url;
 
 /// The registry's entry.
 pub static INFLUXDB: Entry = Entry {
@@ -44,7 +43,7 @@ pub static INFLUXDB: Entry = Entry {
     recipe: Some(&recipe::INFLUXDB),
     library: None,
     clustered: None,
-    read_url: Some(read_url),
+    read_url: Some(|url| url::FORM.read(url)),
     capabilities: Capabilities::NONE
         .with(Capability::Batches)
         .with(Capability::Ranges)

@@ -1,9 +1,9 @@
 //! Tests of the wire against answers in any pieces.
 
 use super::*;
-use crate::database::Endpoint;
+use crate::database::{Answer, Endpoint};
 use crate::record::{Cell, ColumnKind};
-use crate::statement::{ColumnRef, Comparison, Condition, Select, Statement, Step, TableColumn};
+use crate::statement::{ColumnRef, Comparison, Condition, Expect, Select, Statement, Step, TableColumn};
 
 fn program() -> Program {
     let column = |name: &str, kind, nullable| TableColumn { name: name.to_owned(), kind, nullable };

@@ -1,10 +1,10 @@
 //! Tests of the wire against answers in any pieces.
 
 use super::*;
-use crate::database::Endpoint;
 use crate::database::fuzzed_table::{insert, program, select, table};
+use crate::database::{Answer, Endpoint};
 use crate::record::Cell;
-use crate::statement::{Comparison, Statement};
+use crate::statement::{Comparison, Expect, Statement};
 
 fn wire() -> (InfluxdbWire, std::os::unix::net::UnixStream) {
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -70,7 +70,10 @@ fn steps_are_sent_one_after_the_other_and_rows_arrive_in_pieces_of_any_size() {
         let found: Vec<_> = kept.as_slice().iter().map(|cell| kept.to_json(*cell)).collect();
         assert_eq!(found, [serde_json::json!(7), "a'b".into(), 8.into(), serde_json::Value::Null]);
         assert!(sent.contains("\r\n\r\nt id=7i,note=\"a'b\" 7\nPOST /query?db=&epoch=ns "), "{sent}");
-        assert!(sent.ends_with("q=SELECT+%22note%22%2C+%22id%22+FROM+%22t%22+WHERE+time+%3E%3D+7"), "{sent}");
+        assert!(
+            sent.ends_with("q=SELECT%20%22note%22%2C%20%22id%22%20FROM%20%22t%22%20WHERE%20time%20%3E%3D%207"),
+            "{sent}"
+        );
     }
 }
 

@@ -25,6 +25,9 @@ pub struct DurabilityArguments {
     /// What fails; can be repeated. By default what the study says, else the power, and the server alone if power cuts lose something
     #[arg(long = "fault", value_name = "FAULT", value_parser = fault_kinds())]
     pub faults: Vec<FaultKind>,
+    /// Syncs everything on the disk before records are written, as an operating system does within half a minute: what a database wrote when it started is not lost then
+    #[arg(long)]
+    pub settled: bool,
     /// Number that determines the operations, the moments of the failures, and what the disk keeps
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

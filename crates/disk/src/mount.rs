@@ -5,6 +5,8 @@
 
 mod handler;
 
+use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -99,6 +101,23 @@ impl Mounted {
     /// Locks the disk, which serves no requests meanwhile.
     pub fn disk(&self) -> MutexGuard<'_, Disk> {
         self.shared.disk()
+    }
+
+    /// Syncs all that programs have written so far, with what the kernel has not handed over yet, as an operating system does on its own some time later.
+    ///
+    /// # Errors
+    ///
+    /// The disk has no power, or a file below cannot be written or removed.
+    pub fn settle(&self) -> io::Result<()> {
+        if self.disk().is_off() {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        let root = File::open(self.path())?;
+        // SAFETY: the descriptor is open for as long as the call lasts.
+        if unsafe { libc::syncfs(root.as_raw_fd()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        self.disk().settle()
     }
 
     /// Waits for at most `most` until the power is gone; returns whether it is.

@@ -67,6 +67,8 @@ pub struct Scene<'a> {
     pub work: &'a Work,
     /// The kind of failure.
     pub fault: FaultKind,
+    /// Whether everything on the disk is synced before records are written.
+    pub settled: bool,
 }
 
 /// Carries out one life.
@@ -79,6 +81,9 @@ pub fn live(scene: &Scene<'_>, subject: &mut Subject, (number, seed): (u64, u64)
     let clock = Instant::now();
     let order = Order { settings: scene.settings.clone(), reach, seed };
     let mut writers = writers::start(&order, clock)?;
+    if scene.settled {
+        subject.disk()?.settle()?;
+    }
     let longest = if subject.is_embedded() { EMBEDDED_WRITES } else { SERVER_WRITES };
     let lasts = longest.mul_f64(0.1 + 0.9 * chance.unit());
     let mut life = Life { number, ..Life::default() };

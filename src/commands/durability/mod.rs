@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use super::output::{note, sentence};
 use super::{Failure, Status};
 use crate::cli::{DurabilityArguments, RunArguments, StudyArguments};
-use crate::database;
+use crate::database::{self, Capability, Entry};
 use crate::fault::fault;
 use crate::finding::{DurabilityCase, DurabilityTest};
 use crate::random::derive;
@@ -90,6 +90,7 @@ pub fn run(arguments: &DurabilityArguments, is_json: bool, names: &Names) -> Res
     if !arguments.faults.is_empty() {
         plan.faults = arguments.faults.clone();
     }
+    plan.settled |= arguments.settled;
     if plan.faults.contains(&FaultKind::Store) {
         let remedy = "name a recorder with --recorder, or another --fault";
         return Err(Failure::refused(
@@ -191,6 +192,7 @@ fn test_all(asked: &Asked<'_>, is_json: bool) -> Result<Status, Failure> {
         server: servers(&found),
         seed: asked.study.seed,
         rehearsal: asked.study.quick,
+        settled: asked.plan.settled,
         cases: found,
     };
     let page = kept.map(|kept| keep(&kept, &test)).transpose()?;
@@ -209,10 +211,11 @@ fn servers(cases: &[DurabilityCase]) -> String {
 /// Returns the named study, or a study of the named database.
 fn study_of(target: &str, arguments: &DurabilityArguments, names: &Names) -> Result<Study, Failure> {
     let DurabilityArguments { sets, seed, .. } = arguments;
-    if database::find(target).is_some() {
+    if let Some(entry) = database::find(target) {
+        let workload = workload_of(entry);
         let text = format!(
             "name = \"durability\"\n[database]\nname = \"{target}\"\n[record]\ntype = \"sensor\"\n[layout]\nname = \"wide\"\n\
-             [workload]\nname = \"turnover\"\n[load]\nduration = \"1s\"\n"
+             [workload]\nname = \"{workload}\"\n[load]\nduration = \"1s\"\n"
         );
         return study::load_text(target, &text, sets, *seed, false, names)
             .map(|(study, _)| study)
@@ -223,12 +226,19 @@ fn study_of(target: &str, arguments: &DurabilityArguments, names: &Names) -> Res
     super::read_study(&named, names).map(|(study, _)| study)
 }
 
+/// Returns the workload that shows what a database loses: with updates and deletes, where it has them.
+fn workload_of(entry: &Entry) -> &'static str {
+    let changes = [Capability::Updates, Capability::Deletes].iter().all(|change| entry.capabilities.has(*change));
+    if changes { "turnover" } else { "additions" }
+}
+
 /// Returns the words of the command that repeats the test.
 fn words_of(arguments: &DurabilityArguments, target: &str) -> Vec<String> {
     let mut words = vec!["loadline".to_owned(), "durability".to_owned(), target.to_owned()];
     words.extend(arguments.sets.iter().flat_map(|set| ["--set".to_owned(), study::without_passwords(set)]));
     words.extend(arguments.cuts.iter().flat_map(|cuts| ["--cuts".to_owned(), cuts.to_string()]));
     words.extend(arguments.faults.iter().flat_map(|fault| ["--fault".to_owned(), fault.name().to_owned()]));
+    words.extend(arguments.settled.then(|| "--settled".to_owned()));
     words.extend(arguments.seed.iter().flat_map(|seed| ["--seed".to_owned(), seed.to_string()]));
     words
 }
@@ -237,7 +247,8 @@ fn words_of(arguments: &DurabilityArguments, target: &str) -> Vec<String> {
 fn cases_of(study: &Study) -> anyhow::Result<Vec<Case>> {
     let mut cases: Vec<Case> = Vec::new();
     for case in &study.cases {
-        let settings = tested(&case.settings);
+        let entry = entry_of(&case.settings.database)?;
+        let settings = tested(&case.settings, entry);
         let decides = |setting: &String| DECIDING.iter().any(|part| setting.starts_with(part));
         let levels: Levels = case
             .levels
@@ -258,7 +269,6 @@ fn cases_of(study: &Study) -> anyhow::Result<Vec<Case>> {
                 if database.url.is_some() { "database.url" } else { "database.path" }
             );
         }
-        let entry = entry_of(database)?;
         if entry.level.is_none() {
             anyhow::bail!("database.name = \"{}\" promises to keep nothing; take another", database.name);
         }
@@ -277,7 +287,7 @@ fn cases_of(study: &Study) -> anyhow::Result<Vec<Case>> {
 }
 
 /// Returns the settings of a case with the workload of the test: each record is one measurement, and the tables hold nothing else.
-fn tested(settings: &Settings) -> Settings {
+fn tested(settings: &Settings, entry: &Entry) -> Settings {
     let mut tested = Settings {
         database: settings.database.clone(),
         record: settings.record.clone(),
@@ -288,7 +298,7 @@ fn tested(settings: &Settings) -> Settings {
     tested.record.runs.clear();
     (tested.record.per_measurement, tested.record.existing) = (1, false);
     (tested.layout.tables_per_client, tested.layout.tables_as_recorded) = (false, false);
-    tested.workload.name = "turnover".to_owned();
+    tested.workload.name = workload_of(entry).to_owned();
     // The study's own load does not matter: cases that differ only in it are the same.
     (tested.workload.batch, tested.load.clients) = (BATCH, CLIENTS);
     tested
@@ -315,7 +325,8 @@ fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirec
     let entry = entry_of(&case.settings.database).map_err(broken)?;
     let of_power =
         tallies.iter().map(|tally| &tally.case).find(|cuts| cuts.fault == FaultKind::Power && cuts.telling() > 0);
-    of_power.into_iter().for_each(|cuts| {
+    // Where the disk was synced first, less was shown.
+    of_power.into_iter().filter(|_| !asked.plan.settled).for_each(|cuts| {
         let counts = (cuts.telling(), cuts.harmed(), asked.study.seed);
         proofs::keep(Proof::new(entry, &case.settings.database, &facts, counts));
     });
@@ -337,7 +348,7 @@ fn fail(
 ) -> anyhow::Result<Tally> {
     let settings = &case.settings;
     let work = Work::with_reads(settings).map_err(anyhow::Error::msg)?;
-    let scene = Scene { directory, settings, work: &work, fault };
+    let scene = Scene { directory, settings, work: &work, fault, settled: asked.plan.settled };
     let mut subject: Option<Subject> = None;
     repeat(&label(&case.levels), fault, asked.plan.cuts, asked.study.seed, |number, seed| {
         let mut own = match subject.take() {

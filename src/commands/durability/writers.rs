@@ -1,5 +1,5 @@
 //! The writers: clients in their own process, which can be killed while it waits for a disk without power. They send the operations of the workload
-//! `turnover` one after the other, and report for each whether it was acknowledged before they send the next.
+//! `turnover` or `additions` one after the other, and report for each whether it was acknowledged before they send the next.
 //!
 //! Main functions: [`start`] and [`work_as_writers`], the work of the process. Invariant: the operations of a client follow from the seed, so that one line
 //! for each operation, which states only how it ended, is enough.

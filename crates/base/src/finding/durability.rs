@@ -20,6 +20,9 @@ pub struct DurabilityTest {
     /// Whether the test was shrunk to a rehearsal; left out otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rehearsal: bool,
+    /// Whether everything on the disk was synced before records were written; left out otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
     /// One entry for each case and each kind of failure.
     pub cases: Vec<DurabilityCase>,
 }

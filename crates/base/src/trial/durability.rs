@@ -58,6 +58,9 @@ pub struct DurabilityPlan {
     /// The kinds of failure. Where empty: power cuts, and kills of the processes where power cuts lose something.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub faults: Vec<FaultKind>,
+    /// Whether everything on the disk is synced before records are written, as an operating system does within half a minute.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
 }
 
 impl DurabilityPlan {
@@ -69,7 +72,7 @@ impl DurabilityPlan {
 
 impl Default for DurabilityPlan {
     fn default() -> Self {
-        DurabilityPlan { cuts: DurabilityPlan::CUTS, faults: Vec::new() }
+        DurabilityPlan { cuts: DurabilityPlan::CUTS, faults: Vec::new(), settled: false }
     }
 }
 

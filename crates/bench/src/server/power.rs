@@ -74,6 +74,14 @@ impl PowerDisk {
         self.mounted.as_ref().is_some_and(|mounted| mounted.wait_until_off(most))
     }
 
+    /// Syncs all that programs have written so far, with what the kernel has not handed over yet.
+    ///
+    /// # Errors
+    /// When the disk does not take what the kernel hands over.
+    pub fn settle(&self) -> Result<(), ServerError> {
+        self.mounted.iter().try_for_each(Mounted::settle).map_err(at(&self.directory, "sync"))
+    }
+
     /// Returns how many bytes the disk's files take.
     pub fn used_bytes(&self) -> u64 {
         self.mounted.as_ref().map_or(0, |mounted| mounted.disk().usage().0)

@@ -221,7 +221,7 @@ impl Rules<'_> {
         }
         let settings = &self.settings;
         let name = settings.workload.name.as_str();
-        let is_other = matches!(name, "delete" | "turnover" | "freshness") || name.starts_with("ycsb");
+        let is_other = matches!(name, "delete" | "turnover" | "additions" | "freshness") || name.starts_with("ycsb");
         let tables = settings.layout.tables_as_recorded || settings.layout.tables_per_client;
         let others = [
             (is_other, "workload.name", format!("workload.name is \"{name}\"")),

@@ -35,6 +35,12 @@ pub(super) static DURABILITY: Part = Part {
             Absent::Means("the power, and the processes alone if power cuts lose something"),
             "What fails: the power of the disk, the processes, calls to the disk (`eio`), room on it (`enospc`), or bits of the data that are read.",
         ),
+        Setting::new(
+            "settled",
+            Kind::Truth,
+            Absent::Truth(false),
+            "Whether everything on the disk is synced before records are written, as an operating system does within half a minute. Then the files that a database made when it started are there after a cut, as they are behind a server that has run for longer.",
+        ),
     ],
 };
 
@@ -58,7 +64,7 @@ pub(super) fn read_durability(root: &Table, errors: &mut Errors) -> Option<Durab
             }
         }
     }
-    Some(DurabilityPlan { cuts: section.read("cuts", errors), faults })
+    Some(DurabilityPlan { cuts: section.read("cuts", errors), faults, settled: section.read("settled", errors) })
 }
 
 #[cfg(test)]
@@ -79,8 +85,8 @@ mod tests {
     fn a_study_says_how_often_what_fails() {
         assert_eq!(read("name = \"s\""), Ok(None));
         assert_eq!(read("[durability]"), Ok(Some(DurabilityPlan::default())));
-        let plan = DurabilityPlan { cuts: 7, faults: vec![FaultKind::Eio, FaultKind::Power] };
-        assert_eq!(read("[durability]\ncuts = 7\nfaults = [\"eio\", \"power\"]"), Ok(Some(plan)));
+        let plan = DurabilityPlan { cuts: 7, faults: vec![FaultKind::Eio, FaultKind::Power], settled: true };
+        assert_eq!(read("[durability]\ncuts = 7\nfaults = [\"eio\", \"power\"]\nsettled = true"), Ok(Some(plan)));
     }
 
     #[test]

@@ -156,6 +156,22 @@ impl Disk {
         self.is_off = true;
     }
 
+    /// Syncs everything that programs have written, as an operating system does on its own some time later. What a failed sync has given up stays lost.
+    ///
+    /// # Errors
+    ///
+    /// A file below that nothing needs any more cannot be removed.
+    pub fn settle(&mut self) -> io::Result<()> {
+        for node in self.nodes.values_mut() {
+            node.is_new = false;
+            if let Body::File(content) = &mut node.body {
+                content.sync();
+            }
+        }
+        self.names.sync_all();
+        self.sweep()
+    }
+
     /// Restores the power: unsynced changes are lost except those that the plan keeps, and no node is open any more. Returns the losses.
     ///
     /// # Errors

@@ -147,6 +147,41 @@ fn what_is_written_through_memory_is_lost_or_kept_like_all_else() {
 }
 
 #[test]
+fn what_was_there_when_the_disk_was_settled_is_there_after_a_cut() {
+    let directory = Directory::new("settled");
+    let mounted = mounted(&directory);
+    let place = directory.0.join("disk");
+    let path = place.join("mapped");
+    fs::write(place.join("old"), "old").unwrap();
+    let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+    file.set_len(8192).unwrap();
+    // SAFETY: the file is 8,192 bytes long and stays open; nobody else has it.
+    unsafe {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let map = libc::mmap(std::ptr::null_mut(), 8192, protection, libc::MAP_SHARED, file.as_raw_fd(), 0);
+        assert_ne!(map, libc::MAP_FAILED);
+        let bytes = map.cast::<u8>();
+        bytes.write(1);
+        mounted.settle().unwrap();
+        bytes.add(4096).write(2);
+        fs::write(place.join("new"), "new").unwrap();
+        mounted.cut_now();
+        assert!(mounted.settle().is_err(), "a disk without power takes nothing");
+        mounted.release();
+        libc::munmap(map, 8192);
+    }
+    drop(file);
+    let mut disk = mounted.unmount().unwrap();
+    disk.restore().unwrap();
+    let mounted = Mounted::new(disk, &place).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    assert_eq!((bytes.len(), bytes[0], bytes[4096]), (8192, 1, 0));
+    assert_eq!(fs::read(place.join("old")).unwrap(), b"old");
+    assert!(!place.join("new").exists());
+    mounted.unmount().unwrap();
+}
+
+#[test]
 fn sockets_pipes_and_holes_are_what_they_are_elsewhere() {
     let directory = Directory::new("special");
     let mounted = mounted(&directory);

@@ -9,6 +9,10 @@ use crate::finding::{DurabilityCase, DurabilityTest};
 use crate::trial::{FaultKind, Levels};
 use crate::units::{show_number, show_seconds};
 
+/// What is to be known of a test whose disk was synced before records were written.
+pub const SETTLED: &str =
+    "everything on the disk was synced before records were written, as behind a server that has run for longer";
+
 /// The most characters of a database's message.
 const SAYS_MOST: usize = 240;
 

@@ -126,6 +126,7 @@ pub static REGISTRY: &[&Entry] = &[
     &scan::SCAN,
     &delete::DELETE,
     &turnover::TURNOVER,
+    &turnover::ADDITIONS,
     &freshness::FRESHNESS,
     &mix::MIX,
     &sql::SQL,

@@ -1,5 +1,6 @@
-//! The workload `turnover`: every client adds records of its own, singly and `workload.batch` in a transaction, updates and deletes them. The content of the database
-//! after each operation follows from the seed alone: from the acknowledged operations it is known what must be there.
+//! The workload `turnover`: every client adds records of its own, singly and `workload.batch` in a transaction, updates and deletes them. `additions` only adds them, for
+//! databases that do nothing else. The content of the database after each operation follows from the seed alone: from the acknowledged operations it is known what must
+//! be there.
 //!
 //! Invariant: a client touches no record of another client.
 
@@ -22,7 +23,17 @@ pub(super) static TURNOVER: Entry = Entry {
     access: |settings, _| {
         Ok(Access { update: vec![Fields::All], delete: settings.record.per_measurement == 1, ..Access::default() })
     },
-    build: |settings, client| Ok(Box::new(Turnover::new(settings, client)?)),
+    build: |settings, client| Ok(Box::new(Turnover::new(settings, client, true)?)),
+};
+
+/// Registry entry.
+pub(super) static ADDITIONS: Entry = Entry {
+    name: "additions",
+    summary: "every client adds records of its own, singly and workload.batch in a transaction",
+    needs_tables: true,
+    keeps_records: false,
+    access: |_, _| Ok(Access::default()),
+    build: |settings, client| Ok(Box::new(Turnover::new(settings, client, false)?)),
 };
 
 /// Separates the random numbers of this workload from those of others.
@@ -46,12 +57,14 @@ struct Turnover {
     chunk: u64,
     /// The chunk that the next record belongs to, and the number of its records that exist.
     next: (u64, u64),
+    updates: bool,
     deletes: bool,
     living: VecDeque<u64>,
 }
 
 impl Turnover {
-    fn new(settings: &Settings, client: Client) -> Result<Self, String> {
+    /// Creates the workload of a client; without changes it only adds.
+    fn new(settings: &Settings, client: Client, changes: bool) -> Result<Self, String> {
         let batch = u64::from(settings.workload.batch);
         if batch == 0 || batch > u64::from(write::BATCH_MAX) {
             return Err(format!("workload.batch is {batch}; write 1 to {}", write::BATCH_MAX));
@@ -72,7 +85,8 @@ impl Turnover {
             batch,
             chunk,
             next: (free + u64::from(client.number), 0),
-            deletes: per_measurement == 1,
+            updates: changes,
+            deletes: changes && per_measurement == 1,
             living: VecDeque::new(),
         })
     }
@@ -101,7 +115,7 @@ impl Workload for Turnover {
             living => self.stream.below(living as u64) as usize,
         };
         match self.living.get(place).copied() {
-            Some(record) if drawn < UPDATES => {
+            Some(record) if self.updates && drawn < UPDATES => {
                 Operation::Update { record, like: self.stream.below(LIKES), fields: Fields::All }
             }
             Some(record) if self.deletes && drawn < UPDATES + DELETES => {
@@ -127,7 +141,7 @@ mod tests {
     }
 
     fn operations(settings: &Settings, number: u32, count: usize) -> Vec<Operation> {
-        let mut turnover = Turnover::new(settings, Client { number, of: 3, seed: 7 }).unwrap();
+        let mut turnover = Turnover::new(settings, Client { number, of: 3, seed: 7 }, true).unwrap();
         (0..count).map(|_| turnover.next(&mut Cells::new())).collect()
     }
 
@@ -170,9 +184,19 @@ mod tests {
     }
 
     #[test]
+    fn without_changes_records_are_only_added() {
+        let mut additions = Turnover::new(&settings(1, 8), Client { number: 1, of: 3, seed: 7 }, false).unwrap();
+        let all: Vec<_> = (0..1000).map(|_| additions.next(&mut Cells::new())).collect();
+        assert!(all.iter().all(|operation| matches!(operation, Operation::Insert { .. })));
+        assert!(all.iter().any(|operation| matches!(operation, Operation::Insert { records: 1, .. })));
+        assert!(all.iter().any(|operation| matches!(operation, Operation::Insert { records: 8, .. })));
+    }
+
+    #[test]
     fn batches_that_reach_into_measurements_of_others_are_refused() {
         let refusal = |per_measurement, batch| {
-            Turnover::new(&settings(per_measurement, batch), Client { number: 0, of: 1, seed: 1 }).err().unwrap()
+            let client = Client { number: 0, of: 1, seed: 1 };
+            Turnover::new(&settings(per_measurement, batch), client, true).err().unwrap()
         };
         assert!(refusal(10, 3).contains("workload.batch = 3"));
         assert!(refusal(1, 0).contains("workload.batch is 0"));

@@ -34,8 +34,8 @@ pub fn durability_page(test: &DurabilityTest, run: &str, file: &RunFile) -> Stri
         @if test.rehearsal {
             div.box.bad { h2 { "This is a rehearsal" } "There were too few failures to be quoted." }
         }
-        @if test.settled { div.box { h2 { "The disk was synced first" } (SETTLED) "." } }
         (verdict(test, &study.name))
+        @if test.settled { div.box { h2 { "The disk was synced first" } (capitalised(SETTLED)) "." } }
         (harm(test))
         (oldest(test))
         (counts(test))

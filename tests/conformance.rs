@@ -2,7 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "behind/mod.rs"]
+#[expect(dead_code, reason = "shared with tests that stop the server")]
+mod behind;
+
 use std::path::Path;
+
+use behind::Behind;
 
 use loadline::database::conformance::{conformance, conformance_prepared};
 use loadline::database::{self, Endpoint, Target};
@@ -34,6 +40,7 @@ targets! {
     cassandra [&[("commitlog_sync", "periodic")]];
     questdb [&[("cairo.commit.mode", "nosync")]];
     influxdb [&[]];
+    odbc [&[("journal_mode", "wal")], &[("journal_mode", "delete")]];
 }
 
 /// The servers with known service times keep nothing that could be read back.
@@ -44,6 +51,22 @@ fn every_member_of_the_registry_is_tried() {
     let names: Vec<_> =
         database::REGISTRY.iter().map(|entry| entry.name).filter(|name| *name != KEEPS_NOTHING).collect();
     assert_eq!(names, TRIED);
+}
+
+#[test]
+fn odbc_with_postgres() {
+    behind_odbc("postgres", &[("fsync", "off")]);
+}
+
+#[test]
+fn odbc_with_mariadb() {
+    behind_odbc("mariadb", &[("innodb_flush_log_at_trx_commit", "0")]);
+}
+
+/// Checks a server of another target through its ODBC driver.
+fn behind_odbc(name: &str, config: &[(&str, &str)]) {
+    let Some(behind) = Behind::start(name, config) else { return };
+    assert_conforms(&*behind.open(), conformance);
 }
 
 fn conforms(name: &str, config: &[(&str, &str)]) {

@@ -3,11 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "behind/mod.rs"]
+#[expect(dead_code, reason = "shared with tests that stop the server")]
+mod behind;
 #[path = "operations/model.rs"]
 mod model;
 
 use std::sync::Arc;
 
+use behind::Behind;
 use loadline::data;
 use loadline::database::dialect::{create_table, remove_table};
 use loadline::database::sqlite::Sqlite;
@@ -283,4 +287,14 @@ fn postgresql_holds_what_the_model_holds_in_every_layout() {
     let server = Server::start(postgres::POSTGRES.recipe.unwrap(), &settings, None).unwrap();
     let opened = database::find("postgres").unwrap().open_sql(&settings, Some(server.endpoint())).unwrap();
     holds_what_the_model_holds(&*opened);
+}
+
+#[test]
+fn postgresql_behind_odbc_holds_what_the_model_holds_in_every_layout() {
+    Behind::start("postgres", &[]).iter().for_each(|behind| holds_what_the_model_holds(&*behind.open()));
+}
+
+#[test]
+fn mariadb_behind_odbc_holds_what_the_model_holds_in_every_layout() {
+    Behind::start("mariadb", &[]).iter().for_each(|behind| holds_what_the_model_holds(&*behind.open()));
 }

@@ -3,6 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+#[path = "behind/mod.rs"]
+#[expect(dead_code, reason = "shared with tests that stop the server")]
+mod behind;
+
+use behind::Behind;
 use loadline::database::dialect::{create_table, remove_table};
 use loadline::database::{self, Database, Endpoint};
 use loadline::operation::Operation;
@@ -121,6 +126,17 @@ fn every_case_finds_its_rows_in_every_layout_on_duckdb() {
     let settings = DatabaseSettings { name: "duckdb".to_owned(), path, ..DatabaseSettings::default() };
     assert_all_found(&*database::find("duckdb").unwrap().open_sql(&settings, None).unwrap());
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn every_case_finds_its_rows_in_every_layout_on_postgresql_behind_odbc() {
+    Behind::start("postgres", &[("fsync", "off")]).iter().for_each(|behind| assert_all_found(&*behind.open()));
+}
+
+#[test]
+fn every_case_finds_its_rows_in_every_layout_on_mariadb_behind_odbc() {
+    let config = [("innodb_flush_log_at_trx_commit", "0")];
+    Behind::start("mariadb", &config).iter().for_each(|behind| assert_all_found(&*behind.open()));
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //! missing readings, before and after more have been written. An answer from changed tables is noticed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#[path = "behind/mod.rs"]
+#[expect(dead_code, reason = "shared with tests that stop the server")]
+mod behind;
 #[path = "questions/covering.rs"]
 mod covering;
 #[path = "questions/mariadb.rs"]
@@ -15,6 +18,7 @@ mod written;
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
+use behind::Behind;
 use loadline::database::dialect::{create_table, remove_table};
 use loadline::database::{self, Database, Session};
 use loadline::operation::Operation;
@@ -190,6 +194,14 @@ fn postgres_answers_what_the_records_say() {
 #[test]
 fn mariadb_answers_what_the_records_say() {
     on_server("mariadb", &[("innodb_flush_log_at_trx_commit", "0")], check_both);
+}
+
+#[test]
+fn servers_behind_odbc_answer_what_the_records_say() {
+    for (name, config) in [("postgres", ("fsync", "off")), ("mariadb", ("innodb_flush_log_at_trx_commit", "0"))] {
+        let Some(behind) = Behind::start(name, &[config]) else { return };
+        check_both(&*behind.open());
+    }
 }
 
 mod with_duckdb {

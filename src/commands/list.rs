@@ -109,6 +109,7 @@ pub fn text_of(kinds: &[Listed], catalogue: &Catalogue, find_server: FindServer)
             rows.extend(catalogue.databases.iter().map(|entry| {
                 let here = match start_of(entry, find_server) {
                     Start::Embedded => "embedded".to_owned(),
+                    Start::Library(path) if entry.read_url.is_some() => format!("through {}", path.display()),
                     Start::Library(path) => format!("embedded, from {}", path.display()),
                     Start::Server(path) => format!("can start: {}", path.display()),
                     Start::Not(reason) => format!("cannot start: {reason}"),
@@ -201,6 +202,7 @@ mod tests {
     };
     const SERVER: Entry = Entry {
         name: "mariadb",
+        recipe: Some(&crate::database::mysql::recipe::MARIADB),
         summary: "a server",
         engines: &["innodb", "aria"],
         read_url: Some(|_| Ok(Endpoint::default())),

@@ -195,7 +195,7 @@ pub fn check(study: &Study) -> anyhow::Result<()> {
         }
         match (entry.recipe, &settings.database.url) {
             (Some(recipe), None) => server::check(recipe, &settings.database)?,
-            (None, _) if entry.read_url.is_none() && settings.database.path.is_none() => {
+            (None, None) if settings.database.path.is_none() => {
                 entry.open(&settings.database, None).map(|_| ()).or_else(needs_a_file)?;
             }
             _ => {}

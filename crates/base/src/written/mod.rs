@@ -4,6 +4,7 @@
 //! Main types: [`Part`] and [`Setting`], which declare settings, and [`section::Section`], which reads them. Invariant: a setting is declared once; reading,
 //! `--set`, factors, suggestions, schemas and the reference page all come from its row.
 
+pub mod attributes;
 pub mod place;
 pub mod reference;
 pub mod schema;

@@ -50,9 +50,9 @@ pub struct DatabaseFacts {
 }
 
 impl DatabaseFacts {
-    /// Returns whether the database runs inside this process: it has neither a private server nor an address.
+    /// Returns whether the database runs inside this process unless it has an address: it has no private server.
     pub fn is_embedded(&self) -> bool {
-        !self.has_private_server && self.read_url.is_none()
+        !self.has_private_server
     }
 }
 

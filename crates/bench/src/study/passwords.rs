@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::unchecked::Unchecked;
-use crate::written::hidden;
 use crate::written::tree::{Content, Node, Table};
+use crate::written::{attributes, hidden};
 
 /// The addresses of a study as they were written, keyed by the address without the password. Never stored and never shown.
 #[derive(Clone, Default)]
@@ -69,6 +69,9 @@ const SETTING: &str = "database.url";
 /// Returns an address without its password, whether that is before the host or among the options.
 pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    if scheme == "odbc" {
+        return format!("{scheme}://{}", attributes::without_passwords(rest));
+    }
     let (place, options) = rest.split_once('?').map_or((rest, None), |(place, options)| (place, Some(options)));
     // A password may itself contain `:`, `/` and `@`, correctly encoded or not: it ends at the last `@`.
     let place = match place.rsplit_once('@').map(|(account, host)| (account.split_once(':'), host)) {
@@ -86,6 +89,10 @@ pub fn without_passwords(set: &str) -> String {
     let Some((key, value)) = set.split_once('=') else { return hidden(set) };
     if key.to_lowercase().contains("passw") {
         return format!("{key}=***");
+    }
+    if value.contains("odbc://") {
+        // Connection strings may have the characters at which a list is split.
+        return hidden(set);
     }
     // A list of addresses is split only at characters that end an address.
     let bare = value.split_inclusive([',', '[', ']', '"', ' ']).map(|part| {
@@ -110,6 +117,7 @@ mod tests {
             ("mysql://u@host:3306/db", "mysql://u@host:3306/db"),
             ("postgres://u@/db?host=/run/a@b:c", "postgres://u@/db?host=/run/a@b:c"),
             ("nonsense", "nonsense"),
+            ("odbc://Driver=A B;PWD={p;@q};UID=me", "odbc://Driver=A B;UID=me"),
         ] {
             assert_eq!(without_password(url), bare);
         }
@@ -150,6 +158,7 @@ mod tests {
                 "database.url=[mysql://u@a/d, \"postgres://u@b/d?x=1\"]",
             ),
             ("db.passwd=secret", "db.passwd=***"),
+            ("database.url=odbc://Driver=A B;PWD=p, q;UID=me", "database.url=odbc://Driver=A B;PWD=***;UID=me"),
         ] {
             assert_eq!(without_passwords(set), shown);
         }

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a study's needs follow from its program and its settings; a database's capabilities are stated only in its entry of the registry.
 
+use super::{Entry, REGISTRY, simulated};
 use crate::statement::{Comparison, Condition, Program, Select, Statement, Table};
 
 /// An ability that not every database has.
@@ -237,6 +238,16 @@ fn of_key<'a>(
     if !table.primary_key.iter().all(is_given) {
         need(Capability::Ranges);
     }
+}
+
+/// Returns the names of the databases with a capability, as alternatives: `"postgres"`, or `"mariadb" or "mysql"`; `None` where no database has it.
+pub fn with(capability: Capability) -> Option<String> {
+    // The simulated servers have many capabilities but keep nothing: a hint never means them.
+    let is_meant = |entry: &&&Entry| !std::ptr::eq(**entry, &simulated::SIMULATED);
+    let able = REGISTRY.iter().filter(is_meant).filter(|entry| entry.capabilities.has(capability));
+    let names: Vec<String> = able.map(|entry| format!("\"{}\"", entry.name)).collect();
+    let (last, others) = names.split_last()?;
+    Some(if others.is_empty() { last.clone() } else { format!("{} or {last}", others.join(", ")) })
 }
 
 #[cfg(test)]

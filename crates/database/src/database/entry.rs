@@ -26,8 +26,8 @@ pub enum Opens {
 /// Finds the file of a library. The error says how to get it.
 pub type FindLibrary = fn() -> Result<PathBuf, Fault>;
 
-/// Returns why a database cannot execute a program; `None` where it can.
-pub type Refuses = fn(&Program) -> Option<String>;
+/// Returns why a database with these settings cannot execute a program; `None` where it can.
+pub type Refuses = fn(&Program, &DatabaseSettings) -> Option<String>;
 
 /// Reads `database.url`.
 pub type ReadUrl = fn(&str) -> Result<Endpoint, String>;

@@ -29,14 +29,17 @@ pub mod http;
 mod in_sql;
 pub mod influxdb;
 pub mod instruments;
+mod interrupting;
 mod java;
 pub mod level;
 pub mod limits;
 pub mod literal;
+mod loading;
 pub mod mysql;
 pub mod namespace;
 pub mod nats;
 pub mod nodes;
+pub mod odbc;
 mod opening;
 pub mod package;
 pub mod postgres;
@@ -61,7 +64,7 @@ use crate::record::Cells;
 use crate::statement::{Program, Request, SchemaChange, Statement, Table};
 
 pub use answer::{Answer, PassingOver};
-pub use capability::{Capabilities, Capability, needs_of};
+pub use capability::{Capabilities, Capability, needs_of, with};
 pub use clustered::{Clustered, Member, NodeHost, count_of};
 pub use dialect::Dialect;
 pub use durability::{LogPosition, Weakness};
@@ -109,6 +112,17 @@ pub trait Target: Send + Sync {
 
     /// Returns whether the last answer exceeded those limits and nothing has been received since.
     fn stands_still(&self) -> bool {
+        false
+    }
+
+    /// Returns the questions for the settings of the database behind the target, as in [`Recipe::facts`](recipe::Recipe::facts); `None` where its entry of the
+    /// registry says what is asked.
+    fn facts(&self) -> Option<&'static [(&'static str, &'static str)]> {
+        None
+    }
+
+    /// Returns whether floating-point numbers lose digits when they are read, so that statements which read them are refused.
+    fn rounds_numbers(&self) -> bool {
         false
     }
 
@@ -468,18 +482,9 @@ pub static REGISTRY: &[&Entry] = &[
     &cassandra::CASSANDRA,
     &questdb::QUESTDB,
     &influxdb::INFLUXDB,
+    &odbc::ODBC,
     &simulated::SIMULATED,
 ];
-
-/// Returns the names of the databases with a capability, as alternatives: `"postgres"`, or `"mariadb" or "mysql"`; `None` where no database has it.
-pub fn with(capability: Capability) -> Option<String> {
-    // The simulated servers have many capabilities but keep nothing: a hint never means them.
-    let is_meant = |entry: &&&Entry| !std::ptr::eq(**entry, &simulated::SIMULATED);
-    let able = REGISTRY.iter().filter(is_meant).filter(|entry| entry.capabilities.has(capability));
-    let names: Vec<String> = able.map(|entry| format!("\"{}\"", entry.name)).collect();
-    let (last, others) = names.split_last()?;
-    Some(if others.is_empty() { last.clone() } else { format!("{} or {last}", others.join(", ")) })
-}
 
 /// Returns the registry's entry with this name.
 pub fn find(name: &str) -> Option<&'static Entry> {

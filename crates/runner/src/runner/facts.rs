@@ -45,7 +45,10 @@ fn told(entry: &Entry, target: &dyn Target, program: Option<PathBuf>) -> anyhow:
     let mut facts = vec![("version".to_owned(), session.version()?)];
     facts.extend(session.protection().map(|protection| ("connections".to_owned(), protection)));
     facts.extend(program.map(|program| ("program".to_owned(), program.display().to_string())));
-    for (name, query) in entry.recipe.map_or(&OF_EMBEDDED[..], |recipe| recipe.facts()) {
+    let of_entry = || entry.recipe.map_or(&OF_EMBEDDED[..], |recipe| recipe.facts());
+    let (asked, is_behind) = target.facts().map_or_else(|| (of_entry(), false), |behind| (behind, true));
+    // What a driver says of versions includes its own.
+    for (name, query) in asked.iter().filter(|(name, _)| !is_behind || *name != "version") {
         // A setting that this version does not have is left out.
         facts.extend(session.fact(query).map(|value| ((*name).to_owned(), value)));
     }

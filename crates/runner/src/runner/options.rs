@@ -62,7 +62,7 @@ pub fn cannot(settings: &Settings) -> Option<String> {
 
 /// Checks that a database that has all capabilities can execute the statements of a case.
 fn check_program(entry: &Entry, settings: &Settings, program: &Program) -> Result<(), String> {
-    let Some(why) = entry.refuses.and_then(|refuses| refuses(program)) else { return Ok(()) };
+    let Some(why) = entry.refuses.and_then(|refuses| refuses(program, &settings.database)) else { return Ok(()) };
     let (name, layout, workload) = (entry.name, &settings.layout.name, &settings.workload.name);
     Err(format!(
         "workload.name is \"{workload}\" on layout.name = \"{layout}\", and {name} cannot do that: {why}; take another workload or layout, or another database"

@@ -102,6 +102,14 @@ impl Rules<'_> {
                 if let Err(sentence) = read(url) {
                     self.refuse(&keys, format!("database.url: {sentence}"));
                 }
+                if facts.is_embedded() && database.path.is_some() {
+                    let remedy = "leave one of them out";
+                    let name = &database.name;
+                    self.refuse(
+                        &["database.path", "database.url"],
+                        fault!("database.path and database.url both say where the data of {name} is"; "{remedy}"),
+                    );
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ mod reading;
 mod sample;
 mod tables;
 mod undoing;
+mod whole;
 
 use super::{Answer, Capabilities, Capability, DatabaseError, Session, Target, TargetSession};
 use crate::record::{Cell, Cells, ColumnKind};
@@ -33,12 +34,12 @@ pub fn conformance(target: &dyn Target) -> Vec<String> {
     let mut failures = conformance_prepared(target);
     let bench = Bench::of(target);
     if bench.has(Capability::Text) {
-        let program = Program { as_text: true, ..program(bench.capabilities) };
+        let program = Program { as_text: true, ..bench.program.clone() };
         failures.extend(failures_of(&Bench { program, ..bench }, "statements as text: "));
     }
     // A database that cannot pipeline sends requests as it can, under the same rules.
     let bench = Bench::of(target);
-    let program = Program { pipelines: true, ..program(bench.capabilities) };
+    let program = Program { pipelines: true, ..bench.program.clone() };
     failures.extend(failures_of(&Bench { program, ..bench }, "pipelined: "));
     failures
 }
@@ -107,7 +108,9 @@ impl<'a> Bench<'a> {
         // Some of a database's engines have fewer capabilities.
         let undoes = target.sql().is_none_or(|database| database.dialect().has_transactions());
         let capabilities = if undoes { said } else { said.without(Capability::Transactions) };
-        Bench { target, capabilities, program: program(capabilities) }
+        let program = program(capabilities);
+        let program = if target.rounds_numbers() { whole::program(program) } else { program };
+        Bench { target, capabilities, program }
     }
 
     fn has(&self, capability: Capability) -> bool {
@@ -118,7 +121,7 @@ impl<'a> Bench<'a> {
     fn connect(&self) -> Result<Box<dyn TargetSession>, Failure> {
         let mut session = self.target.open()?;
         session.prepare(&self.program)?;
-        Ok(session)
+        Ok(if self.target.rounds_numbers() { Box::new(whole::InWhole(session)) } else { session })
     }
 
     fn fresh_tables(&self) -> Outcome {
@@ -222,6 +225,8 @@ fn same(found: &Cells, right: &Cells) -> Outcome {
         let other = found.get(place);
         let equal = match (*cell, other) {
             (Cell::Text(a), Cell::Text(b)) | (Cell::Blob(a), Cell::Blob(b)) => right.bytes_of(a) == found.bytes_of(b),
+            // The bits of a number, in the place of one that the target would round.
+            (Cell::Float(a), Cell::Int(b)) => a.to_bits() as i64 == b,
             (a, b) => a == b,
         };
         ensure(equal, || {

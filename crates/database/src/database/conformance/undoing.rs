@@ -334,16 +334,23 @@ fn bad_commands_are_refused(bench: &Bench<'_>) -> Outcome {
 }
 
 /// Returns how a connection learns its number, and how another one ends it; `None` for databases without connections to end.
-fn kill(name: &str) -> Option<(&'static str, &'static str, &'static str)> {
-    match name {
-        "mariadb" | "mysql" => Some(("SELECT CONNECTION_ID()", "KILL ", "")),
-        "postgres" => Some(("SELECT pg_backend_pid()", "SELECT pg_terminate_backend(", ")")),
-        _ => None,
+fn kill(bench: &Bench<'_>) -> Result<Option<(&'static str, &'static str, &'static str)>, Failure> {
+    let of_mysql = Some(("SELECT CONNECTION_ID()", "KILL ", ""));
+    let of_postgres = Some(("SELECT pg_backend_pid()", "SELECT pg_terminate_backend(", ")"));
+    match bench.target.name() {
+        "mariadb" | "mysql" => Ok(of_mysql),
+        "postgres" => Ok(of_postgres),
+        "odbc" => {
+            let version = bench.target.open()?.version()?;
+            let of = |name: &str| version.starts_with(name);
+            Ok(if of("PostgreSQL") { of_postgres } else { of_mysql.filter(|_| of("MariaDB")) })
+        }
+        _ => Ok(None),
     }
 }
 
 fn killed_connections_are_lost(bench: &Bench<'_>) -> Outcome {
-    let Some((number, before, after)) = kill(bench.target.name()) else {
+    let Some((number, before, after)) = kill(bench)? else {
         return Ok(());
     };
     let (mut victim, mut other) = (bench.connect()?, bench.connect()?);

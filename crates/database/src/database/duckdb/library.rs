@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::api::Library;
+use crate::database::loading::system_directories;
 use crate::database::package::{Form, Member, Package, Published};
 use crate::fault::{Fault, fault};
 
@@ -84,7 +85,8 @@ pub fn find() -> Result<PathBuf, Fault> {
         return Err(fault!("{VARIABLE} is \"{}\", which is no file", named.display(); "{remedy}"));
     }
     let fetched = place().filter(|path| path.is_file());
-    let installed = || of_system().into_iter().map(|directory| directory.join(FILE)).find(|path| path.is_file());
+    let installed =
+        || system_directories().into_iter().map(|directory| directory.join(FILE)).find(|path| path.is_file());
     fetched.or_else(installed).ok_or_else(|| {
         let what = "DuckDB's library is not here";
         match package() {
@@ -92,14 +94,6 @@ pub fn find() -> Result<PathBuf, Fault> {
             None => fault!("{what}, and loadline knows no package of it for this machine"; "name the file {FILE} in {VARIABLE}"),
         }
     })
-}
-
-/// Returns the directories in which a system has its libraries.
-fn of_system() -> Vec<PathBuf> {
-    let named = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let of_processor = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-    let usual = ["/usr/local/lib", &of_processor, "/usr/lib64", "/usr/lib"].map(PathBuf::from);
-    std::env::split_paths(&named).filter(|directory| directory.is_absolute()).chain(usual).collect()
 }
 
 /// Checks that the library in a file can be loaded here.

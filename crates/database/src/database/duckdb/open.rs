@@ -5,15 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::api::{Connection, Database, Library};
+use crate::database::interrupting::Watch;
 use crate::database::{DatabaseError, SessionLimits};
-
-/// How often a thread looks whether loadline was told to end.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// A file that is open, with the number of its leases.
 struct Opened {
@@ -62,7 +58,8 @@ impl Lease {
             return Ok(lease(&known.database));
         }
         let database = Database::open(library, &path, settings)?;
-        let watch = limits.and_then(|limits| Watch::start(&database, limits));
+        let watched = Arc::clone(&database);
+        let watch = limits.and_then(|limits| Watch::start(limits, move || watched.interrupt_all()));
         let lease = lease(&database);
         all.push(Opened { path, settings: settings.clone(), leases: 1, database, _watch: watch });
         Ok(lease)
@@ -95,43 +92,5 @@ impl Drop for Opened {
     fn drop(&mut self) {
         // The thread has a part of the database.
         self._watch = None;
-    }
-}
-
-/// A thread that interrupts what a database executes when loadline is told to end.
-struct Watch {
-    is_over: Arc<(Mutex<bool>, Condvar)>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Watch {
-    /// Starts the thread. Returns `None` when the system has no thread left: what is executed then is waited for.
-    fn start(database: &Arc<Database>, limits: &Arc<SessionLimits>) -> Option<Self> {
-        let is_over = Arc::new((Mutex::new(false), Condvar::new()));
-        let (of_thread, database, limits) = (Arc::clone(&is_over), Arc::clone(database), Arc::clone(limits));
-        let work = move || {
-            let (is_over, changed) = &*of_thread;
-            let mut over = is_over.lock().unwrap_or_else(PoisonError::into_inner);
-            while !*over {
-                let is_told = limits.is_told_to_end();
-                if is_told {
-                    database.interrupt_all();
-                }
-                // What is executed afterwards removes what was made, and has some time for that.
-                let pause = if is_told { limits.last() } else { LOOK_EVERY };
-                over = changed.wait_timeout(over, pause).unwrap_or_else(PoisonError::into_inner).0;
-            }
-        };
-        let thread = std::thread::Builder::new().name("interrupts".to_owned()).spawn(work).ok()?;
-        Some(Watch { is_over, thread: Some(thread) })
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        *self.is_over.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.is_over.1.notify_all();
-        // A thread that panicked has nothing more to do.
-        let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -51,7 +51,7 @@ pub static INFLUXDB: Entry = Entry {
         .with(Capability::Figures)
         .with(Capability::LeastNumbers)
         .with(Capability::Processes),
-    refuses: Some(refusal),
+    refuses: Some(|program, _| refusal(program)),
     processes: &["influxd"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -103,7 +103,7 @@ fn of_settings(known: &BTreeMap<String, String>) -> Vec<Weakness> {
 }
 
 /// Returns the durability level: the engine decides whether there is a log, and InnoDB's settings when it is written.
-pub(super) fn level(known: &Known<'_>, makes_tables: bool) -> Option<Level> {
+pub(in crate::database) fn level(known: &Known<'_>, makes_tables: bool) -> Option<Level> {
     let engine = match (makes_tables, &known.settings.engine) {
         (true, Some(engine)) => engine.to_lowercase(),
         (true, None) => known.value("default_storage_engine")?,

@@ -31,6 +31,7 @@ use super::{
 };
 use crate::trial::DatabaseSettings;
 use dialect::{Engine, MySqlDialect};
+pub(in crate::database) use durability::level;
 
 /// The registry's entry of MariaDB.
 pub static MARIADB: Entry = Entry {

@@ -11,7 +11,7 @@ use crate::record::ColumnKind;
 use crate::statement::{SelectRecords, Statement};
 
 /// The maximum number of parameters of a prepared statement of several rows. The protocol allows 65,535.
-const PARAMETERS_MAX: usize = 16_000;
+pub(in crate::database) const PARAMETERS_MAX: usize = 16_000;
 
 /// A prepared statement of a program.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,10 +39,15 @@ impl Prepared {
 
     /// Returns the index of the largest size that fits the rows left, among those after `after`.
     pub fn size_for(&self, rows: u32, after: Option<usize>) -> usize {
-        let from = after.map_or(0, |after| after + 1);
-        let last = self.sizes.len() - 1;
-        (from..last).find(|place| self.sizes[*place].rows <= rows).unwrap_or(last)
+        let from = after.map_or(0, |after| after + 1).min(self.sizes.len() - 1);
+        from + size_for(self.sizes[from..].iter().map(|size| size.rows), rows)
     }
+}
+
+/// Returns the index of the largest size that fits the rows left, of sizes in falling order; the last takes what no other does.
+pub(in crate::database) fn size_for(sizes: impl ExactSizeIterator<Item = u32>, rows: u32) -> usize {
+    let last = sizes.len().saturating_sub(1);
+    sizes.take(last).position(|size| size <= rows).unwrap_or(last)
 }
 
 /// The numbers of rows that the requests of an insert have.
@@ -73,7 +78,7 @@ impl Plan {
         let (name, kinds) = (name(dialect, statement), statement.kinds());
         let is_insert = matches!(statement, Statement::Insert { .. });
         let bulk = has_bulk && is_insert && !kinds.is_empty();
-        let mut rows = if is_insert && !bulk { sizes(rows, kinds.len()) } else { Vec::new() };
+        let mut rows = if is_insert && !bulk { sizes(rows, kinds.len(), PARAMETERS_MAX) } else { Vec::new() };
         rows.push(1);
         let texts = rows.iter().map(|rows| (statement_text(dialect, statement, *rows), *rows as u32)).collect();
         Plan { name, kinds, bulk, texts }
@@ -100,12 +105,12 @@ fn name(dialect: &dyn Dialect, statement: &Statement) -> String {
 }
 
 /// Returns the sizes of the statements of several rows, falling: the largest divides the largest request evenly, one takes the
-/// usual request whole, and powers of four take the remaining rows.
-fn sizes(rows: Rows, columns: usize) -> Vec<usize> {
+/// usual request whole, and powers of four take the remaining rows. None has more parameters than `parameters_max`.
+pub(in crate::database) fn sizes(rows: Rows, columns: usize, parameters_max: usize) -> Vec<usize> {
     if rows.max < 2 || columns == 0 {
         return Vec::new();
     }
-    let bound = (PARAMETERS_MAX / columns).max(1);
+    let bound = (parameters_max / columns).max(1);
     let full = rows.max.div_ceil(rows.max.div_ceil(bound));
     if full == 1 {
         return Vec::new();

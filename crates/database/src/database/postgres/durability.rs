@@ -90,7 +90,7 @@ fn of_settings(known: &BTreeMap<String, String>) -> Vec<Weakness> {
     found
 }
 
-pub(super) fn level(known: &Known<'_>, _: bool) -> Option<Level> {
+pub(in crate::database) fn level(known: &Known<'_>, _: bool) -> Option<Level> {
     match known.value("synchronous_commit")?.as_str() {
         "off" => Some(Level::Nothing),
         _ if !known.is("fsync", &["on"]) || !known.is("full_page_writes", &["on"]) => Some(Level::Crash),

@@ -30,6 +30,7 @@ use super::{
 use crate::trial::DatabaseSettings;
 
 pub use dialect::PostgresDialect;
+pub(in crate::database) use durability::level;
 pub use url::read_url;
 pub use wire::PostgresWire;
 

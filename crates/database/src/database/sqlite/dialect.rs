@@ -10,7 +10,7 @@ use crate::statement::SourceIndex;
 
 /// SQLite's dialect.
 #[derive(Debug)]
-pub(super) struct SqliteDialect;
+pub(in crate::database) struct SqliteDialect;
 
 impl Dialect for SqliteDialect {
     fn quote(&self, name: &str) -> String {

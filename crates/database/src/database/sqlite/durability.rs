@@ -7,7 +7,7 @@ use crate::database::level::{Known, Level};
 use crate::database::{DatabaseError, LevelSettings, Session};
 
 /// `normal` loses the last commits in a power failure and keeps the file intact; `off` could also damage the file.
-pub(super) const LEVELS: [LevelSettings; 3] = [
+pub(in crate::database) const LEVELS: [LevelSettings; 3] = [
     (Level::PowerCut, &[("journal_mode", "wal"), ("synchronous", "full")]),
     (Level::Crash, &[("journal_mode", "wal"), ("synchronous", "normal")]),
     (Level::Nothing, &[("journal_mode", "memory"), ("synchronous", "off")]),
@@ -59,7 +59,7 @@ fn of_settings(journal: &str, synchronous: &str) -> Vec<Weakness> {
 }
 
 /// The server is this process itself; what it has written is in the operating system's cache when the process dies.
-pub(super) fn level(known: &Known<'_>, _: bool) -> Option<Level> {
+pub(in crate::database) fn level(known: &Known<'_>, _: bool) -> Option<Level> {
     let (journal, synchronous) = (known.value("journal_mode")?, known.value("synchronous")?);
     let is_full = ["2", "full"].contains(&synchronous.as_str());
     let is_extra = ["3", "extra"].contains(&synchronous.as_str());

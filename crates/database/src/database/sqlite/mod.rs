@@ -11,6 +11,7 @@ mod prepared;
 mod refusal;
 mod session;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +24,8 @@ use super::{
 };
 use crate::trial::DatabaseSettings;
 
-use dialect::SqliteDialect;
+pub(in crate::database) use dialect::SqliteDialect;
+pub(in crate::database) use durability::{LEVELS, level};
 use session::SqliteSession;
 
 /// The registry's entry.
@@ -81,16 +83,7 @@ impl Sqlite {
             Some(path) => PathBuf::from(path),
         };
         check_place(&path)?;
-        let first = FIRST.iter().filter_map(|name| Some(((*name).to_owned(), settings.config.get(*name)?.clone())));
-        // The journal's mode is a property of the file: an existing file keeps its mode.
-        let is_new = !std::fs::metadata(&path).is_ok_and(|file| file.len() > 0);
-        let is_own = |name: &str| is_new || name != "journal_mode";
-        let defaults = DEFAULTS.iter().filter(|(name, _)| is_own(name) && !settings.config.contains_key(*name));
-        let rest = settings.config.iter().filter(|(name, _)| !FIRST.contains(&name.as_str()));
-        let pragmas = first
-            .chain(defaults.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
-            .chain(rest.map(|(name, value)| (name.clone(), value.clone())))
-            .collect();
+        let pragmas = pragmas(&path, &settings.config);
         let sqlite = Sqlite { path, pragmas, dialect: SqliteDialect };
         let connection = sqlite.open_file()?;
         sqlite.check_names(&connection)?;
@@ -113,7 +106,6 @@ impl Sqlite {
         ))
     }
 
-    /// Checks that the PRAGMAs exist, since SQLite ignores those that it does not know.
     fn check_names(&self, connection: &Connection) -> Result<(), DatabaseError> {
         let known = (|| {
             let mut statement = connection.prepare("SELECT name FROM pragma_pragma_list")?;
@@ -121,20 +113,7 @@ impl Sqlite {
             names.collect::<rusqlite::Result<Vec<_>>>()
         })()
         .map_err(|error| self.cannot_open(&error))?;
-        for (name, value) in &self.pragmas {
-            if !known.contains(name) {
-                let close = known.iter().find(|known| known.contains(name.as_str()) || name.contains(known.as_str()));
-                let hint = close.map_or(String::new(), |close| format!("; did you mean \"{close}\"?"));
-                return Err(unavailable(format!("database.config: SQLite has no PRAGMA \"{name}\"{hint}")));
-            }
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-            if value.is_empty() || !value.chars().all(is_plain) {
-                return Err(unavailable(format!(
-                    "database.config: {name} = \"{value}\" cannot be set; write a number or a word"
-                )));
-            }
-        }
-        Ok(())
+        check_pragmas(&known, &self.pragmas)
     }
 
     fn apply_pragmas(&self, connection: &Connection) -> Result<(), DatabaseError> {
@@ -159,6 +138,41 @@ impl Sqlite {
         }
         Ok(())
     }
+}
+
+/// Returns the PRAGMAs of every connection to a file, in order: those of `database.config` and the defaults.
+pub(in crate::database) fn pragmas(path: &Path, config: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let first = FIRST.iter().filter_map(|name| Some(((*name).to_owned(), config.get(*name)?.clone())));
+    // The journal's mode is a property of the file: an existing file keeps its mode.
+    let is_new = !std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+    let is_own = |name: &str| is_new || name != "journal_mode";
+    let defaults = DEFAULTS.iter().filter(|(name, _)| is_own(name) && !config.contains_key(*name));
+    let rest = config.iter().filter(|(name, _)| !FIRST.contains(&name.as_str()));
+    first
+        .chain(defaults.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
+        .chain(rest.map(|(name, value)| (name.clone(), value.clone())))
+        .collect()
+}
+
+/// Checks that PRAGMAs are among those that SQLite knows, since it ignores all others, and that their values can be written.
+///
+/// # Errors
+/// [`DatabaseError::Unavailable`] with the setting and the remedy.
+pub(in crate::database) fn check_pragmas(known: &[String], pragmas: &[(String, String)]) -> Result<(), DatabaseError> {
+    for (name, value) in pragmas {
+        if !known.contains(name) {
+            let close = known.iter().find(|known| known.contains(name.as_str()) || name.contains(known.as_str()));
+            let hint = close.map_or(String::new(), |close| format!("; did you mean \"{close}\"?"));
+            return Err(unavailable(format!("database.config: SQLite has no PRAGMA \"{name}\"{hint}")));
+        }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if value.is_empty() || !value.chars().all(is_plain) {
+            return Err(unavailable(format!(
+                "database.config: {name} = \"{value}\" cannot be set; write a number or a word"
+            )));
+        }
+    }
+    Ok(())
 }
 
 impl Target for Sqlite {

@@ -2,8 +2,12 @@
 //!
 //! Invariant: all functions are there, or none of them is used.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::path::Path;
+
+use crate::database::loading::{self, symbols};
+
+pub(super) use crate::database::loading::text_at;
 
 /// A pointer to an object of DuckDB: a database, a connection, a statement, an appender, a chunk of rows, a vector or a type.
 pub type Handle = *mut c_void;
@@ -34,31 +38,8 @@ impl RawResult {
     }
 }
 
-macro_rules! symbols {
-    ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// The functions of a loaded library, without `duckdb_` in front of their names.
-        #[derive(Debug)]
-        pub struct Symbols {
-            $(pub $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-        }
-
-        impl Symbols {
-            /// Finds all functions in a loaded library.
-            fn find(library: Handle) -> Result<Self, String> {
-                Ok(Symbols {
-                    $($name: {
-                        let found = find(library, concat!("duckdb_", stringify!($name)))?;
-                        // SAFETY: the function of this name has had these arguments and this result in every version that is accepted; the caller checks the version before it
-                        // calls any other function.
-                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) $(-> $result)?>(found) }
-                    },)*
-                })
-            }
-        }
-    };
-}
-
 symbols! {
+    "duckdb_";
     library_version() -> *const c_char;
     free(*mut c_void);
     create_config(*mut Handle) -> State;
@@ -116,48 +97,12 @@ symbols! {
     append_blob(Handle, *const c_void, u64) -> State;
 }
 
-/// Loads the library in a file, which stays loaded until the process ends.
+/// Loads the library in a file, which stays loaded until the process ends. The caller checks its version before it calls another function than the one for the version.
 ///
 /// # Errors
 /// Fails with a sentence if the file is no library, or lacks a function.
 pub fn load(path: &Path) -> Result<Symbols, String> {
-    use std::os::unix::ffi::OsStrExt;
-    let shown = path.display();
-    let name = CString::new(path.as_os_str().as_bytes()).map_err(|_| format!("{shown} has a zero character"))?;
-    // SAFETY: the name is a C string. Loading runs the initialisers of the library, which the user has chosen to load.
-    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    if library.is_null() {
-        return Err(format!("{shown} cannot be loaded: {}", last_error()));
-    }
-    Symbols::find(library).map_err(|why| format!("{shown} is not DuckDB, or a version that is too old: {why}"))
-}
-
-fn find(library: Handle, name: &str) -> Result<*mut c_void, String> {
-    let text = CString::new(name).map_err(|error| error.to_string())?;
-    // SAFETY: the library is loaded and is never unloaded; the name is a C string.
-    let found = unsafe { libc::dlsym(library, text.as_ptr()) };
-    if found.is_null() { Err(format!("it has no function {name}")) } else { Ok(found) }
-}
-
-/// Returns the message of the last call to the dynamic linker on this thread that failed.
-fn last_error() -> String {
-    // SAFETY: the message is null or a C string that lives until the next such call on this thread; it is copied before.
-    unsafe { text_at(libc::dlerror()) }
-}
-
-/// Most characters of a message that are kept.
-const MESSAGE_MOST: usize = 2_000;
-
-/// Returns the start of the text at a pointer; empty for null.
-///
-/// # Safety
-/// The pointer must be null, or point to a C string that lives until the call returns.
-pub unsafe fn text_at(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: as the caller promises.
-    let whole = unsafe { CStr::from_ptr(text) };
-    let end = whole.to_bytes().len().min(4 * MESSAGE_MOST);
-    String::from_utf8_lossy(&whole.to_bytes()[..end]).chars().take(MESSAGE_MOST).collect()
+    let library = loading::load(path)?;
+    Symbols::find(library)
+        .map_err(|why| format!("{} is not DuckDB, or a version that is too old: {why}", path.display()))
 }

@@ -41,6 +41,7 @@ targets! {
     questdb [&[("cairo.commit.mode", "nosync")]];
     influxdb [&[]];
     odbc [&[("journal_mode", "wal")], &[("journal_mode", "delete")]];
+    mongodb [&[("synchronous", "off")]];
 }
 
 /// The servers with known service times keep nothing that could be read back.
@@ -90,8 +91,8 @@ fn conforms(name: &str, config: &[(&str, &str)]) {
             return eprintln!("LOADLINE_MYSQL_BASE names no MySQL: nothing was checked");
         }
     }
-    // No Debian package brings them: `loadline fetch cassandra`, `loadline fetch questdb`.
-    if ["cassandra", "questdb"].contains(&name)
+    // No Debian package brings them: `loadline fetch cassandra`, `loadline fetch questdb`, `loadline fetch mongodb`.
+    if ["cassandra", "questdb", "mongodb"].contains(&name)
         && let Err(missing) = recipe.find_binary(&settings)
     {
         return eprintln!("{missing}: nothing was checked");
@@ -101,8 +102,11 @@ fn conforms(name: &str, config: &[(&str, &str)]) {
     let over_tcp = Endpoint { unix: None, ..both.clone() };
     if both.unix.is_none() {
         // All have one way to send statements, and the first two make tables slowly.
-        let check =
-            if ["cassandra", "questdb", "influxdb"].contains(&name) { conformance_prepared } else { conformance };
+        let check = if ["cassandra", "questdb", "influxdb", "mongodb"].contains(&name) {
+            conformance_prepared
+        } else {
+            conformance
+        };
         return assert_conforms(&*entry.open(&settings, Some(&over_tcp)).unwrap(), check);
     }
     let over_unix = Endpoint { tcp: None, ..both.clone() };

@@ -68,7 +68,7 @@ impl Trying {
 
     fn write_study(&self, variant: &Variant) {
         match self.name {
-            "redis" | "cassandra" => return self.write_study_of_keys(variant),
+            "redis" | "cassandra" | "mongodb" => return self.write_study_of_keys(variant),
             "clickhouse" | "influxdb" => return self.write_study_without_updates(variant),
             _ => {}
         }
@@ -139,7 +139,7 @@ impl Trying {
     fn tables_left(&self) -> Vec<String> {
         match self.name {
             "redis" => return self.keys_left(),
-            "clickhouse" | "influxdb" | "cassandra" => return self.table_left(),
+            "clickhouse" | "influxdb" | "cassandra" | "mongodb" => return self.table_left(),
             _ => {}
         }
         let database = database::find(self.name).unwrap().open_sql(
@@ -300,5 +300,22 @@ mod with_cassandra {
             return eprintln!("{missing}: nothing was checked");
         }
         every_run_ends_well("cassandra", Protocol::Cassandra);
+    }
+}
+
+/// The test that needs FerretDB.
+mod with_mongodb {
+    use loadline::database;
+    use loadline::trial::DatabaseSettings;
+
+    use super::{Protocol, every_run_ends_well};
+
+    #[test]
+    fn damaged_answers_of_ferretdb_end_no_run_badly() {
+        let recipe = database::find("mongodb").unwrap().recipe.unwrap();
+        if let Err(missing) = recipe.find_binary(&DatabaseSettings::default()) {
+            return eprintln!("{missing}: nothing was checked");
+        }
+        every_run_ends_well("mongodb", Protocol::Mongodb);
     }
 }

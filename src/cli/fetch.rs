@@ -23,4 +23,6 @@ pub enum Fetched {
     Cassandra,
     /// QuestDB's server, as its archive for Java
     Questdb,
+    /// The server FerretDB, which speaks MongoDB's protocol, built from its source with Go
+    Mongodb,
 }

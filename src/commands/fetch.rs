@@ -6,17 +6,19 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 use serde_json::json;
 
+use super::fetch_begun::{Begun, carry_out, place_above};
 use super::output::{note, print, print_json};
-use super::{Failure, Refusal, Status};
+use super::{Failure, Refusal, Status, fetch_built};
 use crate::cli::{FetchArguments, Fetched};
 use crate::database::cassandra::jars;
 use crate::database::duckdb::library::{self, VARIABLE};
-use crate::database::package::{Form, Member, Package, Published};
+use crate::database::mongodb::module;
+use crate::database::package::{Form, GoModule, Member, Package, Published};
 use crate::database::questdb::jar;
 use crate::fault::fault;
 use crate::file::CACHE_VARIABLE;
@@ -24,8 +26,6 @@ use crate::units::show_bytes;
 
 /// Longest time that a download may take, in seconds.
 const DOWNLOAD_MOST_S: &str = "1800";
-/// The prefix of directories of packages that are being fetched; the id of the process follows.
-const BEGUN: &str = "begun-";
 
 /// Brings the package and prints where it is.
 ///
@@ -38,6 +38,7 @@ pub fn run(arguments: &FetchArguments, is_json: bool) -> Result<Status, Failure>
         Fetched::Duckdb => library::package(),
         Fetched::Cassandra => Some(jars::package()),
         Fetched::Questdb => Some(jar::package()),
+        Fetched::Mongodb => return built(&module::module(), from.as_deref(), is_json),
     };
     let Some(package) = known else {
         let here = format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH);
@@ -45,21 +46,51 @@ pub fn run(arguments: &FetchArguments, is_json: bool) -> Result<Status, Failure>
             fault!("no package of DuckDB is known for {here}"; "build or install it, and name the file of its library in {VARIABLE}"),
         ));
     };
-    let Some(place) = package.place() else {
-        let remedy = match package.form {
-            Form::Member(_) => "take the library out of the package yourself and name its file",
-            Form::Files => "bring the files yourself and name their directory",
-        };
-        return Err(Failure::refused(
-            fault!("there is no place to keep it, because {CACHE_VARIABLE} is \"off\" or there is no home directory"; "name a directory in it, or {remedy} in {}", package.variable),
-        ));
+    let remedy = match package.form {
+        Form::Member(_) => "take the library out of the package yourself and name its file",
+        Form::Files => "bring the files yourself and name their directory",
     };
+    let place = package.place().ok_or_else(|| no_place(remedy, package.variable))?;
     let is_there = place.exists();
     if !is_there {
         let given = from.as_deref().map(|directory| given(directory, &package)).transpose()?;
         bring(&package, given, &place).map_err(Failure::broken)?;
     }
-    let (name, title, version) = (package.name, package.title, package.version);
+    tell((package.name, package.title, package.version), &place, is_there, is_json)
+}
+
+/// Builds a program where it is not there yet, and prints where it is.
+fn built(module: &GoModule, from: Option<&Path>, is_json: bool) -> Result<Status, Failure> {
+    let GoModule { name, title, version, .. } = *module;
+    if from.is_some() {
+        let what = format!("{title} is built here from its source, and not taken from a directory");
+        return Err(Failure::refused(
+            fault!("{what}"; "leave --from out, or name a program that is there in database.binary"),
+        ));
+    }
+    let remedy = "bring the program yourself and name it";
+    let place = module.place().ok_or_else(|| no_place(remedy, module::VARIABLE))?;
+    let is_there = place.exists();
+    if !is_there {
+        fetch_built::bring(module, &place).map_err(Failure::broken)?;
+    }
+    tell((name, title, version.trim_start_matches('v')), &place, is_there, is_json)
+}
+
+/// Returns the refusal of who has no place to keep anything.
+fn no_place(remedy: &str, variable: &str) -> Failure {
+    Failure::refused(
+        fault!("there is no place to keep it, because {CACHE_VARIABLE} is \"off\" or there is no home directory"; "name a directory in it, or {remedy} in {variable}"),
+    )
+}
+
+/// Prints where something is, by its name, its name in sentences, and its version.
+fn tell(
+    (name, title, version): (&str, &str, &str),
+    place: &Path,
+    is_there: bool,
+    is_json: bool,
+) -> Result<Status, Failure> {
     if is_json {
         let file = place.display().to_string();
         print_json(&json!({ "name": name, "database_version": version, "file": file, "was_there": is_there }))?;
@@ -89,11 +120,7 @@ fn bring(package: &Package, given: Option<Vec<PathBuf>>, place: &Path) -> anyhow
         Form::Member(_) => place.parent().context("the place has no directory")?,
         Form::Files => place,
     };
-    let above = own.parent().context("the place has no directory")?;
-    let unmade = || format!("{} cannot be made", above.display());
-    fs::create_dir_all(above).with_context(unmade)?;
-    remove_left_behind(above);
-    let begun = Begun::new(above)?;
+    let begun = Begun::new(place_above(own)?)?;
     let is_given = given.is_some();
     let files = match given {
         Some(files) => files,
@@ -166,7 +193,7 @@ fn download(package: &Package, to: &[PathBuf]) -> anyhow::Result<()> {
         [file] => file.name(),
         _ => title,
     };
-    carry_out(&mut curl).with_context(|| {
+    carry_out(&mut curl).map(drop).with_context(|| {
         let what = package.name;
         format!("{name} was not fetched; put it into a directory by other means, and name that: loadline fetch {what} --from DIRECTORY")
     })
@@ -199,47 +226,6 @@ fn check(published: &Published, path: &Path) -> anyhow::Result<()> {
     let found: String = hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     ensure!(found == published.sha512, "{shown} has the SHA-512 {found} instead of {}; {remedy}", published.sha512);
     Ok(())
-}
-
-/// Runs a program and waits for its end.
-fn carry_out(command: &mut Command) -> anyhow::Result<()> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let missing = || format!("{name} cannot be run; install it");
-    let ended = command.stdin(Stdio::null()).stdout(Stdio::null()).output().with_context(missing)?;
-    if !ended.status.success() {
-        let said: String = String::from_utf8_lossy(&ended.stderr).chars().take(1_000).collect();
-        bail!("{name} failed ({}): {}", ended.status, said.trim());
-    }
-    Ok(())
-}
-
-/// A directory of a package that is being fetched; it is removed in the end.
-struct Begun(PathBuf);
-
-impl Begun {
-    fn new(above: &Path) -> anyhow::Result<Self> {
-        let path = above.join(format!("{BEGUN}{}", std::process::id()));
-        fs::create_dir(&path).with_context(|| format!("{} cannot be made", path.display()))?;
-        Ok(Begun(path))
-    }
-}
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        // What stays is removed by the next such command.
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Removes directories of processes that are gone.
-fn remove_left_behind(above: &Path) {
-    for entry in fs::read_dir(above).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix(BEGUN).and_then(|owner| owner.parse::<u32>().ok());
-        if owner.is_some_and(|owner| owner == std::process::id() || !Path::new(&format!("/proc/{owner}")).exists()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ mod draft;
 mod durability;
 mod export;
 mod fetch;
+mod fetch_begun;
+mod fetch_built;
 mod fit;
 mod help;
 mod import;

@@ -16,6 +16,7 @@ pub enum Protocol {
     /// Of answers over HTTP in chunks: each head, and each chunk with its size.
     Http,
     Cassandra,
+    Mongodb,
 }
 
 impl Protocol {
@@ -37,6 +38,7 @@ impl Protocol {
                 line + 4 + size.and_then(|size| usize::from_str_radix(size, 16).ok()).unwrap_or(0)
             }
             Protocol::Cassandra => 9 + u32::from_be_bytes(input.get(5..9)?.try_into().ok()?) as usize,
+            Protocol::Mongodb => u32::from_le_bytes(input.get(0..4)?.try_into().ok()?) as usize,
         };
         (input.len() >= length).then_some(length)
     }
@@ -49,6 +51,7 @@ impl Protocol {
             Protocol::Redis => (1..2, 1),
             Protocol::Http => (0..1, 3),
             Protocol::Cassandra => (5..9, 9),
+            Protocol::Mongodb => (0..4, 16),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Quotations of text from a client, a database or a file in reasons, errors and logs, always short. Main function: [`quoted`].
 
 use std::borrow::Cow;
+use std::io::Write;
 
 /// Largest number of characters that are quoted of untrusted text.
 const QUOTED_MAX: usize = 200;
@@ -44,6 +45,25 @@ pub fn shortened(text: &str, characters_max: usize) -> Cow<'_, str> {
     }
     let end = text.char_indices().nth(characters_max).map_or(text.len(), |(end, _)| end);
     Cow::Owned(format!("{}… ({more} characters more)", &text[..end]))
+}
+
+/// Writes a text as a JSON string.
+pub fn write_json_string(text: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    let mut plain_from = 0;
+    for (place, byte) in text.iter().enumerate() {
+        if *byte < 0x20 || matches!(byte, b'"' | b'\\') {
+            out.extend_from_slice(&text[plain_from..place]);
+            plain_from = place + 1;
+            match byte {
+                b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+                // Writing into a vector cannot fail.
+                control => drop(write!(out, "\\u{control:04x}")),
+            }
+        }
+    }
+    out.extend_from_slice(&text[plain_from..]);
+    out.push(b'"');
 }
 
 #[cfg(test)]

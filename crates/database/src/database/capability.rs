@@ -16,6 +16,8 @@ pub enum Capability {
     Transactions,
     /// Stores all of several rows or none.
     Batches,
+    /// Takes several rows in one request, of which those in front of one that is refused may stay; [`Capability::Batches`] include it.
+    BrokenBatches,
     /// Refuses a second row with the same values in columns beside the key.
     UniqueKeys,
     /// Finds rows by columns that are not part of their key.
@@ -66,6 +68,7 @@ impl Capability {
             Capability::Joins => "joins",
             Capability::Transactions => "transactions of several statements",
             Capability::Batches => "batches that are stored whole or not at all",
+            Capability::BrokenBatches => "batches",
             Capability::UniqueKeys => "unique columns beside the key",
             Capability::Indexes => "indexes beside the key",
             Capability::Ranges => "ranges of keys",
@@ -130,7 +133,8 @@ impl Capabilities {
 
     /// Returns whether the set contains a capability.
     pub const fn has(self, capability: Capability) -> bool {
-        self.0 & 1 << capability as u32 != 0
+        let whole = matches!(capability, Capability::BrokenBatches) && self.has(Capability::Batches);
+        whole || self.0 & 1 << capability as u32 != 0
     }
 }
 
@@ -261,6 +265,8 @@ mod tests {
         let some = Capabilities::NONE.with(Capability::Joins).with(Capability::Notifications);
         assert!(some.has(Capability::Joins) && some.has(Capability::Notifications) && !some.has(Capability::Plans));
         assert_eq!(some.without(Capability::Joins).without(Capability::Notifications), Capabilities::NONE);
+        assert!(Capabilities::SQL.has(Capability::BrokenBatches), "whole batches are batches");
+        assert!(!Capabilities::NONE.with(Capability::BrokenBatches).has(Capability::Batches));
         assert!(Capabilities::SQL.has(Capability::Deletes) && !Capabilities::SQL.has(Capability::Pipeline));
     }
 

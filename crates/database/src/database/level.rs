@@ -162,6 +162,17 @@ mod tests {
     }
 
     #[test]
+    fn ferretdb_survives_what_its_sqlite_does_and_of_other_servers_nothing_is_known() {
+        let (crash, power) = (Some(Level::Crash), Some(Level::PowerCut));
+        for (synchronous, expected) in
+            [("full", power), ("extra", power), ("normal", crash), ("off", crash), ("3", None)]
+        {
+            assert_eq!(of("mongodb", None, &[("synchronous", synchronous)]), expected, "{synchronous}");
+        }
+        assert_eq!(of("mongodb", None, &[]), None, "a server that does not tell");
+    }
+
+    #[test]
     fn a_part_survives_what_is_synced_before_it_is_acknowledged() {
         let (nothing, crash, power) = (Some(Level::Nothing), Some(Level::Crash), Some(Level::PowerCut));
         for (engine, [later, waits, inserts, folders, merges], expected) in [

@@ -35,6 +35,7 @@ pub mod level;
 pub mod limits;
 pub mod literal;
 mod loading;
+pub mod mongodb;
 pub mod mysql;
 pub mod namespace;
 pub mod nats;
@@ -79,8 +80,8 @@ pub use wire::{Progress, Unasked, Wire};
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 pub use {
     cassandra::FUZZED as FUZZED_CASSANDRA, clickhouse::FUZZED as FUZZED_CLICKHOUSE, fuzzed::MYSQL as FUZZED_MYSQL,
-    fuzzed::POSTGRES as FUZZED_POSTGRES, influxdb::FUZZED as FUZZED_INFLUXDB, nats::FUZZED as FUZZED_NATS,
-    recorder::FUZZED as FUZZED_FRONTS, redis::FUZZED as FUZZED_REDIS,
+    fuzzed::POSTGRES as FUZZED_POSTGRES, influxdb::FUZZED as FUZZED_INFLUXDB, mongodb::FUZZED as FUZZED_MONGODB,
+    nats::FUZZED as FUZZED_NATS, recorder::FUZZED as FUZZED_FRONTS, redis::FUZZED as FUZZED_REDIS,
 };
 
 /// Something that requests can be sent to: a database, or a recorder that takes records in the place of one.
@@ -483,6 +484,7 @@ pub static REGISTRY: &[&Entry] = &[
     &questdb::QUESTDB,
     &influxdb::INFLUXDB,
     &odbc::ODBC,
+    &mongodb::MONGODB,
     &simulated::SIMULATED,
 ];
 

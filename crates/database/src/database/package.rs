@@ -58,6 +58,37 @@ pub struct Member {
     pub check: fn(&Path) -> Result<(), Fault>,
 }
 
+/// A program that is built from a module of Go, which is kept with the program's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GoModule {
+    /// Name in the registry of databases.
+    pub name: &'static str,
+    /// Name in sentences.
+    pub title: &'static str,
+    /// Path of the module.
+    pub path: &'static str,
+    /// Version of the module, with its v.
+    pub version: &'static str,
+    /// The module's sum as `go.sum` has it. The module's own `go.sum` has those of all others that are built into the program.
+    pub sum: &'static str,
+    /// The least version of Go that builds it.
+    pub go: (u32, u32),
+    /// Path of the program's package in the module.
+    pub package: &'static str,
+    /// Name of the program.
+    pub program: &'static str,
+    /// Path and content of a file that the module lacks.
+    pub file: (&'static str, &'static str),
+}
+
+impl GoModule {
+    /// Returns where the program is kept; `None` where there is no place to keep it.
+    pub fn place(&self) -> Option<PathBuf> {
+        let version = self.version.trim_start_matches('v');
+        Some(cache_directory()?.join("libraries").join(format!("{}-{version}", self.program)).join(self.program))
+    }
+}
+
 impl Package {
     /// Returns where the package is kept: the file of its library, or the directory with its files; `None` where there is no place to keep it.
     pub fn place(&self) -> Option<PathBuf> {

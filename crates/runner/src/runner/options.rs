@@ -158,7 +158,7 @@ fn needs(settings: &Settings, program: &Program) -> Vec<Need> {
         need(capability, asked_by, "take another workload or layout");
     }
     if workload.batch > 1 {
-        need(Capability::Batches, format!("workload.batch is {}", workload.batch), "write workload.batch = 1");
+        need(Capability::BrokenBatches, format!("workload.batch is {}", workload.batch), "write workload.batch = 1");
     }
     if workload.evolve_s.is_some() {
         need(Capability::SchemaChanges, "workload.evolve is given".to_owned(), "leave it out");

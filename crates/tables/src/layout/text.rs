@@ -6,6 +6,8 @@ use std::io::Write;
 
 use crate::record::{Cell, Cells};
 
+pub(super) use crate::quote::write_json_string as write_string;
+
 /// Appends the text of a value of these cells to the cells; null stays null.
 #[inline]
 pub(super) fn repeat_as_text(cells: &mut Cells, place: usize) {
@@ -48,25 +50,6 @@ pub(super) fn write_json(cell: Cell, cells: &Cells, out: &mut Vec<u8>) {
             out.push(b'"');
         }
     }
-}
-
-/// Writes a text as a JSON string.
-pub(super) fn write_string(text: &[u8], out: &mut Vec<u8>) {
-    out.push(b'"');
-    let mut plain_from = 0;
-    for (place, byte) in text.iter().enumerate() {
-        if *byte < 0x20 || matches!(byte, b'"' | b'\\') {
-            out.extend_from_slice(&text[plain_from..place]);
-            plain_from = place + 1;
-            match byte {
-                b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
-                // Writing into a vector cannot fail.
-                control => drop(write!(out, "\\u{control:04x}")),
-            }
-        }
-    }
-    out.extend_from_slice(&text[plain_from..]);
-    out.push(b'"');
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::random::Stream;
 
 pub const CHECKS: &[Check] = &[(
     "pieces of any size make no difference",
-    &[Capability::Batches, Capability::Updates],
+    &[Capability::BrokenBatches, Capability::Updates],
     pieces_make_no_difference,
 )];
 

@@ -52,6 +52,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "load-line": "the highest rate of selections and of updates with nine in ten answered within 10 ms; one to ten minutes",
     "schemaless": "columns, JSON, rows of fields, bytes or prepared columns under YCSB's workloads; ten minutes on MariaDB",
     "schemaless-paper": "the same as in the 2018 thesis: 1,000 records and operations, 40 trials; ten minutes",
+    "nosql-2018": "MongoDB, Cassandra and Redis beside databases with SQL under YCSB's workloads; a quarter of an hour",
     "schemaless-evolve": "what adding and removing a field costs while others work; seven minutes on MariaDB",
     "wisconsin-select-update": "whether selections and updates respond alike as load grows; three minutes on MariaDB",
     "series": "the questions that dashboards ask, by layout and index, while readings come in; two minutes on SQLite",

@@ -1,6 +1,6 @@
 //! Requests over HTTP/1.1, as they are written, and short answers to them, as a whole.
 //!
-//! Invariant: nothing that a study or an address says ends a line of a head, and no more of an answer is kept than [`TEXT_BYTES_MAX`].
+//! Invariant: nothing that a study or an address says ends a line of a head, and no more than 256 KiB of an answer are kept.
 
 use std::convert::Infallible;
 use std::io::Write;

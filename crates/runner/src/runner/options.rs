@@ -284,7 +284,7 @@ mod tests {
             told,
             [
                 "workload.name is \"read\" on layout.name = \"star\" and shop has no joins; take another workload or layout, \
-              or take database.name = \"sqlite\", \"mariadb\", \"mysql\", \"postgres\" or \"duckdb\""
+              or take database.name = \"sqlite\", \"mariadb\", \"mysql\", \"postgres\", \"duckdb\" or \"odbc\""
             ]
         );
         // A load that only writes needs no reads.

@@ -6,7 +6,6 @@
 mod handler;
 
 use std::fs::File;
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -107,16 +106,12 @@ impl Mounted {
     ///
     /// # Errors
     ///
-    /// The disk has no power, or a file below cannot be written or removed.
+    /// The disk has no power, or a file of it cannot be opened or synced.
     pub fn settle(&self) -> io::Result<()> {
         if self.disk().is_off() {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
-        let root = File::open(self.path())?;
-        // SAFETY: the descriptor is open for as long as the call lasts.
-        if unsafe { libc::syncfs(root.as_raw_fd()) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        sync_files(self.path())?;
         self.disk().settle()
     }
 
@@ -195,6 +190,32 @@ impl Drop for Mounted {
         // Callers that need the outcome call `unmount`.
         let _ = self.end();
     }
+}
+
+/// Syncs every file below a directory. `syncfs` does not do here: for a disk in user space it begins to hand over what was written through memory, and does not wait for it.
+fn sync_files(directory: &Path) -> io::Result<()> {
+    let mut directories = vec![directory.to_owned()];
+    // Whatever programs remove meanwhile needs no sync.
+    let is_there = |outcome: io::Result<()>| match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        outcome => outcome,
+    };
+    while let Some(directory) = directories.pop() {
+        let entries = match fs::read_dir(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            entries => entries?,
+        };
+        for entry in entries {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                directories.push(entry.path());
+            } else if kind.is_file() {
+                is_there(File::open(entry.path()).and_then(|file| file.sync_all()))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Removes the mounts below a directory that a killed run left behind, and returns their directories.

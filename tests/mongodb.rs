@@ -153,6 +153,7 @@ mod with_mongodb {
             assert_eq!(trial.database_version, "FerretDB 1.24.0 (as MongoDB 7.0.42)");
         }
         assert!(told.contains("power cut"), "{told}");
+        assert!(told.replace("\n  ", " ").contains("these figures say nothing about mongodb itself"), "{told}");
     }
 
     /// One server for all of it.

@@ -47,6 +47,14 @@ pub enum Note {
         /// Upper bound on the share of such cuts that do harm, at 95 % confidence.
         harm_share_upper95: f64,
     },
+    /// Another program with the same protocol was measured in place of a database.
+    #[error("{database} is {version} here, another program: these figures say nothing about {database} itself")]
+    StandIn {
+        /// The database.
+        database: String,
+        /// The program and its version.
+        version: String,
+    },
     /// The values of answers were compared with the records.
     #[error("every value of {checked} answers was compared with what the records say: {wrong} answers are wrong")]
     AnswersChecked {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::factors::{Factors, same_level, short_level};
+use crate::database::mongodb::{MONGODB, STAND_IN};
 use crate::database::{self, Level};
 use crate::finding::{CaseFinding, DurabilityFinding, Note, Verdict};
 use crate::measurement::{Environment, PROVED};
@@ -59,19 +60,24 @@ impl<'a> Durability<'a> {
         database::find(&database.name)?.level(database, facts, makes_tables && !settings.record.existing)
     }
 
-    /// Returns notes on what was proved about the servers of the cases, each once.
+    /// Returns notes on the servers of the cases, each once: which of them stand in for a database, and what was proved about them.
     pub fn notes(&self, cases: &[&Case]) -> Vec<Note> {
         let mut notes = Vec::new();
         for case in cases {
             let facts = self.facts(&case.settings);
-            let Some(proved) = facts.get(PROVED).cloned() else { continue };
-            let Some((harmed, cuts)) = counts_of(&proved) else { continue };
             let version = facts.get("version").cloned().unwrap_or_default();
-            let harm_share_upper95 = share_at_most(cuts, harmed, CONFIDENCE);
             let database = case.settings.database.name.clone();
-            let note = Note::Proved { database, version, proved, harm_share_upper95 };
-            if !notes.contains(&note) {
-                notes.push(note);
+            let stands_in = database == MONGODB.name && version.starts_with(STAND_IN);
+            let stand_in = || Note::StandIn { database: database.clone(), version: version.clone() };
+            let proved = facts.get(PROVED).and_then(|proved| Some((proved.clone(), counts_of(proved)?)));
+            let proved = proved.map(|(proved, (harmed, cuts))| {
+                let harm_share_upper95 = share_at_most(cuts, harmed, CONFIDENCE);
+                Note::Proved { database: database.clone(), version: version.clone(), proved, harm_share_upper95 }
+            });
+            for note in stands_in.then(stand_in).into_iter().chain(proved) {
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
             }
         }
         notes

@@ -41,6 +41,9 @@ pub use url::read_url;
 use url::Options;
 use wire::MongodbWire;
 
+/// The program that speaks MongoDB's protocol and is another one, as its version begins.
+pub const STAND_IN: &str = "FerretDB";
+
 /// The registry's entry.
 pub static MONGODB: Entry = Entry {
     name: "mongodb",

@@ -1,5 +1,6 @@
 //! Collections: how they are made, counted and removed, and what else is asked around a load.
 
+use super::STAND_IN;
 use super::bson::{self, Document, Value, broken};
 use super::find::batch;
 use super::message::ask;
@@ -134,7 +135,7 @@ impl std::fmt::Display for Build {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Build { version, ferretdb } = self;
         match ferretdb {
-            Some(own) => write!(f, "FerretDB {} (as MongoDB {version})", own.trim_start_matches('v')),
+            Some(own) => write!(f, "{STAND_IN} {} (as MongoDB {version})", own.trim_start_matches('v')),
             None => write!(f, "MongoDB {version}"),
         }
     }

@@ -58,6 +58,7 @@ pub fn analyse(run_name: &str, study: &Study, environment: &Environment, measure
         rehearsal: study.quick,
         verdicts: durability::told(verdicts(study, &groups, &lines), study, &cases),
         notes: [
+            durability.stand_ins(&measured),
             notes(study, environment, &groups, &cases),
             attempts_lost(measurements).into_iter().collect(),
             durability.notes(&measured),

@@ -60,28 +60,39 @@ impl<'a> Durability<'a> {
         database::find(&database.name)?.level(database, facts, makes_tables && !settings.record.existing)
     }
 
-    /// Returns notes on the servers of the cases, each once: which of them stand in for a database, and what was proved about them.
+    /// Returns notes on what was proved about the servers of the cases, each once.
     pub fn notes(&self, cases: &[&Case]) -> Vec<Note> {
-        let mut notes = Vec::new();
-        for case in cases {
+        once(cases, |case| {
             let facts = self.facts(&case.settings);
+            let proved = facts.get(PROVED).cloned()?;
+            let (harmed, cuts) = counts_of(&proved)?;
             let version = facts.get("version").cloned().unwrap_or_default();
+            let harm_share_upper95 = share_at_most(cuts, harmed, CONFIDENCE);
             let database = case.settings.database.name.clone();
-            let stands_in = database == MONGODB.name && version.starts_with(STAND_IN);
-            let stand_in = || Note::StandIn { database: database.clone(), version: version.clone() };
-            let proved = facts.get(PROVED).and_then(|proved| Some((proved.clone(), counts_of(proved)?)));
-            let proved = proved.map(|(proved, (harmed, cuts))| {
-                let harm_share_upper95 = share_at_most(cuts, harmed, CONFIDENCE);
-                Note::Proved { database: database.clone(), version: version.clone(), proved, harm_share_upper95 }
-            });
-            for note in stands_in.then(stand_in).into_iter().chain(proved) {
-                if !notes.contains(&note) {
-                    notes.push(note);
-                }
-            }
-        }
-        notes
+            Some(Note::Proved { database, version, proved, harm_share_upper95 })
+        })
     }
+
+    /// Returns notes on the servers of the cases that stand in for a database, each once.
+    pub fn stand_ins(&self, cases: &[&Case]) -> Vec<Note> {
+        once(cases, |case| {
+            let database = case.settings.database.name.clone();
+            let version = self.facts(&case.settings).get("version").cloned()?;
+            let stands_in = database == MONGODB.name && version.starts_with(STAND_IN);
+            stands_in.then_some(Note::StandIn { database, version })
+        })
+    }
+}
+
+/// Returns the notes on cases, each once.
+fn once(cases: &[&Case], note: impl Fn(&Case) -> Option<Note>) -> Vec<Note> {
+    let mut notes = Vec::new();
+    for note in cases.iter().filter_map(|case| note(case)) {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
 }
 
 /// The confidence level of the bound on failures that were not observed.

@@ -28,7 +28,7 @@ fn what_cannot_lose_its_power_is_refused_with_the_remedy() {
         (&["durability", "sqlite", "--fault", "store"], "name a recorder with --recorder"),
         (&["durability", "--recorder", "nowhere.toml"], "nowhere.toml"),
         (&["durability", "sqlite", "--recorder", "r.toml"], "each with a command of its own"),
-        (&["durability", "--recorder", "r.toml", "--settled"], "--settled is for databases"),
+        (&["durability", "--recorder", "r.toml", "--sync-first"], "--sync-first is for databases"),
         (&["durability", "--recorder", "r.toml", "--set", "a=b"], "write the setting into that file"),
     ] {
         let told = outcome(&mut scratch.command(arguments));
@@ -223,7 +223,7 @@ mod mounted_disk {
             is_clean(&killed[0]);
         }
         // Now and then a cut takes nothing of what was acknowledged, because the disk keeps what it will.
-        let unsynced = &cases(&["clickhouse", "--cuts", "5", "--fault", "power", "--settled"], 0)[0];
+        let unsynced = &cases(&["clickhouse", "--cuts", "5", "--fault", "power", "--sync-first"], 0)[0];
         assert_eq!((count(unsynced, "did_not_start"), unsynced["promised"].as_str()), (0, Some("crash")));
         assert!(count(unsynced, "lost") > 0, "{unsynced:#}");
     }

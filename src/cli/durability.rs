@@ -27,7 +27,7 @@ pub struct DurabilityArguments {
     pub faults: Vec<FaultKind>,
     /// Syncs everything on the disk before records are written, as an operating system does within half a minute: what a database wrote when it started is not lost then
     #[arg(long)]
-    pub settled: bool,
+    pub sync_first: bool,
     /// Number that determines the operations, the moments of the failures, and what the disk keeps
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,

@@ -90,12 +90,14 @@ fn show_part(part: Part, basis: Basis) -> String {
 /// Returns which failures happen, and how often.
 fn show_failures(plan: &DurabilityPlan) -> String {
     let cuts = show_number(f64::from(plan.cuts));
-    let settled = if plan.settled { ", each after a sync of the whole disk" } else { "" };
+    let sync_first = if plan.sync_first { ", each after a sync of the whole disk" } else { "" };
     if plan.faults.is_empty() {
-        return format!("{cuts} cuts of the power in each case, and {cuts} kills where cuts lose something{settled}");
+        return format!(
+            "{cuts} cuts of the power in each case, and {cuts} kills where cuts lose something{sync_first}"
+        );
     }
     let kinds: Vec<String> = plan.faults.iter().map(|fault| format!("{cuts} {}", word_of(*fault))).collect();
-    format!("{} in each case{settled}", kinds.join(", "))
+    format!("{} in each case{sync_first}", kinds.join(", "))
 }
 
 /// Returns the cases as rows of a table, the header first.

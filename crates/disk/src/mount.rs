@@ -107,12 +107,12 @@ impl Mounted {
     /// # Errors
     ///
     /// The disk has no power, or a file of it cannot be opened or synced.
-    pub fn settle(&self) -> io::Result<()> {
+    pub fn sync_all(&self) -> io::Result<()> {
         if self.disk().is_off() {
             return Err(io::Error::from_raw_os_error(libc::EIO));
         }
         sync_files(self.path())?;
-        self.disk().settle()
+        self.disk().sync_all()
     }
 
     /// Waits for at most `most` until the power is gone; returns whether it is.

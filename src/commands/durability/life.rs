@@ -68,7 +68,7 @@ pub struct Scene<'a> {
     /// The kind of failure.
     pub fault: FaultKind,
     /// Whether everything on the disk is synced before records are written.
-    pub settled: bool,
+    pub sync_first: bool,
 }
 
 /// Carries out one life.
@@ -81,8 +81,8 @@ pub fn live(scene: &Scene<'_>, subject: &mut Subject, (number, seed): (u64, u64)
     let clock = Instant::now();
     let order = Order { settings: scene.settings.clone(), reach, seed };
     let mut writers = writers::start(&order, clock)?;
-    if scene.settled {
-        subject.disk()?.settle()?;
+    if scene.sync_first {
+        subject.disk()?.sync_all()?;
     }
     let longest = if subject.is_embedded() { EMBEDDED_WRITES } else { SERVER_WRITES };
     let lasts = longest.mul_f64(0.1 + 0.9 * chance.unit());

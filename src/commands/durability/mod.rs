@@ -90,7 +90,7 @@ pub fn run(arguments: &DurabilityArguments, is_json: bool, names: &Names) -> Res
     if !arguments.faults.is_empty() {
         plan.faults = arguments.faults.clone();
     }
-    plan.settled |= arguments.settled;
+    plan.sync_first |= arguments.sync_first;
     if plan.faults.contains(&FaultKind::Store) {
         let remedy = "name a recorder with --recorder, or another --fault";
         return Err(Failure::refused(
@@ -192,7 +192,7 @@ fn test_all(asked: &Asked<'_>, is_json: bool) -> Result<Status, Failure> {
         server: servers(&found),
         seed: asked.study.seed,
         rehearsal: asked.study.quick,
-        settled: asked.plan.settled,
+        sync_first: asked.plan.sync_first,
         cases: found,
     };
     let page = kept.map(|kept| keep(&kept, &test)).transpose()?;
@@ -238,7 +238,7 @@ fn words_of(arguments: &DurabilityArguments, target: &str) -> Vec<String> {
     words.extend(arguments.sets.iter().flat_map(|set| ["--set".to_owned(), study::without_passwords(set)]));
     words.extend(arguments.cuts.iter().flat_map(|cuts| ["--cuts".to_owned(), cuts.to_string()]));
     words.extend(arguments.faults.iter().flat_map(|fault| ["--fault".to_owned(), fault.name().to_owned()]));
-    words.extend(arguments.settled.then(|| "--settled".to_owned()));
+    words.extend(arguments.sync_first.then(|| "--sync-first".to_owned()));
     words.extend(arguments.seed.iter().flat_map(|seed| ["--seed".to_owned(), seed.to_string()]));
     words
 }
@@ -326,7 +326,7 @@ fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirec
     let of_power =
         tallies.iter().map(|tally| &tally.case).find(|cuts| cuts.fault == FaultKind::Power && cuts.telling() > 0);
     // Where the disk was synced first, less was shown.
-    of_power.into_iter().filter(|_| !asked.plan.settled).for_each(|cuts| {
+    of_power.into_iter().filter(|_| !asked.plan.sync_first).for_each(|cuts| {
         let counts = (cuts.telling(), cuts.harmed(), asked.study.seed);
         proofs::keep(Proof::new(entry, &case.settings.database, &facts, counts));
     });
@@ -348,7 +348,7 @@ fn fail(
 ) -> anyhow::Result<Tally> {
     let settings = &case.settings;
     let work = Work::with_reads(settings).map_err(anyhow::Error::msg)?;
-    let scene = Scene { directory, settings, work: &work, fault, settled: asked.plan.settled };
+    let scene = Scene { directory, settings, work: &work, fault, sync_first: asked.plan.sync_first };
     let mut subject: Option<Subject> = None;
     repeat(&label(&case.levels), fault, asked.plan.cuts, asked.study.seed, |number, seed| {
         let mut own = match subject.take() {

@@ -4,7 +4,7 @@
 
 use super::super::output::table;
 use crate::finding::{DurabilityCase, DurabilityTest};
-use crate::report::durability_test::{SETTLED, label, sentences};
+use crate::report::durability_test::{SYNC_FIRST, label, sentences};
 use crate::units::{show_number, show_seconds};
 
 const HEADER: [&str; 10] = [
@@ -25,9 +25,9 @@ pub fn text_of(test: &DurabilityTest) -> String {
     let mut rows = vec![HEADER.map(str::to_owned).to_vec()];
     rows.extend(test.cases.iter().map(row));
     let rehearsal = if test.rehearsal { "note    a rehearsal: too few failures to be quoted\n" } else { "" };
-    let settled = if test.settled { format!("note    {SETTLED}\n") } else { String::new() };
+    let sync_first = if test.sync_first { format!("note    {SYNC_FIRST}\n") } else { String::new() };
     let head =
-        format!("target  {}\nserver  {}\nseed    {}\n{rehearsal}{settled}\n", test.target, test.server, test.seed);
+        format!("target  {}\nserver  {}\nseed    {}\n{rehearsal}{sync_first}\n", test.target, test.server, test.seed);
     let of_case =
         |(case, lines): (String, Vec<String>)| lines.into_iter().map(move |line| format!("- {case}: {line}\n"));
     let sentences: Vec<String> = sentences(test).into_iter().flat_map(of_case).collect();

@@ -22,7 +22,7 @@ pub struct DurabilityTest {
     pub rehearsal: bool,
     /// Whether everything on the disk was synced before records were written; left out otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub settled: bool,
+    pub sync_first: bool,
     /// One entry for each case and each kind of failure.
     pub cases: Vec<DurabilityCase>,
 }

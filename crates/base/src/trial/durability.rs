@@ -60,7 +60,7 @@ pub struct DurabilityPlan {
     pub faults: Vec<FaultKind>,
     /// Whether everything on the disk is synced before records are written, as an operating system does within half a minute.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub settled: bool,
+    pub sync_first: bool,
 }
 
 impl DurabilityPlan {
@@ -72,7 +72,7 @@ impl DurabilityPlan {
 
 impl Default for DurabilityPlan {
     fn default() -> Self {
-        DurabilityPlan { cuts: DurabilityPlan::CUTS, faults: Vec::new(), settled: false }
+        DurabilityPlan { cuts: DurabilityPlan::CUTS, faults: Vec::new(), sync_first: false }
     }
 }
 

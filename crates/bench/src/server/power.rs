@@ -78,8 +78,8 @@ impl PowerDisk {
     ///
     /// # Errors
     /// When the disk does not take what the kernel hands over.
-    pub fn settle(&self) -> Result<(), ServerError> {
-        self.mounted.iter().try_for_each(Mounted::settle).map_err(at(&self.directory, "sync"))
+    pub fn sync_all(&self) -> Result<(), ServerError> {
+        self.mounted.iter().try_for_each(Mounted::sync_all).map_err(at(&self.directory, "sync"))
     }
 
     /// Returns how many bytes the disk's files take.

@@ -36,7 +36,7 @@ pub(super) static DURABILITY: Part = Part {
             "What fails: the power of the disk, the processes, calls to the disk (`eio`), room on it (`enospc`), or bits of the data that are read.",
         ),
         Setting::new(
-            "settled",
+            "sync_first",
             Kind::Truth,
             Absent::Truth(false),
             "Whether everything on the disk is synced before records are written, as an operating system does within half a minute. Then the files that a database made when it started are there after a cut, as they are behind a server that has run for longer.",
@@ -64,7 +64,7 @@ pub(super) fn read_durability(root: &Table, errors: &mut Errors) -> Option<Durab
             }
         }
     }
-    Some(DurabilityPlan { cuts: section.read("cuts", errors), faults, settled: section.read("settled", errors) })
+    Some(DurabilityPlan { cuts: section.read("cuts", errors), faults, sync_first: section.read("sync_first", errors) })
 }
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
     fn a_study_says_how_often_what_fails() {
         assert_eq!(read("name = \"s\""), Ok(None));
         assert_eq!(read("[durability]"), Ok(Some(DurabilityPlan::default())));
-        let plan = DurabilityPlan { cuts: 7, faults: vec![FaultKind::Eio, FaultKind::Power], settled: true };
+        let plan = DurabilityPlan { cuts: 7, faults: vec![FaultKind::Eio, FaultKind::Power], sync_first: true };
         assert_eq!(read("[durability]\ncuts = 7\nfaults = [\"eio\", \"power\"]\nsettled = true"), Ok(Some(plan)));
     }
 

@@ -161,7 +161,7 @@ impl Disk {
     /// # Errors
     ///
     /// A file below that nothing needs any more cannot be removed.
-    pub fn settle(&mut self) -> io::Result<()> {
+    pub fn sync_all(&mut self) -> io::Result<()> {
         for node in self.nodes.values_mut() {
             node.is_new = false;
             if let Body::File(content) = &mut node.body {

@@ -147,8 +147,8 @@ fn what_is_written_through_memory_is_lost_or_kept_like_all_else() {
 }
 
 #[test]
-fn what_was_there_when_the_disk_was_settled_is_there_after_a_cut() {
-    let directory = Directory::new("settled");
+fn what_was_there_when_the_disk_was_synced_is_there_after_a_cut() {
+    let directory = Directory::new("synced");
     let mounted = mounted(&directory);
     let place = directory.0.join("disk");
     let path = place.join("mapped");
@@ -162,11 +162,11 @@ fn what_was_there_when_the_disk_was_settled_is_there_after_a_cut() {
         assert_ne!(map, libc::MAP_FAILED);
         let bytes = map.cast::<u8>();
         bytes.write(1);
-        mounted.settle().unwrap();
+        mounted.sync_all().unwrap();
         bytes.add(4096).write(2);
         fs::write(place.join("new"), "new").unwrap();
         mounted.cut_now();
-        assert!(mounted.settle().is_err(), "a disk without power takes nothing");
+        assert!(mounted.sync_all().is_err(), "a disk without power takes nothing");
         mounted.release();
         libc::munmap(map, 8192);
     }

@@ -10,7 +10,7 @@ use crate::trial::{FaultKind, Levels};
 use crate::units::{show_number, show_seconds};
 
 /// What is to be known of a test whose disk was synced before records were written.
-pub const SETTLED: &str =
+pub const SYNC_FIRST: &str =
     "everything on the disk was synced before records were written, as behind a server that has run for longer";
 
 /// The most characters of a database's message.

@@ -53,7 +53,7 @@ pub fn run(path: &Path, arguments: &DurabilityArguments, is_json: bool) -> Resul
         [] => vec![FaultKind::Power, FaultKind::Kill],
         faults => faults.to_vec(),
     };
-    let plan = DurabilityPlan { cuts: arguments.cuts.unwrap_or(DurabilityPlan::CUTS), faults, settled: false };
+    let plan = DurabilityPlan { cuts: arguments.cuts.unwrap_or(DurabilityPlan::CUTS), faults, sync_first: false };
     let test = Test { tested: &tested, plan, seed: arguments.seed.unwrap_or_default(), place: own.path() };
     let found = test.run()?;
     let is_whole = !interrupted();
@@ -62,7 +62,7 @@ pub fn run(path: &Path, arguments: &DurabilityArguments, is_json: bool) -> Resul
         server: found.server.clone(),
         seed: test.seed,
         rehearsal: false,
-        settled: false,
+        sync_first: false,
         cases: found.told(),
     };
     kept::tell(&result, None, is_json)?;
@@ -81,8 +81,8 @@ fn check(arguments: &DurabilityArguments) -> Result<(), Failure> {
             "--set changes a study, and --recorder names a file of a recorder",
             "write the setting into that file",
         ),
-        DurabilityArguments { settled: true, .. } => refused(
-            "--settled is for databases, and --recorder names a recorder",
+        DurabilityArguments { sync_first: true, .. } => refused(
+            "--sync-first is for databases, and --recorder names a recorder",
             "leave it out: a recorder's disk loses everything that is not synced",
         ),
         DurabilityArguments { out: Some(_), .. } => refused(

@@ -10,7 +10,7 @@ use super::page::whole;
 use super::scale::Scale;
 use super::unit::Unit;
 use crate::finding::{DurabilityCase, DurabilityTest, Findings};
-use crate::report::durability_test::{SETTLED, label, one_line, sentences, wrong};
+use crate::report::durability_test::{SYNC_FIRST, label, one_line, sentences, wrong};
 use crate::store::RunFile;
 use crate::trial::FaultKind;
 use crate::units::{show_number, show_seconds};
@@ -35,7 +35,7 @@ pub fn durability_page(test: &DurabilityTest, run: &str, file: &RunFile) -> Stri
             div.box.bad { h2 { "This is a rehearsal" } "There were too few failures to be quoted." }
         }
         (verdict(test, &study.name))
-        @if test.settled { div.box { h2 { "The disk was synced first" } (capitalised(SETTLED)) "." } }
+        @if test.sync_first { div.box { h2 { "The disk was synced first" } (capitalised(SYNC_FIRST)) "." } }
         (harm(test))
         (oldest(test))
         (counts(test))

@@ -130,6 +130,7 @@ pub(super) fn ask<T>(
     }
     let mut out = Vec::new();
     command(OWN_NUMBER, database, &mut out, fill);
+    channel.ask(&named(&out));
     channel.send(&out)?;
     loop {
         if let Some((message, length)) = read_message(channel.input())? {
@@ -144,6 +145,19 @@ pub(super) fn ask<T>(
             return outcome;
         }
         channel.receive()?;
+    }
+}
+
+/// Returns a command as messages name it: by its first member, which is its name, and what that is about.
+fn named(message: &[u8]) -> String {
+    let body = message.get(HEADER_BYTES + FLAG_BYTES + SECTION_BYTES..).unwrap_or_default();
+    let Some(Ok(first)) = Document::whole(body).ok().and_then(|body| body.members().next()) else {
+        return String::new();
+    };
+    let name = String::from_utf8_lossy(first.name);
+    match first.value.shown(MESSAGE_MAX) {
+        Some(about) => format!("{name} {about}"),
+        None => name.into_owned(),
     }
 }
 
@@ -230,6 +244,18 @@ mod tests {
         let silent = answer(7, |out| bson::int32("n", 1, out));
         let (message, _) = read_message(&silent).unwrap().unwrap();
         assert!(refusal(message.body).is_err(), "it does not say whether it has done it");
+    }
+
+    #[test]
+    fn a_command_is_named_with_what_it_is_about() {
+        let named_by = |fill: &dyn Fn(&mut Vec<u8>)| {
+            let mut out = Vec::new();
+            command(OWN_NUMBER, "d", &mut out, fill);
+            named(&out)
+        };
+        assert_eq!(named_by(&|out| bson::text("create", b"t\x1b", out)), "create t ");
+        assert_eq!(named_by(&|out| bson::int32("buildInfo", 1, out)), "buildInfo");
+        assert_eq!(named(b"nothing"), "");
     }
 
     #[test]

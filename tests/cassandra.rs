@@ -24,21 +24,14 @@ fn only_the_published_files_are_taken_and_only_where_they_can_be_kept() {
 mod with_cassandra {
     use loadline::database::cassandra::jars::{VARIABLE, find};
     use loadline::database::cassandra::recipe::CASSANDRA;
-    use loadline::database::recipe::Recipe;
     use loadline::database::{self, TargetSession};
     use loadline::server::Server;
     use loadline::trial::DatabaseSettings;
 
-    use super::fetched::study;
+    use super::fetched::{is_missing, study};
     use super::program::{Outcome, Scratch, outcome};
 
     const MIX: &str = "name = \"mix\"\nmix = { read = 2, select = 1, update = 1, write = 1 }\nbatch = 5";
-
-    fn is_missing() -> bool {
-        let missing = CASSANDRA.find_binary(&DatabaseSettings::default()).err();
-        missing.iter().for_each(|missing| eprintln!("{missing}: nothing was checked"));
-        missing.is_some()
-    }
 
     /// Runs the program, with the server that is here.
     fn run(scratch: &Scratch, arguments: &[&str]) -> Outcome {
@@ -75,7 +68,7 @@ mod with_cassandra {
 
     #[test]
     fn records_are_written_read_and_changed_and_all_of_them_are_there() {
-        if is_missing() {
+        if is_missing(&CASSANDRA) {
             return;
         }
         let scratch = Scratch::new();
@@ -91,7 +84,7 @@ mod with_cassandra {
 
     #[test]
     fn what_it_cannot_do_is_refused_before_anything_is_started_with_who_can() {
-        if is_missing() {
+        if is_missing(&CASSANDRA) {
             return;
         }
         let scratch = Scratch::new();
@@ -108,7 +101,7 @@ mod with_cassandra {
 
     #[test]
     fn on_a_server_of_somebody_else_what_was_made_goes_and_what_was_there_stays() {
-        if is_missing() {
+        if is_missing(&CASSANDRA) {
             return;
         }
         let (own, scratch) = (Own::start(), Scratch::new());

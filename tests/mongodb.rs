@@ -64,22 +64,15 @@ mod with_mongodb {
 
     use loadline::database::mongodb::module::find;
     use loadline::database::mongodb::recipe::MONGODB;
-    use loadline::database::recipe::Recipe;
     use loadline::database::{self, TargetSession};
     use loadline::server::Server;
     use loadline::trial::DatabaseSettings;
 
     use super::VARIABLE;
-    use super::fetched::study;
+    use super::fetched::{is_missing, study};
     use super::program::{Outcome, Scratch, outcome};
 
     const MIX: &str = "name = \"mix\"\nmix = { read = 2, select = 1, scan = 1, write = 1, update = 1 }\nbatch = 5";
-
-    fn is_missing() -> bool {
-        let missing = MONGODB.find_binary(&DatabaseSettings::default()).err();
-        missing.iter().for_each(|missing| eprintln!("{missing}: nothing was checked"));
-        missing.is_some()
-    }
 
     /// Runs the program, with the server that is here.
     fn run(scratch: &Scratch, arguments: &[&str]) -> Outcome {
@@ -112,7 +105,7 @@ mod with_mongodb {
 
     #[test]
     fn what_it_cannot_do_is_refused_before_anything_is_started() {
-        if is_missing() {
+        if is_missing(&MONGODB) {
             return;
         }
         let scratch = Scratch::new();
@@ -138,7 +131,7 @@ mod with_mongodb {
 
     #[test]
     fn records_are_written_and_all_of_them_are_there_with_what_they_survive() {
-        if is_missing() {
+        if is_missing(&MONGODB) {
             return;
         }
         let scratch = Scratch::new();
@@ -159,7 +152,7 @@ mod with_mongodb {
     /// One server for all of it.
     #[test]
     fn on_a_server_of_somebody_else_all_answers_are_right_and_what_was_there_stays() {
-        if is_missing() {
+        if is_missing(&MONGODB) {
             return;
         }
         let (own, scratch) = (Own::start(), Scratch::new());
@@ -246,7 +239,7 @@ mod with_mongodb {
 
     #[test]
     fn a_server_that_is_killed_keeps_what_it_has_acknowledged() {
-        if is_missing() {
+        if is_missing(&MONGODB) {
             return;
         }
         let scratch = Scratch::new();
@@ -287,7 +280,7 @@ mod with_mongodb {
 
     #[test]
     fn users_prove_their_passwords_and_nobody_else_is_let_in() {
-        if is_missing() {
+        if is_missing(&MONGODB) {
             return;
         }
         let scratch = Scratch::new();

@@ -24,21 +24,14 @@ fn only_the_published_files_are_taken_and_only_where_they_can_be_kept() {
 mod with_questdb {
     use loadline::database::questdb::jar::{VARIABLE, find};
     use loadline::database::questdb::recipe::QUESTDB;
-    use loadline::database::recipe::Recipe;
     use loadline::database::{self, TargetSession};
     use loadline::server::Server;
     use loadline::trial::DatabaseSettings;
 
-    use super::fetched::study;
+    use super::fetched::{is_missing, study};
     use super::program::{Outcome, Scratch, outcome};
 
     const MIX: &str = "name = \"mix\"\nmix = { read = 2, select = 1, scan = 1, write = 1 }\nbatch = 5";
-
-    fn is_missing() -> bool {
-        let missing = QUESTDB.find_binary(&DatabaseSettings::default()).err();
-        missing.iter().for_each(|missing| eprintln!("{missing}: nothing was checked"));
-        missing.is_some()
-    }
 
     /// Runs the program, with the server that is here.
     fn run(scratch: &Scratch, arguments: &[&str]) -> Outcome {
@@ -79,7 +72,7 @@ mod with_questdb {
 
     #[test]
     fn what_it_cannot_do_is_refused_before_anything_is_started_with_who_can() {
-        if is_missing() {
+        if is_missing(&QUESTDB) {
             return;
         }
         let scratch = Scratch::new();
@@ -97,7 +90,7 @@ mod with_questdb {
 
     #[test]
     fn records_are_written_and_all_of_them_are_there_with_their_size_and_what_they_survive() {
-        if is_missing() {
+        if is_missing(&QUESTDB) {
             return;
         }
         let scratch = Scratch::new();
@@ -116,7 +109,7 @@ mod with_questdb {
     /// One server for all of it, since it takes seconds to start.
     #[test]
     fn on_a_server_of_somebody_else_all_answers_are_right_and_what_was_there_stays() {
-        if is_missing() {
+        if is_missing(&QUESTDB) {
             return;
         }
         let (own, scratch) = (Own::start(), Scratch::new());

@@ -1,8 +1,17 @@
 //! What `loadline fetch` brings, as users see it: what is said without it, and what is taken.
 
 use loadline::database::package::Package;
+use loadline::database::recipe::Recipe;
+use loadline::trial::DatabaseSettings;
 
 use crate::program::{Scratch, outcome};
+
+/// Returns whether the server of a recipe is not here, and says so.
+pub fn is_missing(recipe: &dyn Recipe) -> bool {
+    let missing = recipe.find_binary(&DatabaseSettings::default()).err();
+    missing.iter().for_each(|missing| eprintln!("{missing}: nothing was checked"));
+    missing.is_some()
+}
 
 /// How a study runs that only has to run.
 pub const SHORT: &str =

@@ -59,6 +59,15 @@ fn readings() -> Program {
     program(table(), vec![insert(), from_id])
 }
 
+/// Counts an answer that is no error. Returns whether the connection is there for the next request. An error is told in bounds, whatever the server says.
+pub fn goes_on(outcome: Result<(), DatabaseError>, answered: &mut u32) -> bool {
+    if let Err(error) = &outcome {
+        assert_told(&error.to_string(), TOLD_BYTES_MAX);
+    }
+    *answered += u32::from(outcome.is_ok());
+    !matches!(outcome, Err(DatabaseError::Lost(_)))
+}
+
 /// The bits of the first byte besides those that select requests: the rows that are read are only counted; a client that sends before it looks at answers.
 const COUNTS: u8 = 4;
 const UNSCRIPTED: u8 = 32;
@@ -67,13 +76,7 @@ const UNSCRIPTED: u8 = 32;
 pub fn converse<W: Wire + Prepare + 'static>(mut session: WireSession<W>, first: u8, setting: &str) -> u32 {
     session.parts().1.follow_script(first & UNSCRIPTED == 0);
     let mut answered = 0;
-    let mut goes_on = |outcome: Result<(), DatabaseError>| {
-        if let Err(error) = &outcome {
-            assert_told(&error.to_string(), TOLD_BYTES_MAX);
-        }
-        answered += u32::from(outcome.is_ok());
-        !matches!(outcome, Err(DatabaseError::Lost(_)))
-    };
+    let mut goes_on = |outcome| goes_on(outcome, &mut answered);
     if first & 3 == 3 {
         if goes_on(session.count_rows("t").map(drop)) {
             goes_on(session.ask(setting).map(drop));

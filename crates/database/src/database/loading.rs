@@ -4,6 +4,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 /// A pointer to a loaded library, or to an object of one.
 pub(super) type Handle = *mut c_void;
@@ -27,6 +28,30 @@ pub(super) fn load(path: &Path) -> Result<Handle, String> {
     // SAFETY: the name is a C string. Loading runs the initialisers of the library, which the user has chosen to load.
     let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if library.is_null() { Err(format!("{shown} cannot be loaded: {}", last_error())) } else { Ok(library) }
+}
+
+/// The libraries of a kind that this process has loaded, by their files.
+#[derive(Debug)]
+pub(super) struct Loaded<L: 'static>(Mutex<Vec<(PathBuf, &'static L)>>);
+
+impl<L> Loaded<L> {
+    pub(super) const fn new() -> Self {
+        Loaded(Mutex::new(Vec::new()))
+    }
+
+    /// Returns the library in a file; `load` loads it if it is not loaded yet.
+    ///
+    /// # Errors
+    /// The error of `load`.
+    pub(super) fn at(&self, path: &Path, load: impl FnOnce() -> Result<L, String>) -> Result<&'static L, String> {
+        let mut loaded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = loaded.iter().find(|(known, _)| known == path) {
+            return Ok(known);
+        }
+        let library: &'static L = Box::leak(Box::new(load()?));
+        loaded.push((path.to_owned(), library));
+        Ok(library)
+    }
 }
 
 /// Returns the address of a function of a loaded library.

@@ -108,6 +108,11 @@ impl Reach {
     /// The loopback address of the machine: no client from outside.
     pub const LOOPBACK: Reach = Reach { namespace: None, clients: None, address: Ipv4Addr::LOCALHOST };
 
+    /// Returns the endpoint of a server that listens on a port there, as far as every server has the same.
+    pub fn endpoint(&self, port: u16) -> Endpoint {
+        Endpoint { tcp: Some((self.address.to_string(), port)), namespace: self.clients.clone(), ..Endpoint::default() }
+    }
+
     /// Returns the first three bytes of the clients' addresses; `None` where the server listens on the loopback address.
     pub fn client_network(&self) -> Option<[u8; 3]> {
         let [a, b, c, _] = self.address.octets();

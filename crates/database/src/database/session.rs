@@ -44,6 +44,13 @@ impl<W: Prepare + 'static> WireSession<W> {
         WireSession { wire, channel, out: Vec::new(), before: Before::Kept, unprepared: None }
     }
 
+    /// Creates a session as [`WireSession::new`] does, which waits for its server within limits if there are any.
+    pub fn within(wire: W, limits: Option<&Arc<SessionLimits>>) -> Self {
+        let mut session = WireSession::new(wire);
+        limits.into_iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
+        session
+    }
+
     /// Makes the session wait for its server within limits from now on.
     pub fn set_limits(&mut self, limits: Arc<SessionLimits>) {
         self.channel.set_limits(limits, Pace::Usual);

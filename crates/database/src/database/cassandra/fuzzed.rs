@@ -7,7 +7,7 @@ use super::wire::CassandraWire;
 use crate::database::fuzzed_table::{self, insert, select, table, update};
 use crate::database::session::WireSession;
 use crate::database::tls::Socket;
-use crate::database::{DatabaseError, Endpoint, TargetSession};
+use crate::database::{Endpoint, TargetSession};
 use crate::fuzzed::{Target, said_by_a_server};
 use crate::record::Cells;
 use crate::statement::{Comparison, Expect, Program, Request, Statement, Step};
@@ -113,10 +113,7 @@ fn asked(input: &[u8]) -> u32 {
 fn converse(mut session: WireSession<CassandraWire>, first: u8) -> u32 {
     session.parts().1.follow_script(true);
     let mut answered = 0;
-    let mut goes_on = |outcome: Result<(), DatabaseError>| {
-        answered += u32::from(outcome.is_ok());
-        !matches!(outcome, Err(DatabaseError::Lost(_)))
-    };
+    let mut goes_on = |outcome| fuzzed_table::goes_on(outcome, &mut answered);
     if first & LOGIN != 0 {
         let endpoint = Endpoint { user: "ann".to_owned(), ..Endpoint::default() };
         goes_on(log_in(session.parts().1, &endpoint));

@@ -120,9 +120,7 @@ impl Target for Cassandra {
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
         let socket = startup::connect(self)?;
         let wire = CassandraWire::new(socket, self.endpoint.database.clone(), self.consistency);
-        let mut session = WireSession::new(wire);
-        self.limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
-        Ok(Box::new(session))
+        Ok(Box::new(WireSession::within(wire, self.limits.as_ref())))
     }
 
     fn set_limits(&mut self, limits: Arc<SessionLimits>) {

@@ -197,12 +197,7 @@ impl Recipe for CassandraRecipe {
     }
 
     fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
-        Endpoint {
-            tcp: Some((reach.address.to_string(), port)),
-            namespace: reach.clients.clone(),
-            database: KEYSPACE.to_owned(),
-            ..Endpoint::default()
-        }
+        Endpoint { database: KEYSPACE.to_owned(), ..reach.endpoint(port) }
     }
 
     fn hello(&self, _: &Endpoint) -> Vec<u8> {

@@ -118,12 +118,7 @@ impl Recipe for ClickhouseRecipe {
 
     /// The server has no unix socket.
     fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
-        Endpoint {
-            tcp: Some((reach.address.to_string(), port)),
-            namespace: reach.clients.clone(),
-            user: USER.to_owned(),
-            ..Endpoint::default()
-        }
+        Endpoint { user: USER.to_owned(), ..reach.endpoint(port) }
     }
 
     fn hello(&self, _: &Endpoint) -> Vec<u8> {

@@ -109,13 +109,7 @@ impl Recipe for InfluxdbRecipe {
     }
 
     fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
-        Endpoint {
-            tcp: Some((reach.address.to_string(), port)),
-            namespace: reach.clients.clone(),
-            user: USER.to_owned(),
-            database: DATABASE.to_owned(),
-            ..Endpoint::default()
-        }
+        Endpoint { user: USER.to_owned(), database: DATABASE.to_owned(), ..reach.endpoint(port) }
     }
 
     fn hello(&self, _: &Endpoint) -> Vec<u8> {

@@ -3,16 +3,13 @@
 use super::bson;
 use super::message::answer;
 use super::wire::MongodbWire;
+use crate::database::TargetSession;
 use crate::database::fuzzed_table::{self, insert, select, table, update};
 use crate::database::session::WireSession;
 use crate::database::tls::Socket;
-use crate::database::{DatabaseError, TargetSession};
-use crate::fuzzed::{Target, assert_told, said_by_a_server};
+use crate::fuzzed::{Target, said_by_a_server};
 use crate::record::Cells;
 use crate::statement::{Comparison, Expect, Program, Request, Statement, Step};
-
-/// The maximum bytes of an error that quotes an answer.
-const TOLD_BYTES_MAX: usize = 6 << 10;
 
 /// A server. The first byte selects the requests.
 pub static MONGODB: Target = Target {
@@ -130,13 +127,7 @@ fn asked(input: &[u8]) -> u32 {
 fn converse(mut session: WireSession<MongodbWire>, first: u8) -> u32 {
     session.parts().1.follow_script(first & UNSCRIPTED == 0);
     let mut answered = 0;
-    let mut goes_on = |outcome: Result<(), DatabaseError>| {
-        if let Err(error) = &outcome {
-            assert_told(&error.to_string(), TOLD_BYTES_MAX);
-        }
-        answered += u32::from(outcome.is_ok());
-        !matches!(outcome, Err(DatabaseError::Lost(_)))
-    };
+    let mut goes_on = |outcome| fuzzed_table::goes_on(outcome, &mut answered);
     if first & 3 == 3 {
         if goes_on(session.version().map(drop)) && goes_on(session.count_rows("t").map(drop)) {
             goes_on(session.drop_table("t"));

@@ -139,9 +139,10 @@ impl Target for Mongodb {
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
         let socket = startup::connect(self)?;
         let (database, concern) = (self.endpoint.database.clone(), self.options.concern.member());
-        let mut session = WireSession::new(MongodbWire::new(socket, database, concern, self.synchronous.clone()));
-        self.limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
-        Ok(Box::new(session))
+        Ok(Box::new(WireSession::within(
+            MongodbWire::new(socket, database, concern, self.synchronous.clone()),
+            self.limits.as_ref(),
+        )))
     }
 
     fn set_limits(&mut self, limits: Arc<SessionLimits>) {

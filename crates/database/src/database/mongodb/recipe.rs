@@ -116,12 +116,7 @@ impl Recipe for MongodbRecipe {
     }
 
     fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
-        Endpoint {
-            tcp: Some((reach.address.to_string(), port)),
-            namespace: reach.clients.clone(),
-            database: DATABASE.to_owned(),
-            ..Endpoint::default()
-        }
+        Endpoint { database: DATABASE.to_owned(), ..reach.endpoint(port) }
     }
 
     fn hello(&self, _: &Endpoint) -> Vec<u8> {

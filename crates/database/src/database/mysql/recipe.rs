@@ -227,12 +227,10 @@ impl Recipe for MysqlRecipe {
     fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
         Endpoint {
             unix: (settings.socket.as_deref() != Some("tcp")).then(|| socket_of(directory)),
-            tcp: Some((reach.address.to_string(), port)),
-            namespace: reach.clients.clone(),
             user: NAME.to_owned(),
-            password: String::new(),
             database: NAME.to_owned(),
             tls: settings.tls.as_ref().map(|_| private::trust(directory)).unwrap_or_default(),
+            ..reach.endpoint(port)
         }
     }
 

@@ -98,9 +98,7 @@ impl Database for Postgres {
 
     fn connect(&self) -> Result<Box<dyn Session>, DatabaseError> {
         let socket = startup::connect(&self.endpoint, self.limits.as_ref())?;
-        let mut session = WireSession::new(PostgresWire::new(socket));
-        self.limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
-        Ok(Box::new(session))
+        Ok(Box::new(WireSession::within(PostgresWire::new(socket), self.limits.as_ref())))
     }
 
     fn connect_writer(&self, limits: &Arc<SessionLimits>) -> Result<Box<dyn Session>, DatabaseError> {

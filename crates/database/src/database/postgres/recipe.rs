@@ -135,12 +135,10 @@ impl Recipe for PostgresRecipe {
     fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
         Endpoint {
             unix: (settings.socket.as_deref() != Some("tcp")).then(|| directory.join(format!(".s.PGSQL.{port}"))),
-            tcp: Some((reach.address.to_string(), port)),
-            namespace: reach.clients.clone(),
             user: NAME.to_owned(),
-            password: String::new(),
             database: NAME.to_owned(),
             tls: settings.tls.as_ref().map(|_| private::trust(directory)).unwrap_or_default(),
+            ..reach.endpoint(port)
         }
     }
 

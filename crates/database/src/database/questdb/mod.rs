@@ -68,9 +68,7 @@ impl Target for Questdb {
     }
 
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
-        let mut session = WireSession::new(QuestdbWire::new(startup::connect(self)?));
-        self.limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
-        Ok(Box::new(session))
+        Ok(Box::new(WireSession::within(QuestdbWire::new(startup::connect(self)?), self.limits.as_ref())))
     }
 
     fn set_limits(&mut self, limits: Arc<SessionLimits>) {

@@ -13,10 +13,6 @@ use crate::trial::DatabaseSettings;
 const CONFIG_FILE: &str = "nats.conf";
 const PROTECTED_FILE: &str = "nats-tls.conf";
 
-fn endpoint(port: u16, reach: &Reach) -> Endpoint {
-    Endpoint { tcp: Some((reach.address.to_string(), port)), namespace: reach.clients.clone(), ..Endpoint::default() }
-}
-
 /// A recorder that runs this program's own binary.
 #[derive(Debug, Clone)]
 pub struct RecorderRecipe {
@@ -98,8 +94,8 @@ impl Recipe for RecorderRecipe {
     /// Returns the endpoint that serves the recorder's state and, unless lines come over TLS, takes in lines.
     fn endpoint(&self, _: &Path, port: u16, _: &DatabaseSettings, reach: &Reach) -> Endpoint {
         match &self.takes {
-            Takes::ProtectedLines(_) => endpoint(port, &Reach { clients: reach.namespace.clone(), ..Reach::LOOPBACK }),
-            _ => endpoint(port, reach),
+            Takes::ProtectedLines(_) => Reach { clients: reach.namespace.clone(), ..Reach::LOOPBACK }.endpoint(port),
+            _ => reach.endpoint(port),
         }
     }
 
@@ -167,7 +163,7 @@ impl Recipe for NatsRecipe {
 
     fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
         let tls = settings.tls.as_ref().map(|_| private::trust(directory)).unwrap_or_default();
-        Endpoint { tls, ..endpoint(port, reach) }
+        Endpoint { tls, ..reach.endpoint(port) }
     }
 
     fn hello(&self, _: &Endpoint) -> Vec<u8> {

@@ -6,7 +6,7 @@ use super::wire::RedisWire;
 use crate::database::fuzzed_table::{self, at, insert, select, table, update};
 use crate::database::session::WireSession;
 use crate::database::tls::Socket;
-use crate::database::{Clustered, DatabaseError, TargetSession};
+use crate::database::{Clustered, TargetSession};
 use crate::fuzzed::{Target, said_by_a_server, texts};
 use crate::record::Cells;
 use crate::statement::{Comparison, Expect, Limit, Program, Request, Select, Statement, Step, Table};
@@ -85,10 +85,7 @@ fn asked(input: &[u8]) -> u32 {
 fn converse(mut session: WireSession<RedisWire>, first: u8) -> u32 {
     session.parts().1.follow_script(first & UNSCRIPTED == 0);
     let mut answered = 0;
-    let mut goes_on = |outcome: Result<(), DatabaseError>| {
-        answered += u32::from(outcome.is_ok());
-        !matches!(outcome, Err(DatabaseError::Lost(_)))
-    };
+    let mut goes_on = |outcome| fuzzed_table::goes_on(outcome, &mut answered);
     if first & QUESTION != 0 {
         goes_on(session.ask(&COPYING.has_reached("9")).map(drop));
         return answered;

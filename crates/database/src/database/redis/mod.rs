@@ -86,9 +86,10 @@ impl Target for Redis {
 
     fn open(&self) -> Result<Box<dyn TargetSession>, DatabaseError> {
         let socket = startup::connect(&self.endpoint, self.limits.as_ref())?;
-        let mut session = WireSession::new(RedisWire::new(socket).awaiting_replica(self.awaits_replica));
-        self.limits.iter().for_each(|limits| session.set_limits(Arc::clone(limits)));
-        Ok(Box::new(session))
+        Ok(Box::new(WireSession::within(
+            RedisWire::new(socket).awaiting_replica(self.awaits_replica),
+            self.limits.as_ref(),
+        )))
     }
 
     fn set_limits(&mut self, limits: Arc<SessionLimits>) {

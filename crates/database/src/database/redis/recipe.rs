@@ -108,9 +108,7 @@ impl Recipe for RedisRecipe {
     fn endpoint(&self, directory: &Path, port: u16, settings: &DatabaseSettings, reach: &Reach) -> Endpoint {
         Endpoint {
             unix: (settings.socket.as_deref() != Some("tcp")).then(|| directory.join(SOCKET_FILE)),
-            tcp: Some((reach.address.to_string(), port)),
-            namespace: reach.clients.clone(),
-            ..Endpoint::default()
+            ..reach.endpoint(port)
         }
     }
 

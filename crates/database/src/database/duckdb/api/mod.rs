@@ -9,8 +9,9 @@ mod rows;
 mod statement;
 mod symbols;
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+
+use crate::database::loading::Loaded;
 
 pub use appender::Appender;
 pub use database::{Connection, Database};
@@ -27,12 +28,11 @@ const OLDEST: (u32, u32) = (1, 5);
 #[derive(Debug)]
 pub struct Library {
     symbols: Symbols,
-    path: PathBuf,
     version: String,
 }
 
 /// The libraries that this process has loaded.
-static LOADED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
+static LOADED: Loaded<Library> = Loaded::new();
 
 impl Library {
     /// Returns the library in a file, loaded now if it is not loaded yet.
@@ -40,17 +40,13 @@ impl Library {
     /// # Errors
     /// Fails with a sentence if the file is no library of DuckDB, or one that is too old.
     pub fn at(path: &Path) -> Result<&'static Library, String> {
-        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = loaded.iter().find(|known| known.path == path) {
-            return Ok(known);
-        }
-        let symbols = load(path)?;
-        // SAFETY: the function takes nothing and returns a C string that the library keeps.
-        let version = unsafe { text_at((symbols.library_version)()) };
-        check_version(&version).map_err(|why| format!("{}: {why}", path.display()))?;
-        let library: &'static Library = Box::leak(Box::new(Library { symbols, path: path.to_owned(), version }));
-        loaded.push(library);
-        Ok(library)
+        LOADED.at(path, || {
+            let symbols = load(path)?;
+            // SAFETY: the function takes nothing and returns a C string that the library keeps.
+            let version = unsafe { text_at((symbols.library_version)()) };
+            check_version(&version).map_err(|why| format!("{}: {why}", path.display()))?;
+            Ok(Library { symbols, version })
+        })
     }
 
     /// Returns the version that the library states, as in `v1.5.6`.

@@ -9,8 +9,9 @@ mod refusal;
 mod statement;
 mod symbols;
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::path::Path;
+
+use crate::database::loading::Loaded;
 
 pub use connection::{Connection, Executing, Info};
 pub use refusal::Record;
@@ -26,7 +27,6 @@ const ODBC_VERSION: (i32, usize) = (200, 3);
 #[derive(Debug)]
 pub struct Library {
     symbols: Symbols,
-    path: PathBuf,
     environment: Environment,
 }
 
@@ -40,7 +40,7 @@ unsafe impl Send for Environment {}
 unsafe impl Sync for Environment {}
 
 /// The driver managers that this process has loaded.
-static LOADED: Mutex<Vec<&'static Library>> = Mutex::new(Vec::new());
+static LOADED: Loaded<Library> = Loaded::new();
 
 impl Library {
     /// Returns the driver manager in a file, loaded now if it is not loaded yet.
@@ -48,16 +48,12 @@ impl Library {
     /// # Errors
     /// Fails with a sentence if the file is no driver manager.
     pub fn at(path: &Path) -> Result<&'static Library, String> {
-        let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = loaded.iter().find(|known| known.path == path) {
-            return Ok(known);
-        }
-        let symbols = load(path)?;
-        let environment =
-            Environment::new(&symbols).ok_or_else(|| format!("{} has no environment to give", path.display()))?;
-        let library: &'static Library = Box::leak(Box::new(Library { symbols, path: path.to_owned(), environment }));
-        loaded.push(library);
-        Ok(library)
+        LOADED.at(path, || {
+            let symbols = load(path)?;
+            let environment = Environment::new(&symbols);
+            let environment = environment.ok_or_else(|| format!("{} has no environment to give", path.display()))?;
+            Ok(Library { symbols, environment })
+        })
     }
 }
 

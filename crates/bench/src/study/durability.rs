@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(read("name = \"s\""), Ok(None));
         assert_eq!(read("[durability]"), Ok(Some(DurabilityPlan::default())));
         let plan = DurabilityPlan { cuts: 7, faults: vec![FaultKind::Eio, FaultKind::Power], sync_first: true };
-        assert_eq!(read("[durability]\ncuts = 7\nfaults = [\"eio\", \"power\"]\nsettled = true"), Ok(Some(plan)));
+        assert_eq!(read("[durability]\ncuts = 7\nfaults = [\"eio\", \"power\"]\nsync_first = true"), Ok(Some(plan)));
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl Odbc {
         let is = |state: &str| records.iter().any(|record| record.state == state);
         let has_no_file = records.iter().any(|record| record.message.contains("Can't open lib"));
         let remedy = if is("IM002") || is("IM003") || has_no_file {
-            "; `odbcinst -q -d` lists the drivers that are here and `odbcinst -q -s` the data sources; Debian's packages of drivers are libsqliteodbc, odbc-postgresql, odbc-mariadb and, for SQL Server, tdsodbc"
+            "; `odbcinst -q -d` lists the drivers that are here and `odbcinst -q -s` the data sources; Debian's packages of drivers are libsqliteodbc, odbc-postgresql and odbc-mariadb"
         } else if is("28000") || is("28P01") {
             "; the name or the password is wrong: give UID in the address, and PWD there or in LOADLINE_PASSWORD"
         } else {

@@ -305,6 +305,31 @@ mod mounted_disk {
     }
 
     #[test]
+    fn a_case_that_cannot_be_tested_does_not_keep_the_others() {
+        let scratch = Scratch::new();
+        // The server refuses it, and nobody knows that before it is started.
+        let sets = ["--set", "database.config.shared_buffers=[lots, 64MB]"];
+        let arguments = [&["durability", "postgres", "--cuts", "1", "--out", "run", "--json"][..], &sets].concat();
+        let told = outcome(&mut scratch.command(&arguments)).expect(1);
+        assert!(told.stderr.contains("shared_buffers = lots: not tested: "), "{}", told.stderr);
+        let told: Value = serde_json::from_str(&told.stdout).unwrap();
+        let level = |case: &Value| case["levels"]["database.config.shared_buffers"].clone();
+        let (cases, not_tested) = (told["cases"].as_array().unwrap(), told["not_tested"].as_array().unwrap());
+        assert_eq!(cases.iter().map(level).collect::<Vec<_>>(), ["64MB"]);
+        assert_eq!(not_tested.iter().map(level).collect::<Vec<_>>(), ["lots"]);
+        let why = "invalid value for parameter";
+        assert!(not_tested[0]["why"].as_str().unwrap().contains(why), "{told}");
+        let page = std::fs::read_to_string(scratch.path("run/report.html")).unwrap();
+        assert!(page.contains("Not tested") && page.contains(why));
+        let again = outcome(&mut scratch.command(&["report", "run", "--json"])).expect(1);
+        assert_eq!(serde_json::from_str::<Value>(&again.stdout).unwrap(), told);
+
+        let none = ["durability", "postgres", "--cuts", "1", "--set", "database.config.shared_buffers=[lots, many]"];
+        let refused = outcome(&mut scratch.command(&none)).expect(1);
+        assert!(refused.stderr.contains("none of the cases could be tested"), "{}", refused.stderr);
+    }
+
+    #[test]
     fn an_interrupted_test_tells_what_it_found_and_leaves_nothing_mounted() {
         let scratch = Scratch::new();
         let mut command = scratch.command(&["durability", "sqlite", "--cuts", "100000", "--json"]);

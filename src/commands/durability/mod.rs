@@ -22,7 +22,7 @@ use super::{Failure, Status};
 use crate::cli::{DurabilityArguments, RunArguments, StudyArguments};
 use crate::database::{self, Capability, Entry};
 use crate::fault::fault;
-use crate::finding::{DurabilityCase, DurabilityTest};
+use crate::finding::{DurabilityCase, DurabilityTest, NotTested};
 use crate::random::derive;
 use crate::report::durability_test::label;
 use crate::runner::entry::entry_of;
@@ -166,26 +166,26 @@ fn test_all(asked: &Asked<'_>, is_json: bool) -> Result<Status, Failure> {
         Some(path) => Some(begin(path, asked.study, asked.words.clone()).map_err(Failure::usage)?),
         None => None,
     };
-    let (mut found, mut is_cut_short) = (Vec::new(), false);
+    let (mut found, mut not_tested) = (Vec::new(), Vec::new());
     for case in &cases {
         match test(case, asked, &place, kept.as_mut()) {
             Ok(tallies) => found.extend(tallies.told()),
-            Err(failure) if found.is_empty() => {
-                // The directory holds no results; it does no harm if it cannot be removed.
-                let _ = kept.map(|kept| std::fs::remove_dir_all(kept.path()));
-                return Err(failure);
+            // What keeps one database from being tested need not keep the others.
+            Err(error) if cases.len() > 1 => {
+                let (levels, why) = (case.levels.clone(), sentence(&error));
+                note(&format!("warning: {}: not tested: {why}", label(&levels)));
+                not_tested.push(NotTested { levels, why });
             }
-            // The results of the other cases are worth reporting.
-            Err(failure) => {
-                note(&format!("warning: {failure}"));
-                is_cut_short = true;
-                break;
-            }
+            Err(error) => return Err(without_results(kept, broken(case, &error))),
         }
         if interrupted() {
             note("interrupted: what is told is what was found until then");
             break;
         }
+    }
+    if found.is_empty() {
+        let failure = Failure::Broken("none of the cases could be tested; the reasons are told above".to_owned());
+        return Err(without_results(kept, failure));
     }
     let test = DurabilityTest {
         target: asked.target.to_owned(),
@@ -194,10 +194,17 @@ fn test_all(asked: &Asked<'_>, is_json: bool) -> Result<Status, Failure> {
         rehearsal: asked.study.quick,
         sync_first: asked.plan.sync_first,
         cases: found,
+        not_tested,
     };
     let page = kept.map(|kept| keep(&kept, &test)).transpose()?;
     tell(&test, page.as_deref(), is_json)?;
-    Ok(if !test.is_as_promised() || is_cut_short || interrupted() { Status::Invalid } else { Status::Valid })
+    Ok(if test.is_as_promised() && !interrupted() { Status::Valid } else { Status::Invalid })
+}
+
+/// Removes a directory that holds no results, and returns the failure. It does no harm if the directory cannot be removed.
+fn without_results(kept: Option<RunDirectory>, failure: Failure) -> Failure {
+    let _ = kept.map(|kept| std::fs::remove_dir_all(kept.path()));
+    failure
 }
 
 /// Returns the versions of the servers, each once.
@@ -304,10 +311,17 @@ fn tested(settings: &Settings, entry: &Entry) -> Settings {
     tested
 }
 
+/// Returns the failure of a test whose only case could not be tested.
+fn broken(case: &Case, error: &anyhow::Error) -> Failure {
+    Failure::Broken(format!("{}: {}", label(&case.levels), sentence(error)))
+}
+
 /// Tests a case with the requested number of failures.
-fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirectory>) -> Result<CaseTallies, Failure> {
+///
+/// # Errors
+/// Fails if the case cannot be tested, or its results cannot be kept.
+fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirectory>) -> anyhow::Result<CaseTallies> {
     let mut tallies: Vec<Tally> = Vec::new();
-    let broken = |error: anyhow::Error| Failure::Broken(format!("{}: {}", label(&case.levels), sentence(&error)));
     let mut facts: BTreeMap<String, String> = BTreeMap::new();
     let is_open = asked.plan.faults.is_empty();
     let faults = if is_open { vec![FaultKind::Power, FaultKind::Kill] } else { asked.plan.faults.clone() };
@@ -317,12 +331,12 @@ fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirec
         if is_open && fault == FaultKind::Kill && is_known {
             continue;
         }
-        tallies.push(fail(case, fault, asked, place, &mut facts).map_err(broken)?);
+        tallies.push(fail(case, fault, asked, place, &mut facts)?);
         if interrupted() {
             break;
         }
     }
-    let entry = entry_of(&case.settings.database).map_err(broken)?;
+    let entry = entry_of(&case.settings.database)?;
     let of_power =
         tallies.iter().map(|tally| &tally.case).find(|cuts| cuts.fault == FaultKind::Power && cuts.telling() > 0);
     // Where the disk was synced first, less was shown.
@@ -334,7 +348,7 @@ fn test(case: &Case, asked: &Asked<'_>, place: &Path, kept: Option<&mut RunDirec
     let server = facts.get("version").cloned().unwrap_or_default();
     let facts: Vec<(String, String)> = facts.into_iter().collect();
     let noted = kept.map(|kept| kept.note_database(&case.settings.database, &facts));
-    noted.transpose().map_err(Failure::broken)?;
+    noted.transpose()?;
     Ok(CaseTallies { levels: case.levels.clone(), server, tallies, promised })
 }
 

@@ -3,8 +3,8 @@
 //! Main function: [`text_of`].
 
 use super::super::output::table;
-use crate::finding::{DurabilityCase, DurabilityTest};
-use crate::report::durability_test::{SYNC_FIRST, label, sentences};
+use crate::finding::{DurabilityCase, DurabilityTest, NotTested};
+use crate::report::durability_test::{SYNC_FIRST, label, one_line, sentences};
 use crate::units::{show_number, show_seconds};
 
 const HEADER: [&str; 10] = [
@@ -31,7 +31,9 @@ pub fn text_of(test: &DurabilityTest) -> String {
     let of_case =
         |(case, lines): (String, Vec<String>)| lines.into_iter().map(move |line| format!("- {case}: {line}\n"));
     let sentences: Vec<String> = sentences(test).into_iter().flat_map(of_case).collect();
-    format!("{head}{}\n{}", table(rows), sentences.concat())
+    let of_others = |other: &NotTested| format!("- {}: not tested: {}\n", label(&other.levels), one_line(&other.why));
+    let others: Vec<String> = test.not_tested.iter().map(of_others).collect();
+    format!("{head}{}\n{}{}", table(rows), sentences.concat(), others.concat())
 }
 
 fn row(case: &DurabilityCase) -> Vec<String> {

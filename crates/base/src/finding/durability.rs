@@ -25,6 +25,18 @@ pub struct DurabilityTest {
     pub sync_first: bool,
     /// One entry for each case and each kind of failure.
     pub cases: Vec<DurabilityCase>,
+    /// Cases that could not be tested; left out if there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_tested: Vec<NotTested>,
+}
+
+/// A case that could not be tested.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NotTested {
+    /// The factors' levels.
+    pub levels: Levels,
+    /// Why, as in the error that ended its test.
+    pub why: String,
 }
 
 /// The results of one kind of failure for one case.
@@ -143,8 +155,8 @@ impl DurabilityTest {
         cases
     }
 
-    /// Returns whether every failure was judged, and nothing was lost that the settings promise to keep.
+    /// Returns whether every case was tested, every failure was judged, and nothing was lost that the settings promise to keep.
     pub fn is_as_promised(&self) -> bool {
-        self.cases.iter().all(|case| !case.breaks_promise && case.not_judged == 0)
+        self.not_tested.is_empty() && self.cases.iter().all(|case| !case.breaks_promise && case.not_judged == 0)
     }
 }

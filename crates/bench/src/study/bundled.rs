@@ -41,7 +41,7 @@ pub static BUNDLED: &[Bundled] = bundled! {
     "shortlist": "which database, of those that can start here: writing and reading at equal durability; ten minutes",
     "durability": "which settings of SQLite keep what was acknowledged when the power goes; two minutes, needs FUSE",
     "price-of-durability": "what it costs that a write survives a power cut, in each database; two to ten minutes",
-    "durability-servers": "whether what a server has acknowledged is there after a power cut; three minutes, needs FUSE",
+    "durability-servers": "which databases keep what they acknowledged, at each level of durability; half an hour, needs FUSE",
     "outages": "how long a database answers nothing when its server is killed, restarted or stalls; three minutes",
     "failover": "what is lost when PostgreSQL's primary dies and its replica takes over, synchronous or not; three minutes",
     "lost-node": "what happens when a Galera cluster of three loses a node under load; five minutes",

@@ -64,6 +64,7 @@ pub fn run(path: &Path, arguments: &DurabilityArguments, is_json: bool) -> Resul
         rehearsal: false,
         sync_first: false,
         cases: found.told(),
+        not_tested: Vec::new(),
     };
     kept::tell(&result, None, is_json)?;
     Ok(if result.is_as_promised() && is_whole { Status::Valid } else { Status::Invalid })

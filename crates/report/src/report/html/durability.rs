@@ -11,12 +11,15 @@ use super::scale::Scale;
 use super::unit::Unit;
 use crate::finding::{DurabilityCase, DurabilityTest, Findings};
 use crate::report::durability_test::{SYNC_FIRST, label, one_line, sentences, wrong};
+use crate::report::factors::in_short;
 use crate::store::RunFile;
 use crate::trial::FaultKind;
 use crate::units::{show_number, show_seconds};
 
 /// The width of the drawings.
 const WIDTH: f64 = 760.0;
+/// The most characters of a reason why a case was not tested.
+const WHY_MOST: usize = 600;
 /// The colours of cases that kept everything, and of cases that did not.
 const KEPT: usize = 2;
 const LOST: usize = 1;
@@ -35,6 +38,7 @@ pub fn durability_page(test: &DurabilityTest, run: &str, file: &RunFile) -> Stri
             div.box.bad { h2 { "This is a rehearsal" } "There were too few failures to be quoted." }
         }
         (verdict(test, &study.name))
+        (not_tested(test))
         @if test.sync_first { div.box { h2 { "The disk was synced first" } (capitalised(SYNC_FIRST)) "." } }
         (harm(test))
         (oldest(test))
@@ -100,6 +104,18 @@ fn verdict(test: &DurabilityTest, study: &str) -> Markup {
         div class={ "box verdict" @if shown.kept.is_empty() { " open" } @if breaks { " loss" } } {
             p.first { strong { (shown.answer()) } @if test.target != study { (test.target) " " } (test.server) }
             ul { @for (case, lines) in sentences(test) { li { strong { (case) } ": " (lines.iter().map(|line| capitalised(line)).collect::<Vec<_>>().join(". ")) "." } } }
+        }
+    }
+}
+
+/// Names the cases that could not be tested, with the reasons.
+fn not_tested(test: &DurabilityTest) -> Markup {
+    html! {
+        @if !test.not_tested.is_empty() {
+            div.box.bad {
+                h2 { "Not tested" }
+                ul { @for case in &test.not_tested { li { strong { (label(&case.levels)) } ": " (in_short(&one_line(&case.why), WHY_MOST)) } } }
+            }
         }
     }
 }

@@ -183,6 +183,8 @@ const IN_SPANS: &str = r#"
     { name = "top", ask = "top", of = ["object"], span = "30s", by = "max" },
     { name = "sums", ask = "aggregate", of = ["object", "value_2", "quality"], sources = "all", span = "20s" },
     { name = "above", ask = "above", of = ["quality"], above = 500, span = "20s" },
+    { name = "ends", ask = "aggregate", of = ["value_1", "object"], span = "1m", figures = ["first", "last", "mean"] },
+    { name = "ends of buckets", ask = "buckets", of = ["value_2"], span = "1m", bucket = "7s", figures = ["last", "max", "first"] },
 "#;
 
 const OF_ALL_TIMES: &str = r#"

@@ -47,9 +47,15 @@ fn question(ask: Ask, of: &[&str], span_s: Option<i64>) -> Question {
         above: 0.0,
         most: if ask == Ask::Top { 3 } else { 0 },
         by: Figure::Mean,
+        figures: Vec::new(),
         places: Places::Recent,
         weight: 1.0,
     }
+}
+
+/// Figures that not every database has an aggregate for, among others.
+fn ends_and_quantiles() -> Vec<Figure> {
+    ["last", "max", "p50", "first", "p99.9", "mean"].map(|name| Figure::named(name).unwrap()).to_vec()
 }
 
 /// Questions of every kind, about one source and about all, over a span and over all times.
@@ -61,6 +67,8 @@ fn questions() -> Vec<Question> {
             question(Ask::Newest, &["value_2", "quality", "source"], span_s.filter(|_| false)),
             question(Ask::Aggregate, &["value_3", "object", "quality"], span_s),
             question(Ask::Buckets, &["value_4", "object"], span_s),
+            Question { figures: ends_and_quantiles(), ..question(Ask::Aggregate, &["value_3", "object"], span_s) },
+            Question { figures: ends_and_quantiles(), ..question(Ask::Buckets, &["value_4", "quality"], span_s) },
             question(Ask::Top, &["value_1"], span_s),
             Question { by: Figure::Max, most: 100, ..question(Ask::Top, &["object"], span_s) },
             Question { by: Figure::Sum, ..question(Ask::Top, &["quality"], span_s) },
@@ -238,7 +246,9 @@ fn random_question(stream: &mut Stream, number: usize) -> Question {
         _ => columns.into_iter().filter(|_| stream.below(2) == 0).collect(),
     };
     let span_s = (ask != Ask::Newest && stream.below(4) > 0).then(|| 1 + stream.below(200) as i64);
-    let figures = Figure::NAMES.map(|(_, figure)| figure);
+    let ranks = Figure::RANKS.map(|(_, figure)| figure);
+    let some = ["mean", "sum", "min", "max", "first", "last", "p50", "p95", "p0.01"];
+    let figures = some.into_iter().filter(|_| stream.below(3) == 0).map(|name| Figure::named(name).unwrap()).collect();
     let places = Places::NAMES.map(|(_, places)| places);
     Question {
         name: format!("{number}: {ask:?} of {of:?}"),
@@ -246,7 +256,8 @@ fn random_question(stream: &mut Stream, number: usize) -> Question {
         bucket_ns: if ask == Ask::Buckets { 1 + stream.below(30 * SECOND_NS as u64) as i64 } else { 0 },
         above: stream.unit() * 200.0 - 100.0,
         most: if ask == Ask::Top { 1 + stream.below(20) } else { 0 },
-        by: figures[stream.below(4) as usize],
+        by: ranks[stream.below(4) as usize],
+        figures,
         places: places[stream.below(3) as usize],
         ..question(ask, &of, span_s)
     }

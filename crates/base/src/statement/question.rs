@@ -7,9 +7,8 @@ use crate::record::ColumnKind;
 /// A question as a layout states it. Its values are, in this order: the source, where it concerns one; the first time and the time behind the last
 /// one, where it has a span; the bound, for [`Ask::Above`].
 ///
-/// The answer has these columns. Readings: the source, where it concerns all; the time; then the columns read. Aggregates: the number of readings; then sum, mean,
-/// least and largest value of each column. Buckets: the beginning of the bucket; the number of readings; then mean, least and largest value of each
-/// column. Ranks: the source, and its figure.
+/// The answer has these columns. Readings: the source, where it concerns all; the time; then the columns read. Aggregates: the number of readings; then the figures
+/// of each column. Buckets: the beginning of the bucket; then the same. Ranks: the source, and its figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asking {
     /// What is asked.
@@ -38,6 +37,8 @@ pub struct Asking {
     pub most: u64,
     /// The figure by which sources are ranked.
     pub by: Figure,
+    /// The figures of each column of an aggregate or a bucket.
+    pub figures: Vec<Figure>,
 }
 
 /// An index on source and time.
@@ -64,6 +65,16 @@ impl SourceIndex {
 }
 
 impl Asking {
+    /// Returns whether it asks for the value of a first or last reading.
+    pub fn has_ends(&self) -> bool {
+        self.figures.iter().any(|figure| matches!(figure, Figure::First | Figure::Last))
+    }
+
+    /// Returns whether it asks for a quantile.
+    pub fn has_quantiles(&self) -> bool {
+        self.figures.iter().any(|figure| matches!(figure, Figure::Quantile(_)))
+    }
+
     /// Returns the kinds of its values, in their order.
     pub fn kinds(&self) -> Vec<ColumnKind> {
         let source = (!self.all_sources).then_some(ColumnKind::Int32);
@@ -76,9 +87,9 @@ impl Asking {
     /// Returns the kinds of the columns of its answer, in their order.
     pub fn answer_kinds(&self) -> Vec<ColumnKind> {
         let source = self.all_sources.then_some(ColumnKind::Int32);
-        let of_figures = |figures: &[Figure]| -> Vec<ColumnKind> {
+        let of_figures = || -> Vec<ColumnKind> {
             let of = |(_, kind): &(ColumnRef, ColumnKind)| {
-                figures.iter().map(|figure| figure.kind(*kind)).collect::<Vec<_>>()
+                self.figures.iter().map(|figure| figure.kind(*kind)).collect::<Vec<_>>()
             };
             self.columns.iter().flat_map(of).collect()
         };
@@ -87,8 +98,8 @@ impl Asking {
                 let read = self.columns.iter().map(|(_, kind)| *kind);
                 source.into_iter().chain([ColumnKind::Int64]).chain(read).collect()
             }
-            Ask::Aggregate => [vec![ColumnKind::Int64], of_figures(&Figure::OF_AGGREGATES)].concat(),
-            Ask::Buckets => [vec![ColumnKind::Int64; 2], of_figures(&Figure::OF_BUCKETS)].concat(),
+            Ask::Aggregate => [vec![ColumnKind::Int64], of_figures()].concat(),
+            Ask::Buckets => [vec![ColumnKind::Int64; 2], of_figures()].concat(),
             Ask::Top => {
                 let kind = self.columns.first().map_or(ColumnKind::Float64, |(_, kind)| self.by.kind(*kind));
                 vec![ColumnKind::Int32, kind]

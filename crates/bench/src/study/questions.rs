@@ -27,8 +27,8 @@ pub static QUESTION: Part = Part {
             "ask",
             Kind::Listed(|| Ask::NAMES.map(|(name, _)| name).to_vec()),
             Absent::Refused,
-            "What is asked: the readings in a span (`range`), the newest reading (`newest`), number, sum, mean, least and largest value (`aggregate`), \
-             the same in buckets of time without the sum (`buckets`), the sources with the largest figures (`top`), or the readings above a bound (`above`).",
+            "What is asked: the readings in a span (`range`), the newest reading (`newest`), number and figures of the readings in a span (`aggregate`), \
+             the same in buckets of time (`buckets`), the sources with the largest figures (`top`), or the readings above a bound (`above`).",
         ),
         Setting::new(
             "of",
@@ -67,10 +67,17 @@ pub static QUESTION: Part = Part {
             Absent::Means("none: `above` needs it"),
             "The bound above which readings are asked for.",
         ),
+        Setting::new(
+            "figures",
+            Kind::Texts,
+            Absent::Means("`[\"sum\", \"mean\", \"min\", \"max\"]`, without `sum` for `buckets`"),
+            "The figures of each column that `aggregate` and `buckets` ask for: `mean`, `sum`, `min`, `max`, `first` and `last` by time, or quantiles such as `p50` and `p99.9`, \
+             which are values of readings.",
+        ),
         Setting::new("most", Kind::Whole(1, 100_000), Absent::Means("`10`"), "Number of sources that `top` asks for."),
         Setting::new(
             "by",
-            Kind::Listed(|| Figure::NAMES.map(|(name, _)| name).to_vec()),
+            Kind::Listed(|| Figure::RANKS.map(|(name, _)| name).to_vec()),
             Absent::Means("`\"mean\"`"),
             "The figure by which `top` ranks the sources.",
         ),
@@ -119,12 +126,37 @@ fn read_question(node: &Node, errors: &mut Errors) -> Option<Question> {
         bucket_ns: section.find("bucket", errors).map_or(0, nanoseconds),
         above: section.find("above", errors).unwrap_or(0.0),
         most: if ask == Ask::Top { section.find("most", errors).unwrap_or(10) } else { 0 },
-        by: section.text("by", errors).and_then(|by| named(&Figure::NAMES, by)).unwrap_or_default(),
+        by: section.text("by", errors).and_then(|by| named(&Figure::RANKS, by)).unwrap_or_default(),
+        figures: read_figures(&section, errors),
         places: section.text("places", errors).and_then(|places| named(&Places::NAMES, places)).unwrap_or_default(),
         weight: section.find("weight", errors).unwrap_or(1.0),
     };
     check(&section, &question, name, errors);
     Some(question)
+}
+
+/// Reads the figures that a question names; empty where it names none.
+fn read_figures(section: &Section, errors: &mut Errors) -> Vec<Figure> {
+    let Some(node) = section.get("figures") else { return Vec::new() };
+    let names = section.texts("figures", errors);
+    let place = node.place;
+    if names.is_empty() {
+        errors.push(place, fault!("workload.questions, figures is empty"; "name one, or leave it out"));
+    }
+    let mut figures = Vec::new();
+    for name in &names {
+        match Figure::named(name) {
+            None => errors.push(
+                place,
+                fault!("workload.questions, figures has \"{name}\""; "possible: mean, sum, min, max, first, last, and quantiles as p50 or p99.9"),
+            ),
+            Some(figure) if figures.contains(&figure) => {
+                errors.push(place, fault!("workload.questions, figures has \"{name}\" twice"; "leave one out"));
+            }
+            Some(figure) => figures.push(figure),
+        }
+    }
+    figures
 }
 
 fn named<T: Copy>(names: &[(&str, T)], name: &str) -> Option<T> {
@@ -144,11 +176,12 @@ fn check(section: &Section, question: &Question, asked: &str, errors: &mut Error
             refuse(format!("{key} is missing; {remedy}"));
         }
     }
-    let only: [(&str, &[Ask]); 5] = [
+    let only: [(&str, &[Ask]); 6] = [
         ("bucket", &[Ask::Buckets]),
         ("above", &[Ask::Above]),
         ("most", &[Ask::Top]),
         ("by", &[Ask::Top]),
+        ("figures", &[Ask::Aggregate, Ask::Buckets]),
         ("span", &[Ask::Range, Ask::Aggregate, Ask::Buckets, Ask::Top, Ask::Above]),
     ];
     for (key, asks) in only {
@@ -166,5 +199,50 @@ fn check(section: &Section, question: &Question, asked: &str, errors: &mut Error
         && span_ns < question.bucket_ns
     {
         refuse("span is shorter than bucket; write a longer one".to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::WORKLOAD;
+    use super::*;
+    use crate::written::place::Source;
+    use crate::written::tree::Table;
+
+    fn read(question: &str) -> Result<Question, String> {
+        let mut errors = Errors::default();
+        let text = format!("[workload]\nquestions = [ {{ {question} }} ]\n");
+        let root = Table::parse(&text, &mut errors);
+        let workload = Section::open(&root, &WORKLOAD, &mut errors);
+        let questions = read_questions(&workload, &mut errors);
+        let source = Source { file: "s.toml".to_owned(), arguments: Vec::new() };
+        errors.into_result(&source).map_err(|errors| errors.to_string())?;
+        questions.into_iter().next().ok_or_else(|| "there is no question".to_owned())
+    }
+
+    #[test]
+    fn a_question_that_names_no_figures_asks_for_the_usual_ones() {
+        let figures = |question: &str| read(question).unwrap().figures().to_vec();
+        assert_eq!(figures("ask = \"aggregate\""), Figure::OF_AGGREGATES);
+        assert_eq!(figures("ask = \"buckets\", bucket = \"1m\""), Figure::OF_BUCKETS);
+        let named = figures("ask = \"aggregate\", figures = [\"p95\", \"first\", \"sum\"]");
+        assert_eq!(named, [Figure::Quantile(950_000), Figure::First, Figure::Sum]);
+    }
+
+    #[test]
+    fn what_a_question_cannot_have_is_refused_with_place_value_and_remedy() {
+        for (question, says) in [
+            ("ask = \"aggregate\", figures = [\"median\"]", "figures has \"median\"; possible: mean, sum"),
+            ("ask = \"aggregate\", figures = [\"p100\"]", "figures has \"p100\""),
+            ("ask = \"aggregate\", figures = [\"p95\", \"p95.0\"]", "figures has \"p95.0\" twice; leave one out"),
+            ("ask = \"aggregate\", figures = []", "figures is empty; name one, or leave it out"),
+            ("ask = \"newest\", figures = [\"last\"]", "ask = \"newest\": figures is not for it; leave it out"),
+            ("ask = \"top\", of = [\"a\"], by = \"p95\"", "by"),
+            ("ask = \"buckets\"", "ask = \"buckets\": bucket is missing"),
+            ("ask = \"above\", of = [\"a\", \"b\"], above = 1", "of has 2 columns; name one"),
+        ] {
+            let said = read(question).unwrap_err();
+            assert!(said.contains(says) && said.contains("s.toml:2"), "{question}: {said}");
+        }
     }
 }

@@ -155,6 +155,17 @@ pub trait Dialect: Send + Sync {
         format!("SUM({column})")
     }
 
+    /// Returns the expression of a column's value in the first reading by these expressions, the time and where needed the source, or in the last one; `None` where no aggregate gives it, so
+    /// that a window function is asked.
+    fn end_of(&self, _column: &str, _order: &[&str], _is_last: bool) -> Option<String> {
+        None
+    }
+
+    /// Returns the expression of a quantile of a column, of a share in millionths; `None` where no aggregate gives it, so that ranks are computed.
+    fn quantile_of(&self, _column: &str, _millionths: u32) -> Option<String> {
+        None
+    }
+
     /// Returns whether a query can say if the query cache is to keep its answer.
     fn has_query_cache(&self) -> bool {
         false

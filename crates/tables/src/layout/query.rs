@@ -222,6 +222,7 @@ impl Path {
             bucket: question.bucket_ns,
             most: question.most,
             by: question.by,
+            figures: question.figures().to_vec(),
         })
     }
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use crate::database::Dialect;
 use crate::database::dialect::NewestOfEach;
 use crate::database::literal::{Literals, hexadecimal};
+use crate::question::MILLIONTHS;
 use crate::record::ColumnKind;
 use crate::statement::SourceIndex;
 
@@ -54,6 +55,20 @@ impl Dialect for ClickhouseDialect {
     /// The count itself has no sign.
     fn count(&self) -> &'static str {
         "toInt64(COUNT(*))"
+    }
+
+    fn end_of(&self, column: &str, order: &[&str], is_last: bool) -> Option<String> {
+        let function = if is_last { "argMax" } else { "argMin" };
+        Some(match order {
+            [time] => format!("{function}({column}, {time})"),
+            _ => format!("{function}({column}, ({}))", order.join(", ")),
+        })
+    }
+
+    /// `quantileExact` takes the value with a rank of the share rounded down.
+    fn quantile_of(&self, column: &str, millionths: u32) -> Option<String> {
+        let rank = format!("intDiv(COUNT(*) * {millionths} + {}, {MILLIONTHS})", MILLIONTHS - 1);
+        Some(format!("arraySort(groupArray({column}))[{rank}]"))
     }
 
     /// Queries with locks are refused.

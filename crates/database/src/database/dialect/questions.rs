@@ -1,7 +1,7 @@
 //! Questions about sources and times in SQL. [`text`] writes an [`Asking`]; a [`Dialect`] says where its database has a better idiom.
 
 use super::Dialect;
-use crate::question::{Ask, Figure};
+use crate::question::{Ask, Figure, MILLIONTHS};
 use crate::record::ColumnKind;
 use crate::statement::{Asking, ColumnRef};
 
@@ -57,24 +57,26 @@ pub(super) fn text(dialect: &dyn Dialect, asking: &Asking, value: &dyn Fn(usize)
         }
         Ask::Newest if all => parts.newest_of_each(),
         Ask::Newest => format!("SELECT {}{from}{condition} ORDER BY {time} DESC LIMIT 1", parts.readings()),
-        Ask::Aggregate => {
-            let figures = parts.figures(&Figure::OF_AGGREGATES);
-            format!("SELECT {}{figures}{from}{condition}", dialect.count())
-        }
+        Ask::Aggregate => match parts.figures() {
+            Some(figures) => format!("SELECT {}{figures}{from}{condition}", dialect.count()),
+            None => parts.ranked(None),
+        },
         Ask::Buckets => {
             if let Some(stride) = stride(asking.bucket).filter(|_| dialect.is_ordered_by(time)) {
                 return parts.sampled(&stride);
             }
-            let figures = parts.figures(&Figure::OF_BUCKETS);
             let width = asking.bucket;
             let bucket = format!("({}) * {width}", dialect.divided(time, width));
-            format!(
-                "SELECT {bucket}, {}{figures}{from}{condition} GROUP BY {bucket} ORDER BY {bucket}",
-                dialect.count()
-            )
+            match parts.figures() {
+                Some(figures) => format!(
+                    "SELECT {bucket}, {}{figures}{from}{condition} GROUP BY {bucket} ORDER BY {bucket}",
+                    dialect.count()
+                ),
+                None => parts.ranked(Some(&bucket)),
+            }
         }
         Ask::Top => {
-            let figure = parts.columns.first().map_or(String::new(), |column| parts.figure(column, asking.by));
+            let figure = parts.columns.first().and_then(|column| parts.figure(column, asking.by)).unwrap_or_default();
             let most = asking.most;
             let (table, joins) = (&parts.table, &parts.joins);
             let from = format!(" FROM {table}{}{joins}", dialect.grouping_hint(asking.source_index));
@@ -140,19 +142,89 @@ impl<'a> Parts<'a> {
         source.into_iter().chain([self.dialect.read(self.time.clone())]).chain(read).collect::<Vec<_>>().join(", ")
     }
 
-    fn figure(&self, (column, kind): &(String, ColumnKind), figure: Figure) -> String {
+    /// Returns the aggregate that gives a figure of a column; `None` where the database has none.
+    fn figure(&self, (column, kind): &(String, ColumnKind), figure: Figure) -> Option<String> {
         match figure {
-            Figure::Sum => self.dialect.sum_of(column, *kind),
-            Figure::Mean => self.dialect.mean_of(column, *kind),
-            Figure::Min => format!("MIN({column})"),
-            Figure::Max => format!("MAX({column})"),
+            Figure::Sum => Some(self.dialect.sum_of(column, *kind)),
+            Figure::Mean => Some(self.dialect.mean_of(column, *kind)),
+            Figure::Min => Some(format!("MIN({column})")),
+            Figure::Max => Some(format!("MAX({column})")),
+            Figure::First | Figure::Last => self.dialect.end_of(column, &self.order(), figure == Figure::Last),
+            Figure::Quantile(millionths) => self.dialect.quantile_of(column, millionths),
         }
     }
 
-    /// Returns these figures of each column, each with a comma in front.
-    fn figures(&self, figures: &[Figure]) -> String {
-        let of = |column| figures.iter().map(move |figure| format!(", {}", self.figure(column, *figure)));
-        self.columns.iter().flat_map(of).collect()
+    /// Returns the expressions that decide which reading is the first.
+    fn order(&self) -> Vec<&str> {
+        let source = self.asking.all_sources.then_some(self.source.as_str());
+        std::iter::once(self.time.as_str()).chain(source).collect()
+    }
+
+    /// Returns the figures of each column, each with a comma in front; `None` where one of them is no aggregate of the database.
+    fn figures(&self) -> Option<String> {
+        let of = |column| self.asking.figures.iter().map(move |figure| self.figure(column, *figure));
+        self.columns.iter().flat_map(of).map(|figure| figure.map(|figure| format!(", {figure}"))).collect()
+    }
+
+    /// Returns the question for figures that no aggregate of the database gives, over all readings or for each bucket. A query with a row for each reading finds the ends and the ranks of the
+    /// values with window functions; the query around it takes the figures from these rows.
+    fn ranked(&self, bucket: Option<&str>) -> String {
+        let quote = |name: &str| self.dialect.quote(name);
+        let (own_bucket, partition) = (quote("bucket"), bucket.map(|bucket| format!("PARTITION BY {bucket} ")));
+        let partition = partition.unwrap_or_default();
+        let mut rows = vec![format!("COUNT(*) OVER ({partition}) AS {}", quote("readings"))];
+        rows.extend(bucket.map(|bucket| format!("{bucket} AS {own_bucket}")));
+        let mut figures = vec![self.dialect.count().to_owned()];
+        for number in 0..self.columns.len() {
+            self.rank(number, &partition, &mut rows);
+            figures.extend(self.asking.figures.iter().filter_map(|figure| self.from_ranked(number, *figure)));
+        }
+        let (rows, figures, from, condition) = (rows.join(", "), figures.join(", "), &self.from, &self.condition);
+        let measured = format!("(SELECT {rows}{from}{condition}) AS {}", quote("measured"));
+        match bucket {
+            None => format!("SELECT {figures} FROM {measured}"),
+            Some(_) => {
+                format!("SELECT {own_bucket}, {figures} FROM {measured} GROUP BY {own_bucket} ORDER BY {own_bucket}")
+            }
+        }
+    }
+
+    /// Returns the name of what stands beside the value of a column, by its number, in the rows of [`Parts::ranked`].
+    fn beside(&self, word: &str, number: usize) -> String {
+        self.dialect.quote(&format!("{word}_{number}"))
+    }
+
+    /// Appends a column's value in each row, and what the figures need beside it.
+    fn rank(&self, number: usize, partition: &str, rows: &mut Vec<String>) {
+        let Some((column, _)) = self.columns.get(number) else { return };
+        let asked = &self.asking.figures;
+        rows.push(format!("{column} AS {}", self.beside("value", number)));
+        for (end, way) in [(Figure::First, ""), (Figure::Last, " DESC")] {
+            if asked.contains(&end) {
+                let order: Vec<String> = self.order().iter().map(|by| format!("{by}{way}")).collect();
+                let (order, name) = (order.join(", "), self.beside(&end.to_string(), number));
+                rows.push(format!("FIRST_VALUE({column}) OVER ({partition}ORDER BY {order}) AS {name}"));
+            }
+        }
+        if asked.iter().any(|figure| matches!(figure, Figure::Quantile(_))) {
+            let name = self.beside("rank", number);
+            rows.push(format!("ROW_NUMBER() OVER ({partition}ORDER BY {column}) AS {name}"));
+        }
+    }
+
+    /// Returns the expression of a figure over the rows of [`Parts::ranked`].
+    fn from_ranked(&self, number: usize, figure: Figure) -> Option<String> {
+        let (value, readings) = (self.beside("value", number), self.dialect.quote("readings"));
+        match figure {
+            // All rows of a group have the same.
+            Figure::First | Figure::Last => Some(format!("MIN({})", self.beside(&figure.to_string(), number))),
+            Figure::Quantile(millionths) => {
+                let rank = self.beside("rank", number);
+                let is_enough = format!("{rank} * {MILLIONTHS} >= {readings} * {millionths}");
+                Some(format!("MIN(CASE WHEN {is_enough} THEN {value} END)"))
+            }
+            _ => self.figure(&(value, self.columns.get(number)?.1), figure),
+        }
     }
 
     fn newest_of_each(&self) -> String {
@@ -190,7 +262,7 @@ impl<'a> Parts<'a> {
     /// time is taken out of it in a query around it, because one that is calculated in it would be a group of its own.
     fn sampled(&self, stride: &str) -> String {
         let quote = |name: &str| self.dialect.quote(name);
-        let of = |column| Figure::OF_BUCKETS.map(|figure| self.figure(column, figure));
+        let of = |column| self.asking.figures.iter().filter_map(move |figure| self.figure(column, *figure));
         let figures = std::iter::once(self.dialect.count().to_owned()).chain(self.columns.iter().flat_map(of));
         let (mut inside, mut names) = (String::new(), String::new());
         for (number, figure) in figures.enumerate() {

@@ -5,7 +5,7 @@ use std::io::Write;
 use crate::database::Dialect;
 use crate::database::dialect::NewestOfEach;
 use crate::database::literal::{Literals, quoted};
-use crate::question::is_whole;
+use crate::question::{is_whole, share};
 use crate::record::ColumnKind;
 use crate::statement::SourceIndex;
 
@@ -25,6 +25,18 @@ impl Dialect for DuckdbDialect {
     /// The sum of whole numbers has 128 bits.
     fn sum_of(&self, column: &str, kind: ColumnKind) -> String {
         if is_whole(kind) { format!("CAST(SUM({column}) AS BIGINT)") } else { format!("SUM({column})") }
+    }
+
+    fn end_of(&self, column: &str, order: &[&str], is_last: bool) -> Option<String> {
+        let function = if is_last { "ARG_MAX" } else { "ARG_MIN" };
+        Some(match order {
+            [time] => format!("{function}({column}, {time})"),
+            _ => format!("{function}({column}, ROW({}))", order.join(", ")),
+        })
+    }
+
+    fn quantile_of(&self, column: &str, millionths: u32) -> Option<String> {
+        Some(format!("QUANTILE_DISC({column}, {})", share(millionths)))
     }
 
     fn quote(&self, name: &str) -> String {

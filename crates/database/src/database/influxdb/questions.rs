@@ -40,6 +40,11 @@ pub(super) fn ask(shape: &Shape, asking: &Asking) -> Result<Question, DatabaseEr
             "it answers questions where a point is one reading, with its source as tag and its time as time",
         ));
     }
+    if asking.all_sources && asking.has_ends() {
+        return Err(refused(
+            "it does not say which of several readings at the same time is the first; ask for the first or last of one source",
+        ));
+    }
     let columns = asking.columns.iter().map(|(column, _)| shape.column(&column.column));
     let columns: Vec<&Column> = columns.collect::<Result<_, _>>()?;
     let conditions = conditions(asking, source, time, &columns)?;
@@ -67,12 +72,12 @@ pub(super) fn ask(shape: &Shape, asking: &Asking) -> Result<Question, DatabaseEr
             plain(format!("SELECT {list} FROM {from}{condition} ORDER BY time DESC LIMIT 1"), reads)
         }
         Ask::Aggregate => {
-            let figures = figures(shape, &columns, &Figure::OF_AGGREGATES)?;
+            let figures = figures(shape, &columns, &asking.figures)?;
             let reads = counted(asking, 1);
             Question { counts_none: true, ..plain(format!("SELECT {figures} FROM {from}{condition}"), reads) }
         }
         Ask::Buckets => {
-            let figures = figures(shape, &columns, &Figure::OF_BUCKETS)?;
+            let figures = figures(shape, &columns, &asking.figures)?;
             // Without an end, buckets would end now, and the times of records may lie behind that.
             let all = if condition.is_empty() { " WHERE " } else { " AND " };
             let ended = format!("{all}time >= {} AND time <= {}", i64::MIN + 2, i64::MAX - 1);
@@ -140,6 +145,13 @@ fn figure(column: &Column, figure: Figure) -> Result<String, DatabaseError> {
         Figure::Sum => "sum",
         Figure::Min => "min",
         Figure::Max => "max",
+        Figure::First => "first",
+        Figure::Last => "last",
+        Figure::Quantile(_) => {
+            return Err(refused(
+                "it rounds the rank of a quantile to the nearest, and the others take the share rounded up",
+            ));
+        }
     };
     let is_number =
         matches!(column.kind, ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 | ColumnKind::Float64);
@@ -183,6 +195,7 @@ mod tests {
             bucket: 7_000,
             most: 3,
             by: Figure::Max,
+            figures: if ask == Ask::Buckets { Figure::OF_BUCKETS.to_vec() } else { Figure::OF_AGGREGATES.to_vec() },
         }
     }
 
@@ -220,6 +233,24 @@ mod tests {
             assert_eq!(text(&asking), right);
         }
         assert!(text(&asking(Ask::Buckets, false, false)).contains("AND time <= 9223372036854775806 GROUP BY"));
+    }
+
+    #[test]
+    fn first_readings_are_those_of_one_source_and_quantiles_are_refused() {
+        let shape = Shape::of(&program(None), "t,1").unwrap();
+        let of = |figures: &[Figure], all_sources| Asking {
+            figures: figures.to_vec(),
+            ..asking(Ask::Aggregate, all_sources, true)
+        };
+        let ends = [Figure::First, Figure::Last];
+        let right = "SELECT count(\"id\"), first(\"v\"), last(\"v\") FROM \"t,1\" WHERE \"source\" = '1' AND time >= 2 AND time < 3";
+        assert_eq!(text(&of(&ends, false)), right);
+        for (figures, all_sources, says) in [
+            (&ends[..], true, "first or last of one source"),
+            (&[Figure::Quantile(950_000)], false, "the rank of a quantile"),
+        ] {
+            assert!(ask(&shape, &of(figures, all_sources)).unwrap_err().to_string().contains(says));
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::database::Dialect;
 use crate::database::dialect::{Erasing, NewestOfEach, schema_change_text};
 use crate::database::instruments::{self, Alternatives};
 use crate::database::literal::{Literals, hexadecimal, quoted};
-use crate::question::is_whole;
+use crate::question::{is_whole, share};
 use crate::record::ColumnKind;
 use crate::statement::{SchemaChange, SourceIndex};
 
@@ -61,6 +61,17 @@ impl Dialect for PostgresDialect {
     /// The sum of the widest whole numbers is a decimal number.
     fn sum_of(&self, column: &str, kind: ColumnKind) -> String {
         if kind == ColumnKind::Int64 { format!("CAST(SUM({column}) AS BIGINT)") } else { format!("SUM({column})") }
+    }
+
+    /// PostgreSQL keeps no first value by itself.
+    fn end_of(&self, column: &str, order: &[&str], is_last: bool) -> Option<String> {
+        let order: Vec<String> =
+            order.iter().map(|by| if is_last { format!("{by} DESC") } else { (*by).to_owned() }).collect();
+        Some(format!("(ARRAY_AGG({column} ORDER BY {}))[1]", order.join(", ")))
+    }
+
+    fn quantile_of(&self, column: &str, millionths: u32) -> Option<String> {
+        Some(format!("PERCENTILE_DISC({}) WITHIN GROUP (ORDER BY {column})", share(millionths)))
     }
 
     fn document_with(&self, document: &str, members: &[(&str, ColumnKind, String)]) -> String {

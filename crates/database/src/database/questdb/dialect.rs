@@ -64,6 +64,11 @@ impl Dialect for QuestdbDialect {
         format!("{} / {by}", self.read(number.to_owned()))
     }
 
+    /// The first row of a table in the order of time; those of several sources at the same time have no order, and are not asked for.
+    fn end_of(&self, column: &str, _order: &[&str], is_last: bool) -> Option<String> {
+        Some(format!("{}({column})", if is_last { "LAST" } else { "FIRST" }))
+    }
+
     /// Queries with locks are refused.
     fn row_lock(&self) -> &'static str {
         ""

@@ -7,7 +7,7 @@ use super::value::{Guard, oid};
 use crate::database::dialect::statement_text;
 use crate::database::{DatabaseError, Dialect};
 use crate::record::ColumnKind;
-use crate::statement::{Program, Select, Statement, Table};
+use crate::statement::{Asking, Program, Select, Statement, Table};
 
 /// A statement as it is prepared.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,9 +59,8 @@ fn plan(statement: &Statement, program: &Program, dialect: &QuestdbDialect) -> R
             table_of(table)?;
             read(statement_text(dialect, statement, 1), &statement.kinds())
         }
-        Statement::Ask(asking) if !asking.joins.is_empty() => Err(refused("it reads rows of one table at a time here")),
         Statement::Ask(asking) => {
-            table_of(&asking.from)?;
+            check_question(asking, table_of(&asking.from)?)?;
             read(statement_text(dialect, statement, 1), &statement.kinds())
         }
         Statement::Update { .. } | Statement::Delete { .. } => {
@@ -106,6 +105,24 @@ fn check_select(select: &Select) -> Result<(), DatabaseError> {
     }
 }
 
+fn check_question(asking: &Asking, table: &Table) -> Result<(), DatabaseError> {
+    if !asking.joins.is_empty() {
+        return Err(refused("it reads rows of one table at a time here"));
+    }
+    if asking.has_quantiles() {
+        return Err(refused("its quantiles are approximate; leave them out of the question's figures"));
+    }
+    if asking.has_ends() && asking.all_sources {
+        return Err(refused(
+            "it does not say which of several readings at the same time is the first; ask for the first or last reading of one source",
+        ));
+    }
+    if asking.has_ends() && table.time.is_none() {
+        return Err(refused("it has first and last readings in tables in the order of time, and this one has no time"));
+    }
+    Ok(())
+}
+
 pub(super) fn refused(why: &str) -> DatabaseError {
     DatabaseError::refused("questdb", why)
 }
@@ -114,7 +131,7 @@ pub(super) fn refused(why: &str) -> DatabaseError {
 mod tests {
     use super::*;
     use crate::question::{Ask, Figure};
-    use crate::statement::{Asking, ColumnRef, Comparison, Condition, SourceIndex, TableColumn, TimeColumn};
+    use crate::statement::{ColumnRef, Comparison, Condition, SourceIndex, TableColumn, TimeColumn};
 
     fn table(time: Option<&str>) -> Table {
         let column = |name: &str| TableColumn { name: name.to_owned(), kind: ColumnKind::Int64, nullable: false };
@@ -156,9 +173,8 @@ mod tests {
         assert_eq!(text(Some("at"), Statement::Select(select)), right);
     }
 
-    #[test]
-    fn questions_are_asked_in_the_way_of_questdb() {
-        let asking = |ask, bucket| Asking {
+    fn asking(ask: Ask, bucket: i64) -> Asking {
+        Asking {
             ask,
             from: "t".to_owned(),
             joins: Vec::new(),
@@ -172,7 +188,12 @@ mod tests {
             bucket,
             most: 0,
             by: Figure::Mean,
-        };
+            figures: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn questions_are_asked_in_the_way_of_questdb() {
         let asked = |ask, bucket| text(Some("at"), Statement::Ask(asking(ask, bucket)));
         let newest = asked(Ask::Newest, 0);
         assert!(newest.ends_with(" FROM \"t\" LATEST ON \"at\" PARTITION BY \"source\""), "{newest}");
@@ -182,6 +203,21 @@ mod tests {
         assert!(elsewhere.contains("JOIN (SELECT \"source\", MAX(\"at\")"), "a table in another order: {elsewhere}");
         let odd = asked(Ask::Buckets, 5_000_000_001);
         assert!(odd.contains("GROUP BY (CAST(\"t\".\"at\" AS LONG) / 5000000001) * 5000000001"), "{odd}");
+    }
+
+    #[test]
+    fn figures_that_it_does_not_give_exactly_are_refused() {
+        let refusal = |time: Option<&str>, figures: &[Figure], all_sources| {
+            let asking = Asking { figures: figures.to_vec(), all_sources, ..asking(Ask::Aggregate, 0) };
+            let statements = vec![Statement::Ask(asking)];
+            let program = Program { tables: vec![table(time)], statements, ..Program::default() };
+            Plan::of(&program).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let ends = [Figure::First, Figure::Last];
+        assert_eq!(refusal(Some("at"), &ends, false), "");
+        assert!(refusal(Some("at"), &ends, true).contains("reading of one source"));
+        assert!(refusal(None, &ends, false).contains("has no time"));
+        assert!(refusal(Some("at"), &[Figure::Quantile(500_000)], false).contains("approximate"));
     }
 
     #[test]

@@ -150,6 +150,7 @@ impl Gorilla {
             bucket: 0,
             most: 0,
             by: question.by,
+            figures: Vec::new(),
         }
     }
 }

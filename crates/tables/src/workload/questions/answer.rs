@@ -6,7 +6,7 @@ use super::figures::{Figures, Number, told};
 use super::oracle::Oracle;
 use super::spot::Spot;
 use crate::query::Place;
-use crate::question::{Ask, Figure, Question};
+use crate::question::{Ask, Question};
 use crate::record::{Cell, Cells, Generator};
 
 /// Checks the answer to a question, value by value.
@@ -48,8 +48,8 @@ impl<'a> Answer<'a> {
         let of_source = usize::from(question.all_sources);
         let width = match question.ask {
             Ask::Range | Ask::Newest | Ask::Above => of_source + 1 + columns.len(),
-            Ask::Aggregate => 1 + Figure::OF_AGGREGATES.len() * columns.len(),
-            Ask::Buckets => 2 + Figure::OF_BUCKETS.len() * columns.len(),
+            Ask::Aggregate => 1 + question.figures().len() * columns.len(),
+            Ask::Buckets => 2 + question.figures().len() * columns.len(),
             Ask::Top => 2,
         };
         if !cells.len().is_multiple_of(width) {
@@ -195,7 +195,7 @@ impl<'a> Answer<'a> {
     /// Checks the figures over all readings of a span.
     fn check_aggregate(&self, (count, figures): &(u64, Vec<Figures>)) -> Result<(), String> {
         self.must_have(1)?;
-        self.check_figures(0, 0, *count, figures, &Figure::OF_AGGREGATES)
+        self.check_figures((0, 0), *count, figures)
     }
 
     /// Checks the figures of each bucket, which are right in the order of time; buckets without readings are not in the answer.
@@ -206,19 +206,13 @@ impl<'a> Answer<'a> {
                 let found = told(Number::of(self.cell(row, 0), self.cells));
                 return Err(format!("row {} is of the bucket {found} instead of {begin}", row + 1));
             }
-            self.check_figures(row, 1, *count, figures, &Figure::OF_BUCKETS)?;
+            self.check_figures((row, 1), *count, figures)?;
         }
         Ok(())
     }
 
-    fn check_figures(
-        &self,
-        row: usize,
-        first: usize,
-        count: u64,
-        figures: &[Figures],
-        names: &[Figure],
-    ) -> Result<(), String> {
+    /// Checks the number of readings in a column of a row, and the figures behind it.
+    fn check_figures(&self, (row, first): (usize, usize), count: u64, figures: &[Figures]) -> Result<(), String> {
         if self.whole(row, first) != Some(count as i64) {
             let found = told(Number::of(self.cell(row, first), self.cells));
             return Err(format!("row {} counts {found} readings instead of {count}", row + 1));
@@ -229,8 +223,8 @@ impl<'a> Answer<'a> {
         }
         let mut column = first + 1;
         for (figures, name) in figures.iter().zip(&self.question.of) {
-            for figure in names {
-                let wrong = |why: String| format!("row {}: the {figure:?} of {name} is {why}", row + 1).to_lowercase();
+            for figure in self.question.figures() {
+                let wrong = |why: String| format!("row {}: the {figure} of {name} is {why}", row + 1);
                 figures.check(*figure, self.cell(row, column), self.cells).map_err(wrong)?;
                 column += 1;
             }
@@ -254,7 +248,7 @@ impl<'a> Answer<'a> {
                     row + 1
                 ));
             };
-            let wrong = |why: String| format!("row {}: the {by:?} of source {source} is {why}", row + 1).to_lowercase();
+            let wrong = |why: String| format!("row {}: the {by} of source {source} is {why}", row + 1);
             own.check(by, self.cell(row, 1), self.cells).map_err(wrong)?;
             let found = own.get(by).map_or(f64::NAN, Number::real);
             if (found - at).abs() > 2.0 * own.tolerance(by) {

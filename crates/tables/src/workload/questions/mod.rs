@@ -259,6 +259,7 @@ mod tests {
             above: 0.0,
             most: 0,
             by: Figure::Mean,
+            figures: Vec::new(),
             places: Places::Newest,
             weight: *weight,
         };

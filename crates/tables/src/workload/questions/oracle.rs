@@ -104,19 +104,24 @@ impl Oracle {
 
     /// Returns the number of readings in a span, and the figures of each column.
     pub(super) fn figures(&self, question: &Question, columns: &[Place], spot: &Spot) -> (u64, Vec<Figures>) {
-        let mut all = (0, vec![Figures::default(); columns.len()]);
+        let mut all = (0, vec![Figures::of(question.figures()); columns.len()]);
         for source in self.sources(question, spot) {
-            for (_, record) in self.within(source, spot) {
-                self.add(columns, *record, &mut all);
+            for (time_ns, record) in self.within(source, spot) {
+                self.add(columns, (*time_ns, source, *record), &mut all);
             }
         }
         all
     }
 
-    fn add(&self, columns: &[Place], record: u64, (count, figures): &mut (u64, Vec<Figures>)) {
+    fn add(
+        &self,
+        columns: &[Place],
+        (time_ns, source, record): (i64, u64, u64),
+        (count, figures): &mut (u64, Vec<Figures>),
+    ) {
         *count += 1;
         for (place, figures) in columns.iter().zip(figures) {
-            figures.add(self.number(Some(place), record));
+            figures.add(self.number(Some(place), record), (time_ns, source as i64));
         }
     }
 
@@ -130,10 +135,10 @@ impl Oracle {
         let mut buckets = BTreeMap::new();
         let bucket_ns = question.bucket_ns.max(1);
         for source in self.sources(question, spot) {
-            for (time, record) in self.within(source, spot) {
-                let begin = time.div_euclid(bucket_ns) * bucket_ns;
-                let empty = || (0, vec![Figures::default(); columns.len()]);
-                self.add(columns, *record, buckets.entry(begin).or_insert_with(empty));
+            for (time_ns, record) in self.within(source, spot) {
+                let begin = time_ns.div_euclid(bucket_ns) * bucket_ns;
+                let empty = || (0, vec![Figures::of(question.figures()); columns.len()]);
+                self.add(columns, (*time_ns, source, *record), buckets.entry(begin).or_insert_with(empty));
             }
         }
         buckets
@@ -148,7 +153,8 @@ impl Oracle {
                 continue;
             }
             let mut figures = Figures::default();
-            own.iter().for_each(|(_, record)| figures.add(self.number(columns.first(), *record)));
+            let at = |time_ns: i64| (time_ns, source as i64);
+            own.iter().for_each(|(time_ns, record)| figures.add(self.number(columns.first(), *record), at(*time_ns)));
             ranks.insert(source, figures);
         }
         ranks

@@ -111,6 +111,7 @@ mod tests {
             above: 0.0,
             most: 0,
             by: Figure::Mean,
+            figures: Vec::new(),
             places,
             weight: 1.0,
         }

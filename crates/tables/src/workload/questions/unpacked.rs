@@ -38,6 +38,13 @@ struct Reading {
     cell: usize,
 }
 
+impl Reading {
+    /// Returns where it stands among the readings of an answer.
+    fn at(&self) -> (i64, i64) {
+        (self.time_ns, self.source)
+    }
+}
+
 /// The readings of an answer.
 struct Unpacked<'a> {
     question: &'a Question,
@@ -120,9 +127,9 @@ impl<'a> Unpacked<'a> {
     /// Adds a reading to the figures of each column.
     fn count(&self, reading: &Reading, (count, figures): &mut (u64, Vec<Figures>)) {
         *count += 1;
-        figures.resize(self.columns.len(), Figures::default());
+        figures.resize(self.columns.len(), Figures::of(self.question.figures()));
         for (column, figures) in figures.iter_mut().enumerate() {
-            self.number(column, reading).into_iter().for_each(|value| figures.add(value));
+            self.number(column, reading).into_iter().for_each(|value| figures.add(value, reading.at()));
         }
     }
 
@@ -141,9 +148,9 @@ impl<'a> Unpacked<'a> {
                 self.readings.len()
             }
             Ask::Aggregate => {
-                let mut all = (0, vec![Figures::default(); self.columns.len()]);
+                let mut all = (0, vec![Figures::of(self.question.figures()); self.columns.len()]);
                 self.readings.iter().for_each(|reading| self.count(reading, &mut all));
-                append_figures(&all, &Figure::OF_AGGREGATES, &mut out);
+                append_figures(&all, self.question.figures(), &mut out);
                 1
             }
             Ask::Buckets => {
@@ -155,7 +162,7 @@ impl<'a> Unpacked<'a> {
                 }
                 for (begin, figures) in &buckets {
                     out.int(*begin);
-                    append_figures(figures, &Figure::OF_BUCKETS, &mut out);
+                    append_figures(figures, self.question.figures(), &mut out);
                 }
                 buckets.len()
             }
@@ -169,7 +176,7 @@ impl<'a> Unpacked<'a> {
         let mut sources: BTreeMap<i64, Figures> = BTreeMap::new();
         for reading in &self.readings {
             let own = sources.entry(reading.source).or_default();
-            self.number(0, reading).into_iter().for_each(|value| own.add(value));
+            self.number(0, reading).into_iter().for_each(|value| own.add(value, reading.at()));
         }
         let by = self.question.by;
         let figure = |(source, own): (&i64, &Figures)| Some((*source, own.get(by)?));

@@ -21,11 +21,13 @@ pub fn label(levels: &Levels) -> String {
     if levels.is_empty() {
         return "as set".to_owned();
     }
+    let is_name = |setting: &str| matches!(setting_word(setting), "name" | "type");
     let short = |(setting, level): (&String, &Value)| match setting_word(setting) {
-        "name" | "type" => show_level(level),
-        word => format!("{word} = {}", show_level(level)),
+        word if !is_name(setting) => format!("{word} = {}", show_level(level)),
+        _ => show_level(level),
     };
-    levels.iter().map(short).collect::<Vec<_>>().join(", ")
+    let (names, others): (Vec<_>, Vec<_>) = levels.iter().partition(|(setting, _)| is_name(setting));
+    names.into_iter().chain(others).map(short).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the name of a kind of failure, in the plural.
@@ -126,4 +128,20 @@ pub fn wrong(case: &DurabilityCase) -> Vec<(u64, &'static str)> {
 /// Joins the lines of a text into one.
 pub fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_is_called_by_its_database_first() {
+        let levels = |pairs: &[(&str, &str)]| -> Levels {
+            pairs.iter().map(|(setting, level)| ((*setting).to_owned(), Value::from(*level))).collect()
+        };
+        assert_eq!(label(&levels(&[])), "as set");
+        let all = [("database.durability", "none"), ("database.name", "redis"), ("layout.name", "wide")];
+        assert_eq!(label(&levels(&all)), "redis, wide, durability = none");
+        assert_eq!(label(&levels(&[("database.config.synchronous", "full")])), "synchronous = full");
+    }
 }

@@ -177,7 +177,7 @@ impl<'a> Parts<'a> {
         let mut figures = vec![self.dialect.count().to_owned()];
         for number in 0..self.columns.len() {
             self.rank(number, &partition, &mut rows);
-            figures.extend(self.asking.figures.iter().filter_map(|figure| self.from_ranked(number, *figure)));
+            figures.extend(self.asking.figures.iter().filter_map(|figure| self.figure_of_ranked(number, *figure)));
         }
         let (rows, figures, from, condition) = (rows.join(", "), figures.join(", "), &self.from, &self.condition);
         let measured = format!("(SELECT {rows}{from}{condition}) AS {}", quote("measured"));
@@ -213,7 +213,7 @@ impl<'a> Parts<'a> {
     }
 
     /// Returns the expression of a figure over the rows of [`Parts::ranked`].
-    fn from_ranked(&self, number: usize, figure: Figure) -> Option<String> {
+    fn figure_of_ranked(&self, number: usize, figure: Figure) -> Option<String> {
         let (value, readings) = (self.beside("value", number), self.dialect.quote("readings"));
         match figure {
             // All rows of a group have the same.

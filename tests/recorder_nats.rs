@@ -139,6 +139,25 @@ fn recorders_with_copies_of_one_spool_store_what_is_published_once() {
     assert_ne!(named, ["1"], "one of them goes on under another name");
 }
 
+/// A server that has lost its newest messages in a power cut numbers others like them, too.
+#[test]
+fn messages_whose_numbers_a_stream_gives_again_are_not_taken_for_those_before() {
+    let directory = Directory::new();
+    let nats = Nats::start(directory.path("nats"));
+    let target = Target::sqlite(&directory);
+    publish(&nats.url(), 0..20, false);
+    let started = start(&target, &directory, "spool", &nats.url());
+    wait_for_rows(&target, 40);
+    runtime().block_on(async {
+        let client = async_nats::connect(nats.url()).await.unwrap();
+        jetstream::new(client).delete_stream("measurements").await.unwrap();
+    });
+    // Each number comes again under the subject that it had.
+    publish(&nats.url(), 21..41, false);
+    wait_for_rows(&target, 80);
+    started.stop();
+}
+
 /// Publishes more, some of it again and some of it without ids, to recorders that have been given the numbers up to 100.
 fn assert_that_all_is_stored_once(target: &Target, nats: Nats, recorders: [Started; 2]) {
     wait_for_rows(target, 200);

@@ -27,6 +27,10 @@ fn resolved(file: RunFile, named: &str, arguments: &StudyArguments, names: &Name
         let remedy = "repeat it with that tool";
         return Err(format!("{named}: another tool measured this run, which loadline cannot repeat; {remedy}"));
     }
+    if file.study.durability.as_ref().is_some_and(|plan| plan.recorder.is_some()) {
+        let command = file.environment.command.join(" ");
+        return Err(format!("{named}: a recorder was tested, and there is no study; repeat it with {command}"));
+    }
     let remedy = "change the study that the run came from, or leave this out";
     if let Some(set) = arguments.sets.first() {
         return Err(format!("--set {set}: {named} is the file of a run, whose cases are decided; {remedy}"));

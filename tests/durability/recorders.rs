@@ -97,4 +97,55 @@ mod mounted_disk {
             }
         }
     }
+    /// Over NATS, what a killed recorder had taken is delivered again after 30 s, and nothing is stored before it.
+    #[test]
+    fn loadlines_own_keeps_what_came_over_tcp_and_from_a_stream() {
+        let scratch = Scratch::new();
+        let text = "[database]\nname = \"sqlite\"\npath = \"m.db\"\n[layout]\nname = \"star\"\n[intake.tcp]\nlisten = \"127.0.0.1:0\"\n\
+                    [intake.nats]\nurl = \"nats://127.0.0.1:1\"\nstream = \"s\"\nconsumer = \"c\"\n";
+        scratch.write("recorder.toml", text);
+        let found = cases(&scratch, "recorder.toml", &["power"], "2");
+        let intakes: Vec<&str> = found.iter().filter_map(|case| case["levels"]["recorder.intake"].as_str()).collect();
+        assert_eq!(intakes, ["tcp", "nats"]);
+        for case in found {
+            let wrong = ["lost", "changed", "duplicated", "out_of_order"].map(|name| count(&case, name));
+            assert_eq!(wrong, [0; 4], "{case:#}");
+        }
+    }
+
+    /// What the store had not answered is delivered again after 30 s; it is not lost before.
+    #[test]
+    fn a_nats_server_that_syncs_now_and_then_loses_when_the_power_goes() {
+        let scratch = Scratch::new();
+        let text = "name = \"nats-server\"\nversion = [\"/usr/sbin/nats-server\", \"--version\"]\npatience = \"35s\"\n\
+                    command = [\"/usr/sbin/nats-server\", \"-c\", \"{files}/n.conf\"]\n[intake]\nprotocol = \"nats\"\n[[file]]\n\
+                    name = \"n.conf\"\ntext = 'listen: \"127.0.0.1:{port}\", jetstream { store_dir: \"{data}\" }'\n";
+        scratch.write("nats.toml", text);
+        let found = cases(&scratch, "nats.toml", &["power"], "2");
+        assert!(count(&found[0], "lost") > 0 && found[0]["server"].as_str().unwrap().contains("2."), "{:#}", found[0]);
+    }
+
+    #[test]
+    fn a_broker_of_mqtt_that_keeps_in_memory_loses_when_it_is_killed_and_its_page_says_so() {
+        let scratch = Scratch::new();
+        let text = "name = \"mosquitto\"\npatience = \"2s\"\ncommand = [\"/usr/sbin/mosquitto\", \"-c\", \"{files}/m.conf\"]\n\
+                    [intake]\nprotocol = \"mqtt\"\n[[file]]\nname = \"m.conf\"\ntext = \"\"\"\nlistener {port} 127.0.0.1\n\
+                    allow_anonymous true\nmax_queued_messages 0\nuser root\n\"\"\"\n";
+        scratch.write("mqtt.toml", text);
+        let found = cases(&scratch, "mqtt.toml", &["kill", "store"], "3");
+        assert!(count(&found[0], "lost") > 0 && found[0]["level"] == "none", "{:#}", found[0]);
+        assert_eq!(count(&found[1], "lost"), 0, "nothing has happened to the broker: {:#}", found[1]);
+        let arguments = ["durability", "--recorder", "mqtt.toml", "--fault", "kill", "--cuts", "2", "--out", "kept"];
+        outcome(&mut scratch.command(&arguments)).expect(0);
+        let page = std::fs::read_to_string(scratch.0.join("kept/report.html")).unwrap();
+        assert!(page.contains("intake = mqtt, mosquitto") && page.contains("allow_anonymous true"), "{page}");
+        let again = outcome(&mut scratch.command(&["report", "kept"])).expect(0);
+        assert!(again.stdout.contains("acknowledged writes are gone"), "{}", again.stdout);
+        let refused = outcome(&mut scratch.command(&["run", "kept/run.toml"])).expect(2);
+        assert!(
+            refused.stderr.contains("repeat it with loadline durability --recorder mqtt.toml"),
+            "{}",
+            refused.stderr
+        );
+    }
 }

@@ -61,6 +61,9 @@ pub struct DurabilityPlan {
     /// Whether everything on the disk is synced before records are written, as an operating system does within half a minute.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sync_first: bool,
+    /// How the recorder under test was started, without secrets; `None` for a test of databases. A study cannot ask for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorder: Option<String>,
 }
 
 impl DurabilityPlan {
@@ -72,7 +75,7 @@ impl DurabilityPlan {
 
 impl Default for DurabilityPlan {
     fn default() -> Self {
-        DurabilityPlan { cuts: DurabilityPlan::CUTS, faults: Vec::new(), sync_first: false }
+        DurabilityPlan { cuts: DurabilityPlan::CUTS, faults: Vec::new(), sync_first: false, recorder: None }
     }
 }
 

@@ -64,7 +64,8 @@ pub(super) fn read_durability(root: &Table, errors: &mut Errors) -> Option<Durab
             }
         }
     }
-    Some(DurabilityPlan { cuts: section.read("cuts", errors), faults, sync_first: section.read("sync_first", errors) })
+    let (cuts, sync_first) = (section.read("cuts", errors), section.read("sync_first", errors));
+    Some(DurabilityPlan { cuts, faults, sync_first, recorder: None })
 }
 
 #[cfg(test)]
@@ -85,7 +86,12 @@ mod tests {
     fn a_study_says_how_often_what_fails() {
         assert_eq!(read("name = \"s\""), Ok(None));
         assert_eq!(read("[durability]"), Ok(Some(DurabilityPlan::default())));
-        let plan = DurabilityPlan { cuts: 7, faults: vec![FaultKind::Eio, FaultKind::Power], sync_first: true };
+        let plan = DurabilityPlan {
+            cuts: 7,
+            faults: vec![FaultKind::Eio, FaultKind::Power],
+            sync_first: true,
+            recorder: None,
+        };
         assert_eq!(read("[durability]\ncuts = 7\nfaults = [\"eio\", \"power\"]\nsync_first = true"), Ok(Some(plan)));
     }
 

@@ -12,19 +12,23 @@ use anyhow::Context;
 use super::super::failure::{Cut, Failing, Failure, Happened};
 use super::super::life::Life;
 use super::super::oracle::Judged;
-use super::file::Tested;
+use super::bridge::Bridge;
+use super::intake::{Intake, Way};
 use super::judge::{Conserved, Sent, judge};
 use super::recipe::{Places, TestedRecipe};
-use super::source::{self, Answers, Intake, Sources};
+use super::source::{self, Answers, SOURCES, Sources};
 use super::store::Store;
+use super::stream;
+use super::tested::Tested;
 use crate::database::recipe::Reach;
-use crate::random::Stream;
+use crate::database::recorder::recipe::NatsRecipe;
+use crate::random::{Stream, derive};
 use crate::server::{DiskPlan, PowerDisk, Server, interrupted};
 use crate::trial::{DatabaseSettings, FaultKind};
 
 /// Longest time the sources send before something fails.
 const SENDS: Duration = Duration::from_millis(1500);
-/// How long sources go on after the store is back.
+/// How long sources go on after the store is back, or the recorder runs again.
 const GOES_ON: Duration = Duration::from_millis(200);
 /// Longest time that a store is away.
 const AWAY_MOST: Duration = Duration::from_millis(1500);
@@ -57,7 +61,7 @@ pub fn live(tested: &Tested, directory: &Path, fault: FaultKind, (number, seed):
         life.what += ", the store was away";
         scene.store.come_back()?;
     }
-    if fault.takes_power() {
+    if fault.takes_power() && scene.broker.is_none() {
         // A machine without power answers nothing: a recorder that did not need its disk at that moment may have gone on until it was killed.
         let late = |request: &&mut Sent| request.acknowledged_ns.is_some_and(|answer_ns| answer_ns > failed_ns);
         before.sent.iter_mut().flatten().filter(late).for_each(|request| request.acknowledged_ns = None);
@@ -70,8 +74,12 @@ pub fn live(tested: &Tested, directory: &Path, fault: FaultKind, (number, seed):
 /// A recorder with its disk and its store.
 struct Scene<'a> {
     tested: &'a Tested,
+    /// What brings to the store what a broker has taken, if the recorder is one. Ended first.
+    bridge: Option<Bridge>,
     /// Ended before its disk and its store.
     recorder: Server,
+    /// The NATS server in front of loadline's own. It does not fail.
+    broker: Option<Server>,
     recipe: TestedRecipe,
     intake: Intake,
     store: Store,
@@ -92,8 +100,16 @@ impl<'a> Scene<'a> {
         let files = directory.join("files");
         fs::create_dir_all(&files).with_context(|| format!("{} cannot be made", files.display()))?;
         let _ = fs::remove_file(directory.join("store.db"));
-        let store = Store::new(tested, directory, &data)?;
-        let places = Places { port: free_port()?, store: store.address(), data, files };
+        let port = free_port()?;
+        let watched = if matches!(tested.way, Way::Http { .. }) { port } else { free_port()? };
+        let store = Store::new(tested, port, directory, &data)?;
+        let broker = tested.own.is_some() && tested.way == Way::Nats;
+        let broker = broker.then(start_broker).transpose()?;
+        let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let address = broker.as_ref().map_or(at(port), |(_, address)| *address);
+        let store_url = store.address().map_or_else(String::new, |address| format!("http://{address}"));
+        let broker_url = format!("nats://{address}");
+        let places = Places { port, watched, broker: broker_url, store: store_url, data, files };
         let section = tested.own.as_ref().map(|own| store.section(&own.database)).transpose()?.flatten();
         let (section, password) = section.map_or_else(Default::default, |section| (section.text, section.password));
         for (name, text) in &tested.files {
@@ -102,11 +118,44 @@ impl<'a> Scene<'a> {
             fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
         }
         let command = tested.command.iter().map(|word| places.in_text(word)).collect();
-        let recipe = TestedRecipe { command, password, port: places.port, is_own: tested.own.is_some() };
+        let way = tested.own.is_none().then(|| tested.way.clone());
+        let recipe = TestedRecipe { command, password, port: if way.is_some() { port } else { watched }, way };
         let recorder = Server::start(&recipe, &DatabaseSettings::default(), None)?.on(disk);
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, places.port));
-        let intake = Intake { address, path: tested.path.clone(), headers: tested.headers.clone() };
-        Ok(Scene { tested, recorder, recipe, intake, store, seed, clock, sources: None })
+        let broker = broker.map(|(server, _)| server);
+        let intake = Intake { address, way: tested.way.clone() };
+        let mut scene =
+            Scene { tested, bridge: None, recorder, broker, recipe, intake, store, seed, clock, sources: None };
+        scene.make_ready()?;
+        Ok(scene)
+    }
+
+    /// Makes what a recorder of others needs before sources send: a stream, or a subscriber. It is on the disk then, as if it had been there for long.
+    fn make_ready(&mut self) -> anyhow::Result<()> {
+        if self.tested.own.is_some() {
+            return Ok(());
+        }
+        match &self.tested.way {
+            Way::Nats => stream::make(self.intake.address)?,
+            Way::Mqtt { topic } => {
+                let store = self.store.address().context("the store takes no line protocol")?;
+                self.bridge = Some(Bridge::start(self.intake.address, topic, store)?);
+            }
+            Way::Http { .. } | Way::Tcp => return Ok(()),
+        }
+        Ok(self.disk()?.sync_all()?)
+    }
+
+    /// Lets the sources send more for a moment, and adds that to what they have sent.
+    fn go_on(&self, sent: &mut [Vec<Sent>]) -> anyhow::Result<()> {
+        let mut next = [0; SOURCES];
+        for (next, requests) in next.iter_mut().zip(sent.iter()) {
+            *next = requests.iter().map(|request| request.records.len() as u64).sum();
+        }
+        let sources = source::start(&self.intake, derive(self.seed, 1), self.clock, next)?;
+        std::thread::sleep(GOES_ON);
+        let more = sources.finish()?.sent;
+        sent.iter_mut().zip(more).for_each(|(sent, more)| sent.extend(more));
+        Ok(())
     }
 
     fn start_again(&mut self) -> Result<Duration, String> {
@@ -114,6 +163,15 @@ impl<'a> Scene<'a> {
         let started = self.recorder.start_again(&Reach::LOOPBACK, &self.recipe, &DatabaseSettings::default());
         started.map(|()| begun.elapsed()).map_err(|error| error.to_string())
     }
+}
+
+/// Starts a NATS server with a stream, on no disk that fails, and returns its address.
+fn start_broker() -> anyhow::Result<(Server, SocketAddr)> {
+    let server = Server::start(&NatsRecipe { syncs: false }, &DatabaseSettings::default(), None)?;
+    let port = server.endpoint().tcp.as_ref().map(|(_, port)| *port).context("the NATS server has no port")?;
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    stream::make(address)?;
+    Ok((server, address))
 }
 
 /// Returns a port that is free now.
@@ -128,7 +186,7 @@ impl Failing for Scene<'_> {
     }
 
     fn begin(&mut self) -> anyhow::Result<()> {
-        self.sources = Some(source::start(&self.intake, self.seed, self.clock)?);
+        self.sources = Some(source::start(&self.intake, self.seed, self.clock, [0; SOURCES])?);
         Ok(())
     }
 
@@ -167,7 +225,7 @@ impl Failing for Scene<'_> {
 }
 
 /// Starts the recorder on what the failure has left, lets sources send a little more, and waits until the store has what was acknowledged.
-fn look(scene: &mut Scene<'_>, before: Answers, fault: FaultKind, life: &mut Life) -> anyhow::Result<()> {
+fn look(scene: &mut Scene<'_>, mut before: Answers, fault: FaultKind, life: &mut Life) -> anyhow::Result<()> {
     if fault != FaultKind::Store {
         match scene.start_again() {
             Ok(after) => life.recovery_s = Some(after.as_secs_f64()),
@@ -178,6 +236,9 @@ fn look(scene: &mut Scene<'_>, before: Answers, fault: FaultKind, life: &mut Lif
         before.refused.as_ref().filter(|_| before.sent.iter().flatten().all(|one| one.acknowledged_ns.is_none()))
     {
         anyhow::bail!("the recorder acknowledged nothing; it answered: {says}");
+    }
+    if fault != FaultKind::Store && life.did_not_start.is_none() {
+        scene.go_on(&mut before.sent)?;
     }
     let acknowledged = before.sent.iter().flatten().filter(|request| request.acknowledged_ns.is_some());
     let wanted: u64 = acknowledged.map(|request| request.records.len() as u64).sum();
@@ -194,6 +255,7 @@ fn look(scene: &mut Scene<'_>, before: Answers, fault: FaultKind, life: &mut Lif
         None => judged,
     };
     (life.duplicated, life.out_of_order) = (duplicated, out_of_order);
+    scene.bridge.as_mut().map_or(Ok(()), Bridge::check)?;
     if judged.lost > 0 && !scene.recorder.log().trim().is_empty() {
         life.says = Some(scene.recorder.log_lines().trim().to_owned());
     }

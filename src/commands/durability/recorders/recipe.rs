@@ -4,6 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::http;
+use super::intake::Way;
 use crate::database::Endpoint;
 use crate::database::recipe::{CommandLine, Reach, Readiness, Recipe, executable_as_named, places_on_path};
 use crate::fault::{Fault, fault};
@@ -14,6 +16,10 @@ use crate::trial::DatabaseSettings;
 pub struct Places {
     /// The port on which it takes in.
     pub port: u16,
+    /// The port on which loadline's own says whether it is ready; that of another recorder is not used.
+    pub watched: u16,
+    /// The NATS server that loadline's own takes from; empty where there is none.
+    pub broker: String,
     /// The address of the store that it writes to; empty for one that writes to a database.
     pub store: String,
     /// Its directory on the disk that fails.
@@ -26,10 +32,17 @@ impl Places {
     /// Returns a text with the places in it.
     pub fn in_text(&self, text: &str) -> String {
         let (data, files) = (self.data.display().to_string(), self.files.display().to_string());
-        let port = self.port.to_string();
-        [("{port}", &port), ("{store}", &self.store), ("{data}", &data), ("{files}", &files)]
-            .into_iter()
-            .fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
+        let (port, watched) = (self.port.to_string(), self.watched.to_string());
+        [
+            ("{port}", &port),
+            ("{watched}", &watched),
+            ("{broker}", &self.broker),
+            ("{store}", &self.store),
+            ("{data}", &data),
+            ("{files}", &files),
+        ]
+        .into_iter()
+        .fold(text.to_owned(), |text, (word, value)| text.replace(word, value))
     }
 }
 
@@ -40,10 +53,10 @@ pub struct TestedRecipe {
     pub command: Vec<String>,
     /// The password of the database behind it, which is in no file; empty for none.
     pub password: String,
-    /// The port on which it takes in.
+    /// The port on which it is asked whether it takes in.
     pub port: u16,
-    /// Whether it is loadline's own, which says when it is ready.
-    pub is_own: bool,
+    /// How it is asked; `None` for loadline's own, which says when it is ready.
+    pub way: Option<Way>,
 }
 
 /// Returns the file of a program: a path, or a name on the PATH.
@@ -83,18 +96,16 @@ impl Recipe for TestedRecipe {
     }
 
     fn hello(&self, _: &Endpoint) -> Vec<u8> {
-        let page = if self.is_own { "/ready" } else { "/ping" };
-        format!("GET {page} HTTP/1.1\r\nHost: recorder\r\nConnection: close\r\n\r\n").into_bytes()
+        self.way.as_ref().map_or_else(|| http::get("/ready"), Way::hello)
     }
 
-    /// A recorder that answers anything takes in; loadline's own says when its database has answered too.
+    /// A recorder that answers in its protocol takes in; loadline's own says when its database has answered too.
     fn readiness(&self, answer: &[u8]) -> Readiness {
-        match answer {
-            _ if answer.len() < 12 => Readiness::Incomplete,
-            _ if self.is_own && !answer.starts_with(b"HTTP/1.1 200") && !answer.starts_with(b"HTTP/1.1 503") => {
-                Readiness::Starting
-            }
-            _ => Readiness::Ready,
+        match &self.way {
+            Some(way) => way.readiness(answer),
+            None if answer.len() < 12 => Readiness::Incomplete,
+            None if answer.starts_with(b"HTTP/1.1 200") || answer.starts_with(b"HTTP/1.1 503") => Readiness::Ready,
+            None => Readiness::Starting,
         }
     }
 }
@@ -107,6 +118,8 @@ mod tests {
     fn places_stand_where_the_file_names_them() {
         let places = Places {
             port: 7,
+            watched: 9,
+            broker: String::new(),
             store: "http://127.0.0.1:8".to_owned(),
             data: PathBuf::from("/d"),
             files: PathBuf::from("/f"),

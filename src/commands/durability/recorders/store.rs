@@ -2,13 +2,15 @@
 //!
 //! Main type: [`Store`]. Invariant: what is read is what a database returns, and not what a recorder says of itself.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::file::{Own, Tested};
+use super::intake::Way;
 use super::judge::Stored;
-use super::source::MEASUREMENT;
+use super::stream::{CONSUMER, STREAM};
+use super::tested::{Own, Tested};
 use crate::database::recipe::Reach;
 use crate::database::recorder::recipe::{RecorderRecipe, Takes};
 use crate::database::{self, Database, DatabaseError, Target};
@@ -59,13 +61,13 @@ pub struct Section {
 }
 
 impl Store {
-    /// Makes a new store for a recorder that has this directory on the disk that fails; `directory` is on no such disk.
+    /// Makes a new store for a recorder that takes in on this port and has this directory on the disk that fails; `directory` is on no such disk.
     ///
     /// # Errors
     /// Fails if a server does not start.
-    pub fn new(tested: &Tested, directory: &Path, data: &Path) -> anyhow::Result<Self> {
-        let Some(Own { database, shape }) = &tested.own else { return Store::taker(directory) };
-        let table = stored_tables(*shape, MEASUREMENT).records;
+    pub fn new(tested: &Tested, port: u16, directory: &Path, data: &Path) -> anyhow::Result<Self> {
+        let Some(Own { database, shape }) = &tested.own else { return Store::taker(tested, port, directory) };
+        let table = stored_tables(*shape, &tested.measurement).records;
         if database::find(&database.name).is_some_and(|entry| entry.recipe.is_none()) {
             return Ok(Store { kind: Kind::File(data.join("measurements.db")), table });
         }
@@ -75,26 +77,32 @@ impl Store {
         Ok(Store { kind: Kind::Server { stage, settings }, table })
     }
 
-    fn taker(directory: &Path) -> anyhow::Result<Self> {
+    fn taker(tested: &Tested, port: u16, directory: &Path) -> anyhow::Result<Self> {
         let file = directory.join("store.db");
         let path = toml::Value::from(file.display().to_string());
-        let config = format!(
+        let mut config = format!(
             "[database]\nname = \"sqlite\"\npath = {path}\n[layout]\nname = \"wide\"\n[spool]\npath = \"data/spool\"\n[writer]\ndrain = \"60s\"\n"
         );
+        if tested.way == Way::Nats {
+            // A NATS server brings nothing to anybody: the store takes from its stream.
+            config += &format!(
+                "[intake.nats]\nurl = \"nats://127.0.0.1:{port}\"\nstream = \"{STREAM}\"\nconsumer = \"{CONSUMER}\"\n"
+            );
+        }
         let takes = Takes::Lines(String::new());
         let recipe = RecorderRecipe { config, password: String::new(), takes, files: Vec::new() };
         let server =
             Server::start(&recipe, &DatabaseSettings::default(), None).context("the store behind the recorder")?;
         Ok(Store {
             kind: Kind::Taker(Box::new(Taker { server, recipe, file })),
-            table: stored_tables(Shape::Wide, MEASUREMENT).records,
+            table: stored_tables(Shape::Wide, &tested.measurement).records,
         })
     }
 
-    /// Returns the address of a store that takes line protocol; empty for another one.
-    pub fn address(&self) -> String {
-        let Kind::Taker(taker) = &self.kind else { return String::new() };
-        taker.server.endpoint().tcp.as_ref().map_or(String::new(), |(host, port)| format!("http://{host}:{port}"))
+    /// Returns the address of a store that takes line protocol; `None` for another one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        let Kind::Taker(taker) = &self.kind else { return None };
+        taker.server.endpoint().tcp.as_ref().map(|(_, port)| SocketAddr::from((Ipv4Addr::LOCALHOST, *port)))
     }
 
     /// Returns the section of loadline's own configuration that names the store; `None` for a store that is no database.

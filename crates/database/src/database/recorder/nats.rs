@@ -251,7 +251,7 @@ pub(super) fn is_answer(subject: &str, inbox: &str, message: u64) -> bool {
 }
 
 /// Returns the meaning of JetStream's answer.
-fn acknowledged(payload: &[u8], records: u64) -> Result<Answer, DatabaseError> {
+pub(super) fn acknowledged(payload: &[u8], records: u64) -> Result<Answer, DatabaseError> {
     let answer: serde_json::Value = serde_json::from_slice(payload).unwrap_or_default();
     if answer["seq"].as_u64().is_some() && answer["error"].is_null() {
         return Ok(Answer { changed: records, ..Answer::default() });

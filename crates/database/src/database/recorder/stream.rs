@@ -1,12 +1,16 @@
-//! What is asked of a NATS server about a stream: that it creates one, and how many messages are in one. Main type: [`StreamSession`].
+//! What is asked of a NATS server about a stream: that it creates one, that it keeps a message, and how many messages are in one. Main type:
+//! [`StreamSession`].
 //!
 //! Invariant: an answer is that to the last question.
 
 use std::os::fd::AsRawFd;
+use std::time::Duration;
 
 use serde_json::Value;
 
-use super::nats::{ASIDES_MOST, GREETING_WITHIN, Said, TOLD_MOST, greet, is_answer, new_inbox, read_said};
+use super::nats::{
+    ASIDES_MOST, GREETING_WITHIN, Said, TOLD_MOST, acknowledged, greet, is_answer, new_inbox, read_said,
+};
 use crate::database::nats::connect;
 use crate::database::session::Channel;
 use crate::database::tls::Socket;
@@ -49,12 +53,49 @@ impl StreamSession {
         messages.ok_or_else(|| self.failed("INFO", "its answer has no number of messages"))
     }
 
+    /// Sets how long an answer may take from now on, instead of 20 s.
+    pub fn answer_within(&mut self, most: Duration) {
+        self.channel.set_timeout(Some(most));
+    }
+
+    /// Publishes a message under a subject, with an id by which it is recognised when it comes again, and waits until the stream has acknowledged it.
+    ///
+    /// # Errors
+    /// [`DatabaseError::Refused`] if the stream does not take it, or there is none; other errors if the server does not answer.
+    pub fn publish(&mut self, subject: &str, id: &str, message: &[u8]) -> Result<(), DatabaseError> {
+        let header = format!("NATS/1.0\r\nNats-Msg-Id: {id}\r\n\r\n");
+        let reply = self.next_reply();
+        let (head, all) = (header.len(), header.len() + message.len());
+        let mut sent = format!("HPUB {subject} {reply} {head} {all}\r\n{header}").into_bytes();
+        sent.extend_from_slice(message);
+        sent.extend_from_slice(b"\r\n");
+        let answer = self.answer_to(&sent)?;
+        let answer =
+            answer.map_err(|why| DatabaseError::Lost(format!("the NATS server: {}", shortened(&why, TOLD_MOST))))?;
+        acknowledged(&answer, 1).map(drop)
+    }
+
     /// Asks the server to do this with the stream, and returns the answer.
     fn ask(&mut self, what: &str, with: &str) -> Result<Value, DatabaseError> {
+        let reply = self.next_reply();
+        let sent = format!("PUB $JS.API.STREAM.{what}.{} {reply} {}\r\n{with}\r\n", self.stream, with.len());
+        let answer = self.answer_to(sent.as_bytes())?.map_err(|why| self.failed(what, &why))?;
+        let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+        match answer["error"]["description"].as_str() {
+            Some(why) => Err(self.failed(what, why)),
+            None => Ok(answer),
+        }
+    }
+
+    /// Returns the subject for the answer to the next question.
+    fn next_reply(&mut self) -> String {
         self.question += 1;
-        let StreamSession { stream, inbox, question, .. } = self;
-        let sent = format!("PUB $JS.API.STREAM.{what}.{stream} {inbox}.{question} {}\r\n{with}\r\n", with.len());
-        self.channel.send(sent.as_bytes())?;
+        format!("{}.{}", self.inbox, self.question)
+    }
+
+    /// Sends a question and returns the content of its answer, or what the server says is wrong.
+    fn answer_to(&mut self, question: &[u8]) -> Result<Result<Vec<u8>, String>, DatabaseError> {
+        self.channel.send(question)?;
         let mut asides = 0;
         while asides < ASIDES_MOST {
             let said = read_said(self.channel.input()).map_err(DatabaseError::Unavailable)?;
@@ -65,23 +106,21 @@ impl StreamSession {
             let is_ping = said == Said::Ping;
             let answer = match said {
                 Said::Message(subject, payload) if is_answer(subject, &self.inbox, self.question) => {
-                    let answer: Value = serde_json::from_slice(payload).unwrap_or_default();
-                    let refused = answer["error"]["description"].as_str();
-                    Some(refused.map_or(Ok(answer.clone()), |why| Err(self.failed(what, why))))
+                    Some(Ok(payload.to_vec()))
                 }
-                Said::Error(why) => Some(Err(self.failed(what, why))),
+                Said::Error(why) => Some(Err(why.to_owned())),
                 Said::Message(..) | Said::Ping | Said::Nothing => None,
             };
             self.channel.consume(length);
             if let Some(answer) = answer {
-                return answer;
+                return Ok(answer);
             }
             if is_ping {
                 self.channel.send(b"PONG\r\n")?;
             }
             asides += 1;
         }
-        Err(self.failed(what, "it does not answer"))
+        Ok(Err("it does not answer".to_owned()))
     }
 
     fn failed(&self, what: &str, why: &str) -> DatabaseError {

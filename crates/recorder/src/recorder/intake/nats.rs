@@ -2,7 +2,7 @@
 //!
 //! A durable pull consumer with explicit acknowledgement; several recorders may share it. Messages of one subject keep their order while
 //! one recorder takes all of them; between several recorders only the stream's own order of delivery helps, unless they share the stream in parts (`shared`). A message that is delivered again is recognised by its
-//! `Nats-Msg-Id`, or by its number in the stream, in the database itself. Lines that are not points go to quarantine: no
+//! `Nats-Msg-Id`, or by its number and time in the stream, in the database itself. Lines that are not points go to quarantine: no
 //! client waits for an answer.
 
 use std::sync::{Arc, LazyLock};
@@ -55,7 +55,8 @@ fn start(config: NatsConfig, surroundings: &Surroundings) -> Running {
 
 /// Stores messages until a stop is asked for, or something fails.
 async fn take_in(config: &NatsConfig, surroundings: &Surroundings) -> Result<(), String> {
-    let consumer = connect(config).await?;
+    let mut consumer = connect(config).await?;
+    await_unanswered(&mut consumer, surroundings).await?;
     log::info("taking in from NATS", &[("stream", &config.stream), ("consumer", &config.consumer)]);
     let mut is_large = false;
     while !surroundings.stop.is_asked() {
@@ -67,6 +68,24 @@ async fn take_in(config: &NatsConfig, surroundings: &Surroundings) -> Result<(),
             Some(reason) if !reason.contains("MaxBytes") => return Err(reason),
             _ => {}
         }
+    }
+    Ok(())
+}
+
+/// Waits until the server delivers the messages again that were on their way when a recorder ended or lost its connection: they come behind [`ACK_WAIT`], and
+/// before all others. Messages of their subjects that were published later would otherwise be stored before them.
+async fn await_unanswered(consumer: &mut PullConsumer, surroundings: &Surroundings) -> Result<(), String> {
+    const LOOK_EVERY: Duration = Duration::from_millis(500);
+    let until = Instant::now() + ACK_WAIT + PAUSE;
+    let mut unanswered = consumer.cached_info().num_ack_pending;
+    if unanswered > 0 {
+        let facts = [("messages", &*unanswered.to_string()), ("most", &format!("{} s", ACK_WAIT.as_secs()))];
+        log::info("waiting for messages that the server delivers again", &facts);
+    }
+    // With several recorders of one consumer, they may be those of another one, which answers them.
+    while unanswered > 0 && Instant::now() < until && !surroundings.stop.is_asked() {
+        tokio::time::sleep(LOOK_EVERY).await;
+        unanswered = consumer.info().await.map_err(|error| error.to_string())?.num_ack_pending;
     }
     Ok(())
 }
@@ -150,6 +169,10 @@ fn id_of(message: &Message, stream: Option<&str>) -> String {
     // With a line break it could equal the id of a client of another intake.
     match (id.filter(|id| !id.contains('\n')), message.info()) {
         (Some(id), _) => id,
+        // A server that has lost its newest messages gives their numbers to others, and so does a stream that is made again; the time tells them apart.
+        (None, Ok(place)) if stream.is_none() => {
+            format!("{}:{}@{}", place.stream, place.stream_sequence, place.published.unix_timestamp_nanos())
+        }
         (None, Ok(place)) => format!("{}:{}", stream.unwrap_or(place.stream), place.stream_sequence),
         (None, Err(_)) => String::new(),
     }

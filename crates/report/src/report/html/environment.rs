@@ -34,6 +34,8 @@ pub fn environment(
     let files: Vec<&String> = files.collect();
     let machine = [environment.machine.clone(), environment.cpu.clone()].into_iter().filter(|text| !text.is_empty());
     let machine = machine.collect::<Vec<_>>().join(", ");
+    // Of a recorder under test, the page shows how it was started: there are no settings of a study.
+    let recorder = study.durability.as_ref().and_then(|plan| plan.recorder.as_deref());
     let base = serde_json::to_value(&study.base).unwrap_or_default();
     let mut settings = BTreeMap::new();
     flatten(&base, "", &mut settings);
@@ -56,8 +58,13 @@ pub fn environment(
             }
             @for (name, facts) in &environment.databases { (server(name, facts, &environment.servers, study)) }
             details {
-                summary { "Settings before the factors are applied" }
-                div.scroll { dl { @for (setting, value) in &settings { dt { (setting) } dd { (value) } } } }
+                @if let Some(text) = recorder {
+                    summary { "How the recorder was started" }
+                    div.scroll { pre { (text) } }
+                } @else {
+                    summary { "Settings before the factors are applied" }
+                    div.scroll { dl { @for (setting, value) in &settings { dt { (setting) } dd { (value) } } } }
+                }
             }
             @if let Some(tool) = &findings.imported_from {
                 h3 { "Imported" }
@@ -65,7 +72,7 @@ pub fn environment(
                 details { summary { (files.len()) " files" } ul { @for file in &files { li { code { (file) } } } } }
             } @else {
             h3 { "To repeat this run" }
-            pre { (repeating(environment, &findings.run)) }
+            pre { (repeating(environment, &findings.run, recorder.is_some())) }
             }
         }
     }
@@ -106,9 +113,12 @@ fn cases_of(server: &ServerFacts, study: &Study) -> String {
     if shared.is_empty() { format!("{} cases", inside.len()) } else { shared.join(", ") }
 }
 
-/// Returns the commands that repeat a run: as it was started, and from its stored data, which needs no study file.
-fn repeating(environment: &Environment, run: &str) -> String {
+/// Returns the commands that repeat a run: as it was started, and from its stored data, which needs no study file. That of a recorder needs the recorder's file.
+fn repeating(environment: &Environment, run: &str, needs_file: bool) -> String {
     let begun = environment.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    if needs_file {
+        return format!("{begun}\nloadline report {}", quoted(run));
+    }
     let begun = if begun.is_empty() {
         String::new()
     } else {
@@ -152,12 +162,15 @@ mod tests {
     fn the_command_that_repeats_a_run_keeps_every_word() {
         let command = ["loadline", "run", "--ycsb", "workloads/my c", "--set", "threadcount=[1,4]", "--seed", "3"];
         let environment = Environment { command: command.map(str::to_owned).to_vec(), ..Environment::default() };
-        let text = repeating(&environment, "runs/a");
+        let text = repeating(&environment, "runs/a", false);
         assert!(
             text.starts_with("loadline run --ycsb 'workloads/my c' --set 'threadcount=[1,4]' --seed 3\n"),
             "{text}"
         );
         assert!(text.ends_with("\nloadline run runs/a/run.toml\nloadline report runs/a"), "{text}");
-        assert_eq!(repeating(&Environment::default(), "a"), "loadline run a/run.toml\nloadline report a");
+        assert_eq!(repeating(&Environment::default(), "a", false), "loadline run a/run.toml\nloadline report a");
+        let tested =
+            Environment { command: vec!["loadline".to_owned(), "durability".to_owned()], ..Environment::default() };
+        assert_eq!(repeating(&tested, "a", true), "loadline durability\nloadline report a", "a recorder has no study");
     }
 }

@@ -66,7 +66,7 @@ fn records_are_written_and_all_of_them_are_counted_with_what_they_survive() {
         assert_eq!((trial.invalid_because.as_slice(), trial.failed()), (&[][..], 0), "{:?}", trial.errors);
         assert!(trial.database_version.starts_with("VictoriaMetrics"), "{}", trial.database_version);
     }
-    assert!(told.contains("none") && !told.contains("power cut"), "{told}");
+    assert!(told.contains("nothing") && !told.contains("power cut"), "{told}");
     let stored = std::fs::read_to_string(scratch.path("run/run.toml")).unwrap();
     assert!(stored.contains("\"memory.allowedBytes\" = \"256MiB\""), "the server says so: {stored}");
     scratch
@@ -83,7 +83,7 @@ fn what_it_cannot_do_is_refused_before_anything_is_started() {
     let rows = |record: &str| format!("{record}\nrows = 300");
     let sources = rows(&format!("{RECORD}\n{SOURCES}"));
     for (record, layout, workload, words) in [
-        (&*rows(RECORD), "star", read, ["victoriametrics has no updates", "database.name = "]),
+        (&*rows(RECORD), "star", read, ["victoriametrics has no joins", "database.name = "]),
         (&*rows(RECORD), "wide", "name = \"update\"", ["victoriametrics has no updates", "database.name = "]),
         (&*rows(RECORD), "key-value", read, ["victoriametrics has no texts and bytes", "database.name = "]),
         ("type = \"sensor\"\nrows = 300", "wide", read, ["victoriametrics has no texts and bytes", "database.name = "]),
@@ -94,7 +94,7 @@ fn what_it_cannot_do_is_refused_before_anything_is_started() {
             read,
             ["by their source and their time alone, and not by record_id", "take another workload"],
         ),
-        ("type = \"qos\"\nrows = 300", "wide", read, ["would come back rounded", "take other records"]),
+        ("type = \"qos\"", "wide", "name = \"write\"", ["would come back rounded", "take other records"]),
         (
             &*sources.replace("jitter = 0.0", "jitter = 0.1"),
             "wide",
@@ -152,6 +152,14 @@ fn on_a_server_of_somebody_else_all_answers_are_right_and_what_was_there_stays()
     session.create_table(&table("points")).unwrap();
     scratch.run_study("s.toml", "refused").refused(&["table \"points\" cannot be made", "are there already"]);
     assert_eq!(session.count_rows("points").unwrap(), Some(0), "it stays");
+}
+
+#[test]
+fn a_server_that_drops_old_points_is_refused_with_the_remedy() {
+    let scratch = Scratch::new();
+    let database = "name = \"victoriametrics\"\nconfig = { retentionPeriod = \"1\" }";
+    scratch.write("s.toml", &study(database, RECORD, "wide", "name = \"write\""));
+    scratch.run_study("s.toml", "run").refused(&["drops points of the year 2001", "-retentionPeriod"]);
 }
 
 fn table(name: &str) -> loadline::statement::Table {

@@ -32,7 +32,7 @@ pub static VICTORIAMETRICS: Target = Target {
         let refused = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 14\r\n\r\n{\"error\":\"no\"}".to_vec();
         let flags = sized(b"-memory.allowedBytes=\"1GiB\"\n");
         let of = |first: u8, parts: &[&[u8]]| [&[first][..], &parts.concat()].concat();
-        let begun = [&flushed[..], &none, &done, &flushed, &flushed].concat();
+        let begun = [&flushed[..], &none, &done, &flushed, &count, &flushed].concat();
         vec![
             of(0, &[&begun, &done]),
             of(1, &[&begun, &done, &rows]),

@@ -6,6 +6,7 @@ use std::io::Write;
 
 use super::rules::{LABEL, TIMES_MS};
 use crate::database::http::request::encoded;
+use crate::record::{Cell, Cells};
 
 /// The time of queries that look at all times, in seconds: the last time that a point can have, and less than a millisecond.
 pub(super) const END: &str = "4000000000.0004";
@@ -76,6 +77,17 @@ impl Span {
 pub(super) fn append_time(time_ms: i64, out: &mut Vec<u8>) {
     // Writing into a vector cannot fail.
     let _ = write!(out, "{}.{:03}4", time_ms / 1_000, time_ms % 1_000);
+}
+
+/// Returns the value in a place as a whole number.
+///
+/// # Errors
+/// A sentence: it is none.
+pub(super) fn int(cells: &Cells, place: usize) -> Result<i64, String> {
+    match cells.get(place) {
+        Cell::Int(value) => Ok(value),
+        _ => Err("a source or a time is no whole number".to_owned()),
+    }
 }
 
 /// A text in a form, cut at its values.

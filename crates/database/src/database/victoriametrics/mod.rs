@@ -9,6 +9,7 @@
 mod answer;
 mod durability;
 mod exchange;
+mod figures;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
 mod metricsql;

@@ -3,8 +3,8 @@
 //! A query looks back from the last time of a span over its length, so that it sees each point of the span and no other; nothing is sampled at steps.
 
 use super::answer::{Form, From, Out, PART, Reads};
+use super::figures::{Query, When};
 use super::metricsql::{named, span_mark};
-use super::program::{Query, When};
 use super::rules::{RULES, refused};
 use super::selecting::{Points, readings};
 use crate::database::DatabaseError;
@@ -145,7 +145,7 @@ fn figures_of(asking: &Asking) -> Vec<Out> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::program::tests::{asking, body, readings, values};
+    use super::super::figures::tests::{asking, body, readings, values};
     use super::*;
 
     fn text(asking: &Asking) -> String {

@@ -3,11 +3,11 @@
 //! A row's points are found by its time and its source; the server has no index on values.
 
 use super::answer::{Form, From, Out, Reads};
-use super::metricsql::{Span, Text, append_time, metric, named};
+use super::metricsql::{Span, Text, append_time, int, metric, named};
 use super::rules::{RULES, refused};
 use crate::database::DatabaseError;
 use crate::database::points::shape::{At, Column, Shape};
-use crate::record::{Cell, Cells};
+use crate::record::Cells;
 use crate::statement::{Asking, Comparison, Select};
 
 /// A comparison of the time with a value.
@@ -148,17 +148,6 @@ impl Bound {
     }
 }
 
-/// Returns the value in a place as a whole number.
-///
-/// # Errors
-/// A sentence: it is none.
-pub(super) fn int(cells: &Cells, place: usize) -> Result<i64, String> {
-    match cells.get(place) {
-        Cell::Int(value) => Ok(value),
-        _ => Err("a source or a time is no whole number".to_owned()),
-    }
-}
-
 /// Returns the columns whose series are read, that of the number first, and what a row of these columns is made of.
 pub(super) fn readings(shape: &Shape, columns: &[&Column]) -> (Vec<String>, Vec<Out>) {
     let mut series = vec![shape.number.clone()];
@@ -183,7 +172,7 @@ pub(super) fn readings(shape: &Shape, columns: &[&Column]) -> (Vec<String>, Vec<
 
 #[cfg(test)]
 mod tests {
-    use super::super::program::tests::{body, readings as program, values};
+    use super::super::figures::tests::{body, readings as program, values};
     use super::*;
     use crate::record::ColumnKind;
     use crate::statement::{ColumnRef, Condition, Limit};

@@ -26,7 +26,13 @@ pub(super) fn create(channel: &mut Channel, lines: &Lines, table: &Table) -> Res
     }
     let (name, number) = (escaped(&table.name), escaped(number));
     put(channel, lines, format!("{name},{LABEL}={name},{NUMBER}={number} {MADE}=1i {}\n", FIRST_MS - 1).as_bytes())?;
-    flush(channel, lines)
+    flush(channel, lines)?;
+    match figure(channel, lines, &format!("sum(count_over_time({}[{ALL}]))", of_table(&table.name)))? {
+        0 => Err(refused(
+            "the server drops points of the year 2001, where records without a time are; start it with a longer -retentionPeriod, as in 100y",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Removes the series of a table, if they are there.

@@ -1,3 +1,5 @@
+//! Answers of the server, whole and damaged.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -25,9 +25,15 @@ const PROGRAMS: Programs = Programs {
     remedy: "install the Debian package victoria-metrics (apt-get install victoria-metrics), or set database.url to a running server",
 };
 
-/// The flags of a private server that differ from its own: it keeps points for a century instead of a month, and answers neither from a cache nor as of half a minute ago.
-const FLAGS: [(&str, &str); 3] =
-    [("retentionPeriod", "100y"), ("search.disableCache", "true"), ("search.latencyOffset", "0s")];
+/// The flags of a private server that differ from its own: it keeps points for a century instead of a month, answers neither from a cache nor as of half a minute ago, and
+/// does not close connections after two minutes, or after one without a request.
+const FLAGS: [(&str, &str); 5] = [
+    ("http.connTimeout", "8760h"),
+    ("http.idleConnTimeout", "8760h"),
+    ("retentionPeriod", "100y"),
+    ("search.disableCache", "true"),
+    ("search.latencyOffset", "0s"),
+];
 
 impl Recipe for VictoriametricsRecipe {
     fn find_binary(&self, settings: &DatabaseSettings) -> Result<PathBuf, Fault> {

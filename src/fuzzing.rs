@@ -31,6 +31,7 @@ pub static TARGETS: &[&Target] = &[
     &database::FUZZED_CASSANDRA,
     &database::FUZZED_INFLUXDB,
     &database::FUZZED_MONGODB,
+    &database::FUZZED_VICTORIAMETRICS,
     &database::FUZZED_FRONTS,
     &layout::gorilla::PACKED_READINGS,
     &block::FUZZED_BLOCK,

@@ -42,6 +42,7 @@ targets! {
     influxdb [&[]];
     odbc [&[("journal_mode", "wal")], &[("journal_mode", "delete")]];
     mongodb [&[("synchronous", "off")]];
+    victoriametrics [&[]];
 }
 
 /// The servers with known service times keep nothing that could be read back.
@@ -102,7 +103,7 @@ fn conforms(name: &str, config: &[(&str, &str)]) {
     let over_tcp = Endpoint { unix: None, ..both.clone() };
     if both.unix.is_none() {
         // All have one way to send statements, and the first two make tables slowly.
-        let check = if ["cassandra", "questdb", "influxdb", "mongodb"].contains(&name) {
+        let check = if ["cassandra", "questdb", "influxdb", "mongodb", "victoriametrics"].contains(&name) {
             conformance_prepared
         } else {
             conformance

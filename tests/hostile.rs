@@ -43,6 +43,10 @@ struct Variant {
     batch: u64,
 }
 
+/// Records of numbers.
+const NUMBERS: &str = "type = \"custom\"\nidentity = [{ name = \"site\", kind = \"int\", fill = { uniform = [1, 9] } }]\nvalues = [\
+    { name = \"level\", kind = \"int\", fill = { uniform = [0, 1000000] } }, { name = \"heat\", kind = \"float\", fill = { drift = [-20.0, 30.0, 0.1] } }]";
+
 const VARIANTS: [Variant; 4] = [
     Variant { clients: 1, layout: "star", pipeline: false, batch: 1 },
     Variant { clients: 3, layout: "wide", pipeline: true, batch: 1 },
@@ -69,7 +73,7 @@ impl Trying {
     fn write_study(&self, variant: &Variant) {
         match self.name {
             "redis" | "cassandra" | "mongodb" => return self.write_study_of_keys(variant),
-            "clickhouse" | "influxdb" => return self.write_study_without_updates(variant),
+            "clickhouse" | "influxdb" | "victoriametrics" => return self.write_study_without_updates(variant),
             _ => {}
         }
         let Endpoint { user, password, database, .. } = self.server.endpoint();
@@ -107,10 +111,15 @@ impl Trying {
     fn write_study_without_updates(&self, Variant { clients, batch, .. }: &Variant) {
         let Endpoint { user, password, database, .. } = self.server.endpoint();
         let (name, port) = (self.name, self.proxy.port);
+        // VictoriaMetrics has numbers alone, and no limits.
+        let (record, mix) = match name {
+            "victoriametrics" => (NUMBERS, "read = 2, write = 1, select = 1"),
+            _ => ("type = \"sensor\"", "read = 2, write = 1, scan = 1"),
+        };
         let study = format!(
             "name = \"hostile\"\n[database]\nname = \"{name}\"\nurl = \"{name}://{user}:{password}@127.0.0.1:{port}/{database}\"\n\
-             statement_timeout = \"1s\"\n[record]\ntype = \"sensor\"\ntable = \"hostile\"\nrows = 150\n\
-             [workload]\nname = \"mix\"\nmix = {{ read = 2, write = 1, scan = 1 }}\nbatch = {batch}\n\
+             statement_timeout = \"1s\"\n[record]\n{record}\ntable = \"hostile\"\nrows = 150\n\
+             [workload]\nname = \"mix\"\nmix = {{ {mix} }}\nbatch = {batch}\n\
              [layout]\nname = \"wide\"\n[load]\nclients = {clients}\noperations = {OPERATIONS}\nwarmup = \"0s\"\ndrain = \"2s\"\n\
              [repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n"
         );
@@ -139,7 +148,7 @@ impl Trying {
     fn tables_left(&self) -> Vec<String> {
         match self.name {
             "redis" => return self.keys_left(),
-            "clickhouse" | "influxdb" | "cassandra" | "mongodb" => return self.table_left(),
+            "clickhouse" | "influxdb" | "cassandra" | "mongodb" | "victoriametrics" => return self.table_left(),
             _ => {}
         }
         let database = database::find(self.name).unwrap().open_sql(
@@ -284,6 +293,11 @@ fn damaged_answers_of_clickhouse_end_no_run_badly() {
 #[test]
 fn damaged_answers_of_influxdb_end_no_run_badly() {
     every_run_ends_well("influxdb", Protocol::Http);
+}
+
+#[test]
+fn damaged_answers_of_victoriametrics_end_no_run_badly() {
+    every_run_ends_well("victoriametrics", Protocol::Http);
 }
 
 /// The test that needs Cassandra.

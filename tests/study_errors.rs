@@ -30,7 +30,7 @@ fn all_names() -> Names {
     let layouts: Vec<_> = layout::REGISTRY.iter().map(|entry| entry.name).collect();
     let workloads: Vec<_> = workload::REGISTRY.iter().map(|entry| entry.name).collect();
     names_of(
-        &["mysql", "redis", "duckdb", "clickhouse", "cassandra", "questdb", "influxdb", "mongodb"],
+        &["mysql", "redis", "duckdb", "clickhouse", "cassandra", "questdb", "influxdb", "mongodb", "victoriametrics"],
         &records,
         &layouts,
         &workloads,

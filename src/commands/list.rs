@@ -198,6 +198,7 @@ mod tests {
         processes: &[],
         level: None,
         refuses: None,
+        refuses_rows: None,
         levels: &[],
     };
     const SERVER: Entry = Entry {

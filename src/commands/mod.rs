@@ -214,8 +214,7 @@ fn read_study(arguments: &StudyArguments, names: &Names) -> Result<(Study, Passw
 
 /// Returns all names that studies may use, and the check whether a case can be built.
 fn names() -> Names {
-    let try_build =
-        |settings: &_| Work::new(settings).and_then(|work| options::check_options(settings, work.program()));
+    let try_build = |settings: &_| Work::new(settings).and_then(|work| options::check_options(settings, &work));
     Names { try_build, cannot: options::cannot, ..catalogue().names() }
 }
 

@@ -13,7 +13,7 @@ pub enum Protocol {
     Postgres,
     Mysql,
     Redis,
-    /// Of answers over HTTP in chunks: each head, and each chunk with its size.
+    /// Of answers over HTTP: each head, with its body if it tells the length, and each chunk with its size.
     Http,
     Cassandra,
     Mongodb,
@@ -31,7 +31,12 @@ impl Protocol {
                 let bytes = input.strip_prefix(b"$").and_then(|text| std::str::from_utf8(&text[..line - 3]).ok());
                 line + bytes.and_then(|text| text.parse::<usize>().ok()).map_or(0, |bytes| bytes + 2)
             }
-            Protocol::Http if input.starts_with(b"HTTP/") => input.windows(4).position(|four| four == b"\r\n\r\n")? + 4,
+            Protocol::Http if input.starts_with(b"HTTP/") => {
+                let head = input.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+                let lines = String::from_utf8_lossy(&input[..head]).to_lowercase();
+                let told = lines.lines().find_map(|line| line.strip_prefix("content-length:"));
+                head + told.and_then(|length| length.trim().parse::<usize>().ok()).unwrap_or(0)
+            }
             Protocol::Http => {
                 let line = input.windows(2).position(|pair| pair == b"\r\n")?;
                 let size = std::str::from_utf8(&input[..line]).ok();

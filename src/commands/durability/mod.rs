@@ -220,8 +220,9 @@ fn study_of(target: &str, arguments: &DurabilityArguments, names: &Names) -> Res
     let DurabilityArguments { sets, seed, .. } = arguments;
     if let Some(entry) = database::find(target) {
         let workload = workload_of(entry);
+        let record = record_of(entry);
         let text = format!(
-            "name = \"durability\"\n[database]\nname = \"{target}\"\n[record]\ntype = \"sensor\"\n[layout]\nname = \"wide\"\n\
+            "name = \"durability\"\n[database]\nname = \"{target}\"\n[record]\n{record}\n[layout]\nname = \"wide\"\n\
              [workload]\nname = \"{workload}\"\n[load]\nduration = \"1s\"\n"
         );
         return study::load_text(target, &text, sets, *seed, false, names)
@@ -237,6 +238,18 @@ fn study_of(target: &str, arguments: &DurabilityArguments, names: &Names) -> Res
 fn workload_of(entry: &Entry) -> &'static str {
     let changes = [Capability::Updates, Capability::Deletes].iter().all(|change| entry.capabilities.has(*change));
     if changes { "turnover" } else { "additions" }
+}
+
+/// Returns the records that are written: sensor events, and a level and a temperature where there are no texts.
+fn record_of(entry: &Entry) -> &'static str {
+    match entry.capabilities.has(Capability::Values) {
+        true => "type = \"sensor\"",
+        false => {
+            "type = \"custom\"\nidentity = [{ name = \"site\", kind = \"int\", fill = { uniform = [1, 1000] } }]\n\
+             values = [{ name = \"level\", kind = \"int\", fill = { uniform = [0, 1000000] } }, \
+             { name = \"temperature\", kind = \"float\", fill = { drift = [-20.0, 30.0, 0.1] } }]"
+        }
+    }
 }
 
 /// Returns the words of the command that repeats the test.

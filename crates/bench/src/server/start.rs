@@ -351,7 +351,7 @@ fn check_setting(recipe: &dyn Recipe, name: &str, value: &str) -> Result<(), Ser
         plain = plain.strip_prefix(prefix).map(str::to_owned).unwrap_or(plain);
     }
     let is_reserved = |reserved: &&&str| {
-        let reserved = reserved.replace('-', "_");
+        let reserved = reserved.to_lowercase().replace('-', "_");
         reserved.starts_with(&plain) || reserved == name.to_lowercase().replace('-', "_")
     };
     match recipe.reserved_settings().iter().find(is_reserved) {

@@ -3,6 +3,7 @@
 //! Invariant: a study's needs follow from its program and its settings; a database's capabilities are stated only in its entry of the registry.
 
 use super::{Entry, REGISTRY, simulated};
+use crate::record::ColumnKind;
 use crate::statement::{Comparison, Condition, Program, Select, Statement, Table};
 
 /// An ability that not every database has.
@@ -58,6 +59,10 @@ pub enum Capability {
     LeastNumbers,
     /// Keeps a table in partitions by time, which are made and dropped while it is in use.
     Partitions,
+    /// Stores texts and bytes, and every number of a type as it is. Where it does not, a number that would come back as another one is refused.
+    Values,
+    /// Shows every reader at once what it has acknowledged. Where it does not, it does so when rows are counted.
+    AtOnce,
 }
 
 impl Capability {
@@ -89,6 +94,8 @@ impl Capability {
             Capability::Counts => "count of the rows that a write finds",
             Capability::Partitions => "partitions by time",
             Capability::LeastNumbers => "least number of each type beside null",
+            Capability::Values => "texts and bytes",
+            Capability::AtOnce => "rows that are seen as soon as they are acknowledged",
         }
     }
 }
@@ -119,7 +126,9 @@ impl Capabilities {
         .with(Capability::Processes)
         .with(Capability::Counts)
         .with(Capability::Figures)
-        .with(Capability::LeastNumbers);
+        .with(Capability::LeastNumbers)
+        .with(Capability::Values)
+        .with(Capability::AtOnce);
 
     /// Returns the set with one capability added.
     pub const fn with(self, capability: Capability) -> Self {
@@ -150,7 +159,10 @@ pub fn needs_of(program: &Program) -> Vec<Capability> {
         of_statement(statement, &program.tables, &mut need);
     }
     for table in &program.tables {
+        let is_number =
+            |kind| matches!(kind, ColumnKind::Int16 | ColumnKind::Int32 | ColumnKind::Int64 | ColumnKind::Float64);
         let has = [
+            (table.columns.iter().any(|column| !is_number(column.kind)), Capability::Values),
             (table.numbered, Capability::NumberedRows),
             (!table.unique.is_empty(), Capability::UniqueKeys),
             (!table.indexes.is_empty(), Capability::Indexes),
@@ -257,7 +269,6 @@ pub fn with(capability: Capability) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::ColumnKind;
     use crate::statement::{ColumnRef, Limit, TableColumn};
 
     #[test]

@@ -7,7 +7,7 @@ use super::level::Deciding;
 use super::recipe::Recipe;
 use super::{Capabilities, Capability, Clustered, Database, DatabaseError, Endpoint, Known, Level, Target, with};
 use crate::fault::Fault;
-use crate::statement::Program;
+use crate::statement::{Program, Request};
 use crate::trial::DatabaseSettings;
 
 /// Opens a database with its settings; servers also get an endpoint.
@@ -28,6 +28,9 @@ pub type FindLibrary = fn() -> Result<PathBuf, Fault>;
 
 /// Returns why a database with these settings cannot execute a program; `None` where it can.
 pub type Refuses = fn(&Program, &DatabaseSettings) -> Option<String>;
+
+/// Returns why a database cannot store the rows of a request of a program; `None` where it can.
+pub type RefusesRows = fn(&Program, &Request) -> Option<String>;
 
 /// Reads `database.url`.
 pub type ReadUrl = fn(&str) -> Result<Endpoint, String>;
@@ -54,6 +57,8 @@ pub struct Entry {
     pub capabilities: Capabilities,
     /// Returns why the database cannot execute a program although it has all capabilities that the program needs; `None` where there is nothing of that kind.
     pub refuses: Option<Refuses>,
+    /// Returns why the database cannot store the first rows of a study; `None` where it stores every value of the types that it has.
+    pub refuses_rows: Option<RefusesRows>,
     /// The names of its server processes; empty where it has none of its own.
     pub processes: &'static [&'static str],
     /// The function that returns what an acknowledged write survives, from the known settings and whether loadline makes the tables; `None` where the

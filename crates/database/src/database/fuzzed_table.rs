@@ -13,10 +13,15 @@ const TOLD_BYTES_MAX: usize = 2 << 10;
 
 /// Returns a table of a number as its key, and a text that may be null.
 pub fn table() -> Table {
+    table_of(ColumnKind::Text(40))
+}
+
+/// Returns the same table with values of another kind.
+fn table_of(note: ColumnKind) -> Table {
     let column = |name: &str, kind| TableColumn { name: name.to_owned(), kind, nullable: name != "id" };
     Table {
         name: "t".to_owned(),
-        columns: vec![column("id", ColumnKind::Int64), column("note", ColumnKind::Text(40))],
+        columns: vec![column("id", ColumnKind::Int64), column("note", note)],
         primary_key: vec!["id".to_owned()],
         numbered: false,
         unique: Vec::new(),
@@ -54,9 +59,10 @@ pub fn program(table: Table, statements: Vec<Statement>) -> Program {
 }
 
 /// Returns a program that inserts a row, and reads those from a number on.
-fn readings() -> Program {
+fn readings(table: Table) -> Program {
     let from_id = Statement::Select(select(["id", "note"], "id", Comparison::GreaterOrEqual));
-    program(table(), vec![insert(), from_id])
+    let insert = Statement::Insert { table: table.name.clone(), columns: table.columns.clone() };
+    program(table, vec![insert, from_id])
 }
 
 /// Counts an answer that is no error. Returns whether the connection is there for the next request. An error is told in bounds, whatever the server says.
@@ -73,7 +79,17 @@ const COUNTS: u8 = 4;
 const UNSCRIPTED: u8 = 32;
 
 /// Makes a table, writes a row, reads and counts, as the first byte selects; `setting` is one that the server may be asked for. Returns the number of requests that were answered.
-pub fn converse<W: Wire + Prepare + 'static>(mut session: WireSession<W>, first: u8, setting: &str) -> u32 {
+pub fn converse<W: Wire + Prepare + 'static>(session: WireSession<W>, first: u8, setting: &str) -> u32 {
+    converse_of(session, first, setting, ColumnKind::Text(40))
+}
+
+/// Does the same with a number in the place of the text, where there are no texts.
+pub fn converse_of<W: Wire + Prepare + 'static>(
+    mut session: WireSession<W>,
+    first: u8,
+    setting: &str,
+    note: ColumnKind,
+) -> u32 {
     session.parts().1.follow_script(first & UNSCRIPTED == 0);
     let mut answered = 0;
     let mut goes_on = |outcome| goes_on(outcome, &mut answered);
@@ -83,7 +99,7 @@ pub fn converse<W: Wire + Prepare + 'static>(mut session: WireSession<W>, first:
         }
         return answered;
     }
-    if !goes_on(session.create_table(&table())) || !goes_on(session.prepare(&readings())) {
+    if !goes_on(session.create_table(&table_of(note))) || !goes_on(session.prepare(&readings(table_of(note)))) {
         return answered;
     }
     if first & 2 != 0 {
@@ -92,7 +108,10 @@ pub fn converse<W: Wire + Prepare + 'static>(mut session: WireSession<W>, first:
     }
     let mut request = Request::default();
     request.cells.int(1);
-    request.cells.text("x");
+    match note {
+        ColumnKind::Text(_) => request.cells.text("x"),
+        _ => request.cells.int(7),
+    }
     request.cells.int(1);
     request.steps.push(Step { statement: 0, rows: 1, first_cell: 0, expect: Expect::Changed(1) });
     if first & 1 != 0 {

@@ -43,6 +43,7 @@ pub mod nodes;
 pub mod odbc;
 mod opening;
 pub mod package;
+mod points;
 pub mod postgres;
 pub mod questdb;
 pub mod recipe;
@@ -54,6 +55,7 @@ pub mod sqlite;
 pub mod station;
 mod stepwise;
 pub mod tls;
+pub mod victoriametrics;
 mod wire;
 
 use std::path::PathBuf;
@@ -82,6 +84,7 @@ pub use {
     cassandra::FUZZED as FUZZED_CASSANDRA, clickhouse::FUZZED as FUZZED_CLICKHOUSE, fuzzed::MYSQL as FUZZED_MYSQL,
     fuzzed::POSTGRES as FUZZED_POSTGRES, influxdb::FUZZED as FUZZED_INFLUXDB, mongodb::FUZZED as FUZZED_MONGODB,
     nats::FUZZED as FUZZED_NATS, recorder::FUZZED as FUZZED_FRONTS, redis::FUZZED as FUZZED_REDIS,
+    victoriametrics::FUZZED as FUZZED_VICTORIAMETRICS,
 };
 
 /// Something that requests can be sent to: a database, or a recorder that takes records in the place of one.
@@ -485,6 +488,7 @@ pub static REGISTRY: &[&Entry] = &[
     &influxdb::INFLUXDB,
     &odbc::ODBC,
     &mongodb::MONGODB,
+    &victoriametrics::VICTORIAMETRICS,
     &simulated::SIMULATED,
 ];
 

@@ -75,7 +75,7 @@ pub fn check(settings: &Settings) -> anyhow::Result<()> {
         check_recorded(settings).map_err(anyhow::Error::msg)?;
         return Work::new(&on_the_way(settings)).map(|_| ()).map_err(anyhow::Error::msg);
     }
-    Work::new(settings).and_then(|work| check_options(settings, work.program())).map_err(anyhow::Error::msg)
+    Work::new(settings).and_then(|work| check_options(settings, &work)).map_err(anyhow::Error::msg)
 }
 
 /// Executes a trial on a database that is set up.

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use crate::database::{self, Capability, DatabaseError, Entry, Level, Session};
 use crate::load::cpu_count;
 use crate::monitor::read_address;
+use crate::operation::Operation;
 use crate::server::CpuList;
-use crate::statement::Program;
+use crate::statement::{Program, Request};
 use crate::trial::{DatabaseSettings, EventPath, Poll, RetireBy, RunAs, Settings};
 use crate::workload::{self, Work};
 
@@ -16,7 +17,8 @@ use crate::workload::{self, Work};
 ///
 /// # Errors
 /// Fails with a sentence that names the setting, what is missing and the remedy.
-pub fn check_options(settings: &Settings, program: &Program) -> Result<(), String> {
+pub fn check_options(settings: &Settings, work: &Work) -> Result<(), String> {
+    let program = work.program();
     let Some(entry) = database::find(&settings.database.name) else { return Ok(()) };
     check_loops(settings)?;
     if let Some(watch) = &settings.database.watch {
@@ -28,6 +30,7 @@ pub fn check_options(settings: &Settings, program: &Program) -> Result<(), Strin
         check_need(entry, &need)?;
     }
     check_program(entry, settings, program)?;
+    check_rows(entry, settings, work)?;
     let is_on = || settings.database.config.get("query_cache_type").is_some_and(|kind| kind != "0" && kind != "OFF");
     for query in settings.workload.queries.iter().filter(|query| query.cache == Some(true)) {
         if settings.database.url.is_none() && !is_on() {
@@ -57,7 +60,8 @@ pub fn cannot(settings: &Settings) -> Option<String> {
     // Errors in the case itself are reported elsewhere.
     let work = Work::new(settings).ok()?;
     let missing = needs(settings, work.program()).iter().find_map(|need| check_need(entry, need).err());
-    missing.or_else(|| check_program(entry, settings, work.program()).err())
+    let missing = missing.or_else(|| check_program(entry, settings, work.program()).err());
+    missing.or_else(|| check_rows(entry, settings, &work).err())
 }
 
 /// Checks that a database that has all capabilities can execute the statements of a case.
@@ -66,6 +70,21 @@ fn check_program(entry: &Entry, settings: &Settings, program: &Program) -> Resul
     let (name, layout, workload) = (entry.name, &settings.layout.name, &settings.workload.name);
     Err(format!(
         "workload.name is \"{workload}\" on layout.name = \"{layout}\", and {name} cannot do that: {why}; take another workload or layout, or another database"
+    ))
+}
+
+/// The number of records that are shown to a database that does not store every value.
+const SHOWN_RECORDS: u32 = 1_000;
+
+/// Checks that a database that does not store every value can store the first records of a case.
+fn check_rows(entry: &Entry, settings: &Settings, work: &Work) -> Result<(), String> {
+    let Some(refuses) = entry.refuses_rows.filter(|_| work.generator().is_some()) else { return Ok(()) };
+    let mut request = Request::default();
+    work.bind(&Operation::Insert { first: 0, records: SHOWN_RECORDS }, &mut request);
+    let Some(why) = refuses(work.program(), &request) else { return Ok(()) };
+    let (name, record) = (entry.name, &settings.record.type_name);
+    Err(format!(
+        "record.type is \"{record}\", and {name} cannot store its records: {why}; take other records, or another database"
     ))
 }
 

@@ -44,12 +44,15 @@ pub static CASSANDRA: Entry = Entry {
     clustered: None,
     read_url: Some(read_url),
     capabilities: Capabilities::NONE
+        .with(Capability::Values)
+        .with(Capability::AtOnce)
         .with(Capability::Batches)
         .with(Capability::Updates)
         .with(Capability::Deletes)
         .with(Capability::LeastNumbers)
         .with(Capability::Processes),
     refuses: None,
+    refuses_rows: None,
     processes: &["java", "scylla"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -43,6 +43,8 @@ pub static CLICKHOUSE: Entry = Entry {
     clustered: None,
     read_url: Some(|url| url::FORM.read(url)),
     capabilities: Capabilities::NONE
+        .with(Capability::Values)
+        .with(Capability::AtOnce)
         .with(Capability::Batches)
         .with(Capability::Ranges)
         .with(Capability::Indexes)
@@ -51,6 +53,7 @@ pub static CLICKHOUSE: Entry = Entry {
         .with(Capability::Partitions)
         .with(Capability::Processes),
     refuses: None,
+    refuses_rows: None,
     processes: &["clickhouse-server", "clickhouse-serv", "clickhouse"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -4,6 +4,7 @@
 //! Invariant: each check uses its own table names, emptied before it, and its own connections.
 
 mod driven;
+mod numbers;
 mod reading;
 mod sample;
 mod tables;
@@ -99,6 +100,8 @@ struct Bench<'a> {
     target: &'a dyn Target,
     capabilities: Capabilities,
     program: Program,
+    /// The values that were written to a target that stores numbers alone.
+    known: numbers::Known,
 }
 
 impl<'a> Bench<'a> {
@@ -110,7 +113,9 @@ impl<'a> Bench<'a> {
         let capabilities = if undoes { said } else { said.without(Capability::Transactions) };
         let program = program(capabilities);
         let program = if target.rounds_numbers() { whole::program(program) } else { program };
-        Bench { target, capabilities, program }
+        let stores_all = capabilities.has(Capability::Values);
+        let program = if stores_all { program } else { numbers::program(program) };
+        Bench { target, capabilities, program, known: numbers::Known::default() }
     }
 
     fn has(&self, capability: Capability) -> bool {
@@ -121,6 +126,10 @@ impl<'a> Bench<'a> {
     fn connect(&self) -> Result<Box<dyn TargetSession>, Failure> {
         let mut session = self.target.open()?;
         session.prepare(&self.program)?;
+        if !self.has(Capability::Values) {
+            let (program, is_seen_late) = (program(self.capabilities), !self.has(Capability::AtOnce));
+            return Ok(Box::new(numbers::InNumbers { session, known: self.known.clone(), program, is_seen_late }));
+        }
         Ok(if self.target.rounds_numbers() { Box::new(whole::InWhole(session)) } else { session })
     }
 

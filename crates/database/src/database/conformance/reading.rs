@@ -21,7 +21,7 @@ pub const CHECKS: &[Check] = &[
     ),
     ("thousands of requests on one connection", &[], many_requests_are_answered),
     ("a connection prepares a second program in the place of the first", &[], programs_follow_each_other),
-    ("a connection sees at once what another has committed", &[], commits_are_seen),
+    ("a connection sees at once what another has committed", &[Capability::AtOnce], commits_are_seen),
     ("rows that are read are appended to those kept", &[], kept_rows_are_appended),
     (
         "a later step has what an earlier one read",

@@ -44,6 +44,7 @@ pub static DUCKDB: Entry = Entry {
         .without(Capability::Processes)
         .with(Capability::Text),
     refuses: None,
+    refuses_rows: None,
     processes: &[],
     level: Some(durability::level),
     levels: &durability::LEVELS,

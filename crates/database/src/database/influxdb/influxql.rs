@@ -8,9 +8,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::answer::{From, Out, Reads};
-use super::shape::{At, Column, Shape, refused};
+use super::rules::refused;
 use crate::database::DatabaseError;
 use crate::database::http::request::{append_encoded, encoded};
+use crate::database::points::shape::{At, Column, Shape};
 use crate::record::{Cell, Cells, ColumnKind};
 use crate::statement::{Comparison, Limit, Select};
 
@@ -227,8 +228,9 @@ pub(super) fn select(shape: &Shape, select: &Select) -> Result<(Text, Reads), Da
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::shape::tests::readings;
+    use super::super::rules::RULES;
     use super::*;
+    use crate::database::points::shape::tests::readings;
     use crate::statement::{ColumnRef, Condition};
 
     /// Returns the body of a query, decoded.
@@ -264,7 +266,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_selection_names_a_field_that_is_always_there() {
-        let shape = Shape::of(&readings(None), "t,1").unwrap();
+        let shape = Shape::of(&RULES, &readings(None), "t,1").unwrap();
         let conditions = [
             ("source", Comparison::Equal),
             ("at ns", Comparison::Less),
@@ -291,7 +293,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_it_cannot_say_is_refused() {
-        let shape = Shape::of(&readings(None), "t,1").unwrap();
+        let shape = Shape::of(&RULES, &readings(None), "t,1").unwrap();
         let refusal = |asked: &Select| select(&shape, asked).unwrap_err().to_string();
         let by_id = Select { order: vec![(at("id"), false)], ..asked(&["v"], &[]) };
         assert!(refusal(&by_id).contains("by their time alone, and not by id"));

@@ -1,6 +1,6 @@
 //! InfluxDB 1.x, through a codec of our own over its HTTP interface. Main type: [`Influxdb`]; the hot path is `wire`.
 //!
-//! A table is a measurement, and a row a point: its time, its tags and its fields (`shape`). Rows go in as line protocol and come back in answers to InfluxQL, as MessagePack. The server has no
+//! A table is a measurement, and a row a point: its time, its tags and its fields ([`super::points`]). Rows go in as line protocol and come back in answers to InfluxQL, as MessagePack. The server has no
 //! transactions: several steps of a request are several requests, and those before a refused one stay. A second point with the same tags and time takes the place of the first one.
 //!
 //! Invariant: nothing here allocates per operation once buffers have grown, unless the operation fails or its rows are kept.
@@ -11,13 +11,12 @@ mod exchange;
 #[cfg(any(test, fuzzing, feature = "fuzzed"))]
 mod fuzzed;
 mod influxql;
-mod lines;
 mod msgpack;
 mod program;
 mod questions;
 pub mod recipe;
+mod rules;
 mod settings;
-mod shape;
 mod startup;
 mod tables;
 mod url;
@@ -45,6 +44,8 @@ pub static INFLUXDB: Entry = Entry {
     clustered: None,
     read_url: Some(|url| url::FORM.read(url)),
     capabilities: Capabilities::NONE
+        .with(Capability::Values)
+        .with(Capability::AtOnce)
         .with(Capability::Batches)
         .with(Capability::Ranges)
         .with(Capability::Indexes)
@@ -52,6 +53,7 @@ pub static INFLUXDB: Entry = Entry {
         .with(Capability::LeastNumbers)
         .with(Capability::Processes),
     refuses: Some(|program, _| refusal(program)),
+    refuses_rows: None,
     processes: &["influxd"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

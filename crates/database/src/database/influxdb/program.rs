@@ -4,15 +4,16 @@
 
 use super::answer::{Order, Reads};
 use super::influxql::{Text, select};
-use super::lines::LinePlan;
 use super::questions::ask;
-use super::shape::{Shape, refused};
+use super::rules::{RULES, refused};
 use crate::database::DatabaseError;
+use crate::database::points::lines::LinePlan;
+use crate::database::points::shape::Shape;
 use crate::record::Cells;
 use crate::statement::{Program, Statement, Step};
 
 /// The request for a statement.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(super) enum Plan {
     /// Lines that are written.
     Insert(Box<LinePlan>),
@@ -55,15 +56,15 @@ impl Plan {
 fn plan(statement: &Statement, program: &Program) -> Result<Plan, DatabaseError> {
     match statement {
         Statement::Insert { table, columns } => {
-            let lines = LinePlan::of(&Shape::of(program, table)?, columns)?;
+            let lines = LinePlan::of(&Shape::of(&RULES, program, table)?, columns)?;
             Ok(Plan::Insert(Box::new(lines)))
         }
         Statement::Select(asked) => {
-            let (text, reads) = select(&Shape::of(program, &asked.from)?, asked)?;
+            let (text, reads) = select(&Shape::of(&RULES, program, &asked.from)?, asked)?;
             Ok(Plan::Select { text, reads, order: Order::AsItComes, counts_none: false })
         }
         Statement::Ask(asking) => {
-            let found = ask(&Shape::of(program, &asking.from)?, asking)?;
+            let found = ask(&Shape::of(&RULES, program, &asking.from)?, asking)?;
             let (text, reads, order, counts_none) = (found.text, found.reads, found.order, found.counts_none);
             Ok(Plan::Select { text, reads, order, counts_none })
         }

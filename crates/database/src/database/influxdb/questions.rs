@@ -2,8 +2,9 @@
 
 use super::answer::{From, Order, Out, Reads};
 use super::influxql::{Selected, Text, Value, condition, name};
-use super::shape::{At, Column, Shape, refused};
+use super::rules::refused;
 use crate::database::DatabaseError;
+use crate::database::points::shape::{At, Column, Shape};
 use crate::question::{Ask, Figure};
 use crate::record::ColumnKind;
 use crate::statement::{Asking, Comparison};
@@ -174,8 +175,9 @@ fn figured(places: impl Iterator<Item = From>, asking: &Asking) -> Vec<Out> {
 #[cfg(test)]
 mod tests {
     use super::super::influxql::tests::body;
-    use super::super::shape::tests::readings as program;
+    use super::super::rules::RULES;
     use super::*;
+    use crate::database::points::shape::tests::readings as program;
     use crate::record::Cells;
     use crate::statement::{ColumnRef, SourceIndex};
 
@@ -202,7 +204,7 @@ mod tests {
     fn text(asking: &Asking) -> String {
         let mut cells = Cells::new();
         (1..5).for_each(|value| cells.int(value));
-        body(&ask(&Shape::of(&program(None), "t,1").unwrap(), asking).unwrap().text, &cells).unwrap()
+        body(&ask(&Shape::of(&RULES, &program(None), "t,1").unwrap(), asking).unwrap().text, &cells).unwrap()
     }
 
     #[test]
@@ -257,7 +259,7 @@ mod tests {
     fn questions_about_points_that_are_no_readings_are_refused() {
         let mut program = program(None);
         (program.tables[0].time, program.apart) = (None, Vec::new());
-        let shape = Shape::of(&program, "t,1").unwrap();
+        let shape = Shape::of(&RULES, &program, "t,1").unwrap();
         assert!(ask(&shape, &asking(Ask::Range, true, true)).unwrap_err().to_string().contains("one reading"));
     }
 }

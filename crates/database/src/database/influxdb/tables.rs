@@ -4,15 +4,16 @@
 
 use super::exchange::{Lines, ask, put};
 use super::influxql::name;
-use super::lines::escaped;
-use super::shape::{MADE, MADE_NS, is_plain, number_of, refused};
+use super::rules::{MADE_NS, RULES, refused};
 use crate::database::DatabaseError;
+use crate::database::points::lines::escaped;
+use crate::database::points::shape::{MADE, is_plain, number_of};
 use crate::database::session::Channel;
 use crate::statement::Table;
 
 /// Makes a table. A measurement that is there already is refused, and stays.
 pub(super) fn create(channel: &mut Channel, lines: &Lines, table: &Table) -> Result<(), DatabaseError> {
-    let number = number_of(table)?;
+    let number = number_of(&RULES, table)?;
     if !is_plain(&table.name) || !is_plain(number) {
         return Err(refused(&format!("the name {:?} or {number:?} cannot be written", table.name)));
     }

@@ -55,6 +55,8 @@ pub static MONGODB: Entry = Entry {
     clustered: None,
     read_url: Some(read_url),
     capabilities: Capabilities::NONE
+        .with(Capability::Values)
+        .with(Capability::AtOnce)
         .with(Capability::BrokenBatches)
         .with(Capability::Ranges)
         .with(Capability::Indexes)
@@ -66,6 +68,7 @@ pub static MONGODB: Entry = Entry {
         .with(Capability::LeastNumbers)
         .with(Capability::Processes),
     refuses: Some(|program, _| refusal(program)),
+    refuses_rows: None,
     processes: &["mongod", "ferretdb"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -49,6 +49,7 @@ pub static MARIADB: Entry = Entry {
         .with(Capability::QueryCache)
         .with(Capability::Text),
     refuses: None,
+    refuses_rows: None,
     processes: &["mariadbd", "mysqld"],
     level: Some(durability::level),
     levels: &durability::LEVELS,
@@ -66,6 +67,7 @@ pub static MYSQL: Entry = Entry {
     read_url: Some(url::read_url),
     capabilities: Capabilities::SQL.with(Capability::Partitions).with(Capability::StraightJoin).with(Capability::Text),
     refuses: None,
+    refuses_rows: None,
     processes: &["mariadbd", "mysqld"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

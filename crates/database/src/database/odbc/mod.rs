@@ -40,6 +40,7 @@ pub static ODBC: Entry = Entry {
     read_url: Some(url::read_url),
     capabilities: Capabilities::SQL.without(Capability::DryRuns),
     refuses: Some(refuses),
+    refuses_rows: None,
     processes: &["postgres", "mariadbd", "mysqld"],
     level: Some(durability::level),
     levels: &sqlite::LEVELS,

@@ -50,6 +50,7 @@ pub static POSTGRES: Entry = Entry {
         .with(Capability::Pipeline)
         .with(Capability::Notifications),
     refuses: None,
+    refuses_rows: None,
     processes: &["postgres"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -41,12 +41,15 @@ pub static QUESTDB: Entry = Entry {
     clustered: None,
     read_url: Some(read_url),
     capabilities: Capabilities::NONE
+        .with(Capability::Values)
+        .with(Capability::AtOnce)
         .with(Capability::Batches)
         .with(Capability::Ranges)
         .with(Capability::Indexes)
         .with(Capability::Figures)
         .with(Capability::Processes),
     refuses: None,
+    refuses_rows: None,
     processes: &["java"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

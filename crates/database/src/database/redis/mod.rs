@@ -44,6 +44,8 @@ pub static REDIS: Entry = Entry {
     clustered: Some(&replica::COPYING),
     read_url: Some(read_url),
     capabilities: Capabilities::NONE
+        .with(Capability::Values)
+        .with(Capability::AtOnce)
         .with(Capability::Batches)
         .with(Capability::Updates)
         .with(Capability::Deletes)
@@ -52,6 +54,7 @@ pub static REDIS: Entry = Entry {
         .with(Capability::Counts)
         .with(Capability::LeastNumbers),
     refuses: None,
+    refuses_rows: None,
     processes: &["redis-server", "valkey-server"],
     level: Some(durability::level),
     levels: &durability::LEVELS,

@@ -42,6 +42,7 @@ pub static SIMULATED: Entry = Entry {
         .without(Capability::DryRuns)
         .without(Capability::Processes),
     refuses: None,
+    refuses_rows: None,
     processes: &[],
     level: None,
     levels: &[],

@@ -40,6 +40,7 @@ pub static SQLITE: Entry = Entry {
     read_url: None,
     capabilities: Capabilities::SQL.with(Capability::StraightJoin).with(Capability::Text),
     refuses: None,
+    refuses_rows: None,
     processes: &[],
     level: Some(durability::level),
     levels: &durability::LEVELS,

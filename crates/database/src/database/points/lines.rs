@@ -8,15 +8,16 @@ use std::io::Write;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::shape::{At, Column, Shape};
+use super::shape::{At, Column, Rules, Shape};
 use crate::database::DatabaseError;
 use crate::record::{Cell, Cells};
 use crate::statement::{Again, TableColumn};
 
 /// An insert.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LinePlan {
-    /// The measurement, escaped.
+#[derive(Debug, Clone)]
+pub struct LinePlan {
+    rules: &'static Rules,
+    /// The measurement, escaped, with the tag that every point has.
     measurement: Vec<u8>,
     /// The columns in the order of the values.
     columns: Vec<Column>,
@@ -35,12 +36,11 @@ impl LinePlan {
     ///
     /// # Errors
     /// [`DatabaseError::Refused`] where a column that every point has is missing.
-    pub(super) fn of(shape: &Shape, given: &[TableColumn]) -> Result<Self, DatabaseError> {
+    pub fn of(shape: &Shape, given: &[TableColumn]) -> Result<Self, DatabaseError> {
         let columns = given.iter().map(|column| shape.column(&column.name).cloned());
         let columns: Vec<Column> = columns.collect::<Result<_, _>>()?;
         let place = |is_it: &dyn Fn(&Column) -> bool| {
-            let missing =
-                || super::shape::refused("a row without number, source or time is not told apart from others");
+            let missing = || shape.rules.refused("a row without number, source or time is not told apart from others");
             columns.iter().position(is_it).ok_or_else(missing)
         };
         let number = place(&|column| column.name == shape.number)?;
@@ -56,12 +56,16 @@ impl LinePlan {
         let mut fields: Vec<(usize, Vec<u8>)> = named(&|column| matches!(column.at, At::Field | At::TimeAndField), "");
         fields.sort_by_key(|(place, _)| *place != number);
         let again = shape.again.as_ref().map(|(name, again)| (format!(",{}=", escaped(name)).into_bytes(), *again));
-        let measurement = escaped(&shape.name).into_bytes();
-        Ok(LinePlan { measurement, columns, tags, again, fields, number, time })
+        let mut measurement = escaped(&shape.name);
+        if let Some(label) = shape.rules.label {
+            measurement = format!("{measurement},{}={measurement}", escaped(label));
+        }
+        let measurement = measurement.into_bytes();
+        Ok(LinePlan { rules: shape.rules, measurement, columns, tags, again, fields, number, time })
     }
 
     /// Returns the number of values of a row.
-    pub(super) fn values(&self) -> usize {
+    pub fn values(&self) -> usize {
         self.columns.len()
     }
 
@@ -69,9 +73,9 @@ impl LinePlan {
     ///
     /// # Errors
     /// A sentence: a value cannot be written.
-    pub(super) fn append(&self, cells: &Cells, first: usize, out: &mut Vec<u8>) -> Result<(), String> {
+    pub fn append(&self, cells: &Cells, first: usize, out: &mut Vec<u8>) -> Result<(), String> {
         for (place, column) in self.columns.iter().enumerate() {
-            if let Some(why) = column.refusal(cells.get(first + place)) {
+            if let Some(why) = column.refusal(self.rules, cells.get(first + place)) {
                 return Err(format!("the column {} is given {why}", column.name));
             }
         }
@@ -100,7 +104,8 @@ impl LinePlan {
             between = b',';
         }
         out.push(b' ');
-        digits(whole(self.time), out);
+        // A value without a time has been refused.
+        digits(self.columns[self.time].time_of(self.rules, whole(self.time)).unwrap_or_default(), out);
         out.push(b'\n');
         Ok(())
     }
@@ -152,7 +157,7 @@ fn append_escaped(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Returns the name of a measurement, tag or field as line protocol has it.
-pub(super) fn escaped(name: &str) -> String {
+pub fn escaped(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for letter in name.chars() {
         if matches!(letter, ',' | '=' | ' ') {
@@ -165,12 +170,12 @@ pub(super) fn escaped(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shape::tests::readings;
+    use super::super::shape::tests::{RULES, readings};
     use super::*;
 
     fn line(again: Option<Again>, fill: impl FnOnce(&mut Cells)) -> Result<String, String> {
         let program = readings(again);
-        let plan = LinePlan::of(&Shape::of(&program, "t,1").unwrap(), &program.tables[0].columns).unwrap();
+        let plan = LinePlan::of(&Shape::of(&RULES, &program, "t,1").unwrap(), &program.tables[0].columns).unwrap();
         let (mut cells, mut out) = (Cells::new(), Vec::new());
         fill(&mut cells);
         plan.append(&cells, 0, &mut out).map(|()| String::from_utf8(out).unwrap())

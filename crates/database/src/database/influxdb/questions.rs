@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn first_readings_are_those_of_one_source_and_quantiles_are_refused() {
-        let shape = Shape::of(&program(None), "t,1").unwrap();
+        let shape = Shape::of(&RULES, &program(None), "t,1").unwrap();
         let of = |figures: &[Figure], all_sources| Asking {
             figures: figures.to_vec(),
             ..asking(Ask::Aggregate, all_sources, true)

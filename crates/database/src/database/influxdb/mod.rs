@@ -1,6 +1,6 @@
 //! InfluxDB 1.x, through a codec of our own over its HTTP interface. Main type: [`Influxdb`]; the hot path is `wire`.
 //!
-//! A table is a measurement, and a row a point: its time, its tags and its fields ([`super::points`]). Rows go in as line protocol and come back in answers to InfluxQL, as MessagePack. The server has no
+//! A table is a measurement, and a row a point: its time, its tags and its fields (`database/points`). Rows go in as line protocol and come back in answers to InfluxQL, as MessagePack. The server has no
 //! transactions: several steps of a request are several requests, and those before a refused one stay. A second point with the same tags and time takes the place of the first one.
 //!
 //! Invariant: nothing here allocates per operation once buffers have grown, unless the operation fails or its rows are kept.

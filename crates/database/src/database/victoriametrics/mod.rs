@@ -1,6 +1,6 @@
 //! VictoriaMetrics, through a codec of our own over its HTTP interface. Main type: [`Victoriametrics`]; the hot path is `wire`.
 //!
-//! A column of a table is a series for each source, and a row is the points of these series with the same time ([`super::points`]). Rows go in as line protocol. They come back as the points of each series
+//! A column of a table is a series for each source, and a row is the points of these series with the same time (`database/points`). Rows go in as line protocol. They come back as the points of each series
 //! (`selecting`), which are put together (`answer`), or as figures in answers to MetricsQL (`questions`). The server has no transactions, and shows what it acknowledged only after a while: whoever counts, or
 //! prepares to read, has it show all of it first.
 //!

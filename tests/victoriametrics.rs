@@ -99,7 +99,7 @@ fn what_it_cannot_do_is_refused_before_anything_is_started() {
             &*sources.replace("jitter = 0.0", "jitter = 0.1"),
             "wide",
             "name = \"write\"",
-            ["no time can have", "time_ns"],
+            ["time_ns is given a time that is no whole millisecond", "record.jitter = 0"],
         ),
     ] {
         scratch.write("s.toml", &study(OWN, record, layout, workload));

@@ -25,7 +25,7 @@ use crate::units::{Carried, show_number};
 
 pub use agents::{AgentFinding, AgentsFinding, HostUse};
 pub use conflicts::ConflictsFinding;
-pub use durability::{DurabilityCase, DurabilityTest, HarmfulFailure, NotTested, RecoveryTimes};
+pub use durability::{DurabilityCase, DurabilityTest, HarmfulFailure, NotTested, RECORDER_NAME, RecoveryTimes};
 pub use events::{EventFinding, EventsFinding};
 pub use invalidity::Invalidity;
 pub use load_line::LoadLine;

@@ -120,7 +120,15 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
+/// The setting under which the results of a recorder state which one was tested.
+pub const RECORDER_NAME: &str = "recorder.name";
+
 impl DurabilityCase {
+    /// Returns the word for what was tested: `database` or `recorder`.
+    pub fn subject(&self) -> &'static str {
+        if self.levels.contains_key(RECORDER_NAME) { "recorder" } else { "database" }
+    }
+
     /// Returns the number of failures after which acknowledged data were lost or the database did not start.
     pub fn harmed(&self) -> u64 {
         self.cuts_with_loss + self.did_not_start

@@ -88,7 +88,7 @@ fn sentence(case: &DurabilityCase) -> String {
     }
     if case.did_not_start > 0 {
         let silent = show_number(case.did_not_start as f64);
-        found.push(format!("behind {silent} of {cuts} {what} the database did not start"));
+        found.push(format!("behind {silent} of {cuts} {what} the {} did not start", case.subject()));
     }
     let says = case.found.iter().find_map(|failure| failure.says.as_ref());
     let says = says.map(|says| format!(" (it says: {})", in_short(&one_line(says), SAYS_MOST)));

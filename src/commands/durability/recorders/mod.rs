@@ -33,7 +33,7 @@ use crate::cli::DurabilityArguments;
 use crate::database::Level;
 use crate::database::recorder::recipe::NatsRecipe;
 use crate::fault::fault;
-use crate::finding::DurabilityTest;
+use crate::finding::{DurabilityTest, RECORDER_NAME};
 use crate::runner::private_start::remove_leftovers;
 use crate::server::{self, OwnDirectory, interrupted};
 use crate::trial::{DatabaseSettings, DurabilityPlan, FaultKind, Levels};
@@ -42,8 +42,7 @@ use tested::Tested;
 
 pub use file::OTHER_RECORDER;
 
-/// The names under which results state which recorder was tested, and by which intake.
-const NAME: &str = "recorder.name";
+/// The setting under which results state by which intake a recorder was tested.
 const INTAKE: &str = "recorder.intake";
 
 /// The most characters of a version.
@@ -165,7 +164,7 @@ impl Test<'_> {
                 break;
             }
         }
-        let levels = [(NAME, self.tested.name.as_str()), (INTAKE, self.tested.way.name())];
+        let levels = [(RECORDER_NAME, self.tested.name.as_str()), (INTAKE, self.tested.way.name())];
         let levels: Levels = levels.map(|(name, level)| (name.to_owned(), Value::from(level))).into_iter().collect();
         let promised = self.tested.own.as_ref().map(|_| Level::PowerCut);
         Ok(CaseTallies { levels, server: self.version(), tallies, promised })

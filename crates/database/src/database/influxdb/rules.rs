@@ -11,6 +11,7 @@ pub(super) static RULES: Rules = Rules {
     name: "influxdb",
     store: "InfluxDB",
     unit_ns: 1,
+    between: "a time that is no whole nanosecond",
     first: 0,
     label: None,
     times: i64::MIN + 2..=i64::MAX - 1,

@@ -23,6 +23,8 @@ pub struct Rules {
     pub store: &'static str,
     /// The nanoseconds in the unit of its times.
     pub unit_ns: i64,
+    /// What is wrong with a time that is no whole number of them.
+    pub between: &'static str,
     /// The time of the record with the number 0, in that unit.
     pub first: i64,
     /// A tag that every point has, with the table's name; `None` where the measurement alone tells tables apart.
@@ -165,7 +167,8 @@ impl Column {
             (Cell::Null, _) if !self.nullable || self.at != At::Field => Some("a null, which the column must not have"),
             (Cell::Null, _) => None,
             (Cell::Int(value), _) if is_time && self.time_of(rules, value).is_none() => {
-                Some("a number that no time can have there")
+                let is_between = self.at == At::Time && value % rules.unit_ns != 0;
+                Some(if is_between { rules.between } else { "a number that no time can have there" })
             }
             (Cell::Int(value), ColumnKind::Int16) if i16::try_from(value).is_err() => Some("out of range of 16 bits"),
             (Cell::Int(value), ColumnKind::Int32) if i32::try_from(value).is_err() => Some("out of range of 32 bits"),
@@ -203,6 +206,7 @@ pub mod tests {
         name: "store",
         store: "Store",
         unit_ns: 1,
+        between: "a time that is no whole millisecond",
         first: 0,
         label: None,
         times: i64::MIN + 2..=i64::MAX - 1,

@@ -32,6 +32,7 @@ pub(super) static RULES: Rules = Rules {
     name: "victoriametrics",
     store: "VictoriaMetrics",
     unit_ns: 1_000_000,
+    between: "a time that is no whole millisecond, as times are with record.jitter = 0, without record.late, and with a record.interval of whole milliseconds for each source",
     first: FIRST_MS,
     times: TIMES_MS,
     label: Some(LABEL),
@@ -96,7 +97,7 @@ mod tests {
         for (kind, at, cell, words) in [
             (ColumnKind::Int64, At::Field, Cell::Int(WHOLE_MOST + 1), "beyond 2^53"),
             (ColumnKind::Float64, At::Field, Cell::Float(1.0 / 3.0), "rounded"),
-            (ColumnKind::Int64, At::Time, Cell::Int(1_700_000_000_000_000_001), "no time can have"),
+            (ColumnKind::Int64, At::Time, Cell::Int(1_700_000_000_000_000_001), "no whole millisecond"),
             (ColumnKind::Int64, At::Time, Cell::Int(3_999_999_999_000_000_000), "more than a day ahead"),
             (ColumnKind::Int64, At::TimeAndField, Cell::Int(-FIRST_MS), "no time can have"),
         ] {

@@ -196,7 +196,7 @@ fn counts(test: &DurabilityTest) -> Markup {
     html! {
         section #counts {
             h2 { "In numbers" }
-            p.about { "Writes of records are counted, and transactions and operations where it says so. \"Answers after\" is the median time from the start of the database to its first answer." }
+            p.about { "Writes of records are counted, and transactions and operations where it says so. \"Answers after\" is the median time from the start of what was tested to its first answer." }
             div.scroll { table {
                 thead { tr {
                     th { "Case" } th { "What failed" }
@@ -239,7 +239,7 @@ fn one_by_one(test: &DurabilityTest) -> Markup {
         @if test.cases.iter().any(|case| !case.found.is_empty()) {
             section #found {
                 h2 { "Failures that did harm, one by one" }
-                p.about { "The first of each case. With the same seed the same is drawn for a failure of the same number; how far the database has come by then is not." }
+                p.about { "The first of each case. With the same seed the same is drawn for a failure of the same number; how far it has come by then is not." }
                 @for case in test.cases.iter().filter(|case| !case.found.is_empty()) {
                     details {
                         summary { (label(&case.levels)) ", " (case.fault.name()) ": " (case.found.len()) " of " (show_number(case.harmed() as f64)) }

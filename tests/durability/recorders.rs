@@ -138,7 +138,7 @@ mod mounted_disk {
         let arguments = ["durability", "--recorder", "mqtt.toml", "--fault", "kill", "--cuts", "2", "--out", "kept"];
         outcome(&mut scratch.command(&arguments)).expect(0);
         let page = std::fs::read_to_string(scratch.0.join("kept/report.html")).unwrap();
-        assert!(page.contains("intake = mqtt, mosquitto") && page.contains("allow_anonymous true"), "{page}");
+        assert!(page.contains("mosquitto, intake = mqtt") && page.contains("allow_anonymous true"));
         let again = outcome(&mut scratch.command(&["report", "kept"])).expect(0);
         assert!(again.stdout.contains("acknowledged writes are gone"), "{}", again.stdout);
         let refused = outcome(&mut scratch.command(&["run", "kept/run.toml"])).expect(2);

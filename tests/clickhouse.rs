@@ -2,10 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "existing/mod.rs"]
+#[expect(dead_code, reason = "shared with tests that ask questions")]
+mod existing;
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
+use existing::table;
 use loadline::database::clickhouse::recipe::CLICKHOUSE;
 use loadline::database::{self, Target, TargetSession};
 use loadline::server::Server;
@@ -146,20 +150,6 @@ fn what_it_cannot_do_is_refused_before_anything_is_started_with_who_can() {
 fn on_a_server_of_somebody_else_what_was_made_goes_and_what_was_there_stays() {
     let (own, scratch) = (Own::start(), Scratch::new());
     let mut session = own.session();
-    let table = |name: &str| loadline::statement::Table {
-        name: name.to_owned(),
-        columns: vec![loadline::statement::TableColumn {
-            name: "mine".to_owned(),
-            kind: loadline::record::ColumnKind::Int64,
-            nullable: false,
-        }],
-        primary_key: vec!["mine".to_owned()],
-        numbered: false,
-        unique: Vec::new(),
-        indexes: Vec::new(),
-        foreign_keys: Vec::new(),
-        time: None,
-    };
     session.create_table(&table("qos2")).unwrap();
     let database = format!("name = \"clickhouse\"\nurl = \"{}\"", own.url());
     scratch.write("s.toml", &study(&database, "wide", MIX));

@@ -2,10 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "existing/mod.rs"]
+mod existing;
 #[path = "cli/program.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod program;
 
+use existing::{assert_answers_are_right, table};
 use loadline::database::influxdb::recipe::INFLUXDB;
 use loadline::database::{self, TargetSession};
 use loadline::server::Server;
@@ -129,23 +132,6 @@ fn on_a_server_of_somebody_else_all_answers_are_right_and_what_was_there_stays()
     }
 }
 
-fn table(name: &str) -> loadline::statement::Table {
-    loadline::statement::Table {
-        name: name.to_owned(),
-        columns: vec![loadline::statement::TableColumn {
-            name: "mine".to_owned(),
-            kind: loadline::record::ColumnKind::Int64,
-            nullable: false,
-        }],
-        primary_key: vec!["mine".to_owned()],
-        numbered: false,
-        unique: Vec::new(),
-        indexes: Vec::new(),
-        foreign_keys: Vec::new(),
-        time: None,
-    }
-}
-
 /// The answers to questions over late, repeated and missing readings are those of the records, before and while more come in.
 fn questions_are_answered(database: &str, scratch: &Scratch) {
     let text = |questions: &str| {
@@ -156,21 +142,8 @@ fn questions_are_answered(database: &str, scratch: &Scratch) {
         )
     };
     let both = format!("{IN_SPANS}{OF_ALL_TIMES}");
-    scratch.write("asked.toml", &text(&both));
-    scratch.run_study("asked.toml", "asked");
-    let stored = scratch.stored("asked");
-    assert_eq!(stored[0].operations.len(), both.matches("ask =").count());
-    for (kind, operation) in &stored[0].operations {
-        assert_eq!((operation.wrong, operation.failed), (Some(0), 0), "{kind}: {:?}", stored[0].errors);
-        assert!(operation.completed > 0 && operation.rows.is_some_and(|rows| rows > 0), "{kind}: {operation:?}");
-    }
-    let beside = "[background]\nworkload = \"write\"\narrivals = \"constant\"\nrate = 50\nbatch = 10\n";
-    scratch.write("beside.toml", &(text(IN_SPANS) + beside));
-    scratch.run_study("beside.toml", "beside");
-    let stored = scratch.stored("beside");
-    for (kind, operation) in &stored[0].operations {
-        assert_eq!((operation.wrong.unwrap_or(0), operation.failed), (0, 0), "{kind}: {:?}", stored[0].errors);
-    }
+    let run = |study: &str, out: &str| drop(scratch.run_study(study, out));
+    assert_answers_are_right(scratch, run, text, (&both, IN_SPANS));
 }
 
 const IN_SPANS: &str = r#"

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "existing/mod.rs"]
+mod existing;
 #[path = "fetched/mod.rs"]
 #[expect(dead_code, reason = "shared with other tests")]
 mod fetched;
@@ -69,6 +71,7 @@ mod with_mongodb {
     use loadline::trial::DatabaseSettings;
 
     use super::VARIABLE;
+    use super::existing::{assert_answers_are_right, table};
     use super::fetched::{is_missing, study};
     use super::program::{Outcome, Scratch, outcome};
 
@@ -169,7 +172,7 @@ mod with_mongodb {
         let mut session = own.open();
         assert!(session.count_rows("qos").is_err(), "what was made is gone");
         questions_are_answered(&own, &scratch);
-        session.create_table(&table()).unwrap();
+        session.create_table(&table("qos")).unwrap();
         run(&scratch, &["run", "s.toml", "--out", "refused"]).refused(&["table \"qos\" cannot be made", "exists"]);
         assert_eq!(session.count_rows("qos").unwrap(), Some(0), "it is there as it was");
         let stranger = own.database().replace("mongodb://", "mongodb://me:secret@");
@@ -179,63 +182,36 @@ mod with_mongodb {
         refused.refused(&["no connection to MongoDB"]);
     }
 
-    fn table() -> loadline::statement::Table {
-        let kind = loadline::record::ColumnKind::Int64;
-        loadline::statement::Table {
-            name: "qos".to_owned(),
-            columns: vec![loadline::statement::TableColumn { name: "a".to_owned(), kind, nullable: false }],
-            primary_key: vec!["a".to_owned()],
-            numbered: false,
-            unique: Vec::new(),
-            indexes: Vec::new(),
-            foreign_keys: Vec::new(),
-            time: None,
-        }
-    }
-
     /// The answers to questions over late, repeated and missing readings are those of the records, before and while more come in.
     fn questions_are_answered(own: &Own, scratch: &Scratch) {
-        let text = format!(
-            "name = \"asked\"\n[database]\n{}\n[record]\ntype = \"sensor\"\nrows = 600\nsources = 20\nmissing = 0.02\n\
-             late = {{ share = 0.05, up_to = \"20s\" }}\nrepeated = 0.03\n[layout]\nname = \"wide\"\n[workload]\nname = \"questions\"\n{QUESTIONS}\n\
-             [load]\nclients = 2\nduration = \"4s\"\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n",
-            own.database()
-        );
-        scratch.write("asked.toml", &text);
-        run(scratch, &["run", "asked.toml", "--out", "asked"]);
-        let stored = scratch.stored("asked");
-        assert_eq!(stored[0].operations.len(), QUESTIONS.matches("ask =").count());
-        for (kind, operation) in &stored[0].operations {
-            assert_eq!((operation.wrong, operation.failed), (Some(0), 0), "{kind}: {:?}", stored[0].errors);
-            assert!(operation.completed > 0 && operation.rows.is_some_and(|rows| rows > 0), "{kind}: {operation:?}");
-        }
-        let beside =
-            ["run", "asked.toml", "--out", "beside", "--set", "background.rate=20", "--set", "background.batch=10"];
-        run(scratch, &beside);
-        for (kind, operation) in &scratch.stored("beside")[0].operations {
-            assert_eq!((operation.wrong.unwrap_or(0), operation.failed), (0, 0), "{kind} beside writers");
-        }
+        let text = |questions: &str| {
+            format!(
+                "name = \"asked\"\n[database]\n{}\n[record]\ntype = \"sensor\"\nrows = 600\nsources = 20\nmissing = 0.02\n\
+                 late = {{ share = 0.05, up_to = \"20s\" }}\nrepeated = 0.03\n[layout]\nname = \"wide\"\n[workload]\nname = \"questions\"\n\
+                 questions = [{questions}]\n[load]\nclients = 2\nduration = \"4s\"\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n",
+                own.database()
+            )
+        };
+        let own_run = |study: &str, out: &str| drop(run(scratch, &["run", study, "--out", out]));
+        assert_answers_are_right(scratch, own_run, text, (QUESTIONS, QUESTIONS));
         for (question, words) in [
             ("ask = \"aggregate\", of = [\"object\"]", "one sum for a group"),
             ("ask = \"newest\", of = [\"object\"], sources = \"all\"", "one source at a time"),
             ("ask = \"top\", of = [\"value_1\"], by = \"max\"", "by = \"sum\""),
         ] {
-            let from = text.find("questions = [").unwrap();
-            let until = from + text[from..].find("\n]").unwrap() + 2;
-            let other = format!("{}questions = [ {{ name = \"q\", {question} }} ]{}", &text[..from], &text[until..]);
-            scratch.write("other.toml", &other);
+            scratch.write("other.toml", &text(&format!("{{ name = \"q\", {question} }}")));
             run(scratch, &["plan", "other.toml"]).refused(&[words]);
         }
     }
 
-    const QUESTIONS: &str = r#"questions = [
+    const QUESTIONS: &str = r#"
     { name = "last", ask = "newest", of = ["value_2", "quality"] },
     { name = "hour", ask = "range", of = ["value_1", "object", "kind"], span = "1h" },
     { name = "all", ask = "range", of = ["payload"], span = "20s", sources = "all" },
     { name = "above", ask = "above", of = ["quality"], above = 500, span = "20s" },
     { name = "far", ask = "above", of = ["value_3"], above = 0.5, span = "20s", sources = "all" },
     { name = "top", ask = "top", of = ["value_1"], span = "30s", by = "sum" },
-]"#;
+"#;
 
     #[test]
     fn a_server_that_is_killed_keeps_what_it_has_acknowledged() {

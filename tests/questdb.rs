@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails with the place")]
 
+#[path = "existing/mod.rs"]
+mod existing;
 #[path = "fetched/mod.rs"]
 mod fetched;
 #[path = "cli/program.rs"]
@@ -28,6 +30,7 @@ mod with_questdb {
     use loadline::server::Server;
     use loadline::trial::DatabaseSettings;
 
+    use super::existing::{assert_answers_are_right, table};
     use super::fetched::{is_missing, study};
     use super::program::{Outcome, Scratch, outcome};
 
@@ -133,26 +136,16 @@ mod with_questdb {
 
     /// The answers to questions over late, repeated and missing readings are those of the records, before and while more come in.
     fn questions_are_answered(own: &Own, scratch: &Scratch) {
-        let text = format!(
-            "name = \"asked\"\n[database]\n{}\n[record]\ntype = \"sensor\"\nrows = 3000\nsources = 20\nmissing = 0.02\n\
-             late = {{ share = 0.05, up_to = \"20s\" }}\nrepeated = 0.03\n[layout]\nname = \"wide\"\n[workload]\nname = \"questions\"\n{QUESTIONS}\n\
-             [load]\nclients = 2\nduration = \"1s\"\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n",
-            own.database()
-        );
-        scratch.write("asked.toml", &text);
-        run(scratch, &["run", "asked.toml", "--out", "asked"]);
-        let stored = scratch.stored("asked");
-        assert_eq!(stored[0].operations.len(), QUESTIONS.matches("ask =").count());
-        for (kind, operation) in &stored[0].operations {
-            assert_eq!((operation.wrong, operation.failed), (Some(0), 0), "{kind}: {:?}", stored[0].errors);
-            assert!(operation.completed > 0 && operation.rows.is_some_and(|rows| rows > 0), "{kind}: {operation:?}");
-        }
-        let beside =
-            ["run", "asked.toml", "--out", "beside", "--set", "background.rate=50", "--set", "background.batch=10"];
-        run(scratch, &beside);
-        for (kind, operation) in &scratch.stored("beside")[0].operations {
-            assert_eq!((operation.wrong.unwrap_or(0), operation.failed), (0, 0), "{kind} beside writers");
-        }
+        let text = |questions: &str| {
+            format!(
+                "name = \"asked\"\n[database]\n{}\n[record]\ntype = \"sensor\"\nrows = 3000\nsources = 20\nmissing = 0.02\n\
+                 late = {{ share = 0.05, up_to = \"20s\" }}\nrepeated = 0.03\n[layout]\nname = \"wide\"\n[workload]\nname = \"questions\"\n{questions}\n\
+                 [load]\nclients = 2\nduration = \"1s\"\nwarmup = \"0s\"\n[repeat]\nrule = \"fixed\"\nleast = 1\nmost = 1\n",
+                own.database()
+            )
+        };
+        let own_run = |study: &str, out: &str| drop(run(scratch, &["run", study, "--out", out]));
+        assert_answers_are_right(scratch, own_run, text, (QUESTIONS, QUESTIONS));
     }
 
     const QUESTIONS: &str = r#"questions = [
@@ -171,19 +164,8 @@ mod with_questdb {
 
     /// A table that was there is neither used nor removed.
     fn others_stay(own: &Own, scratch: &Scratch) {
-        let kind = loadline::record::ColumnKind::Int64;
-        let table = loadline::statement::Table {
-            name: "qos".to_owned(),
-            columns: vec![loadline::statement::TableColumn { name: "a".to_owned(), kind, nullable: false }],
-            primary_key: vec!["a".to_owned()],
-            numbered: false,
-            unique: Vec::new(),
-            indexes: Vec::new(),
-            foreign_keys: Vec::new(),
-            time: None,
-        };
         let mut session = own.open(&[]).unwrap();
-        session.create_table(&table).unwrap();
+        session.create_table(&table("qos")).unwrap();
         run(scratch, &["run", "s.toml", "--out", "refused"]).refused(&["table \"qos\" cannot be made"]);
         assert_eq!(session.count_rows("qos").unwrap(), Some(0), "it is there as it was");
         session.drop_table("qos").unwrap();

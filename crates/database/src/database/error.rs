@@ -1,7 +1,10 @@
 //! Errors of databases and of the connections to them. Main type: [`DatabaseError`].
 
 use super::duckdb;
-use crate::statement::Miscount;
+use crate::statement::{Miscount, shortened};
+
+/// The maximum characters of the other side's message that errors quote.
+pub const TOLD_MOST: usize = 300;
 
 /// An error of a database or of the connection to it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -52,4 +55,9 @@ impl DatabaseError {
     pub fn is_lost(&self) -> bool {
         !self.is_refusal()
     }
+}
+
+/// Returns a foreign text as a short line without control characters, which a terminal would obey.
+pub fn shown(text: &str, characters_max: usize) -> String {
+    shortened(text, characters_max).chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

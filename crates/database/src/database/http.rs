@@ -10,7 +10,7 @@ pub mod url;
 
 use std::ops::Range;
 
-use crate::statement::shortened;
+use super::error::{TOLD_MOST, shown};
 
 /// The maximum bytes of an answer's head; a longer one is invalid.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -20,9 +20,6 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 const LINE_BYTES_MAX: usize = 1 << 10;
 /// The maximum bytes of all lines behind the last chunk.
 const TRAILER_BYTES_MAX: usize = 8 << 10;
-/// The maximum characters of the other side's message that errors quote.
-pub const TOLD_MOST: usize = 300;
-
 /// The head of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
@@ -90,11 +87,6 @@ pub fn read_head(input: &[u8]) -> Result<Option<Head>, String> {
         _ => Extent::Bytes(0),
     };
     Ok(Some(Head { status, extent, closes, length: end + 4 }))
-}
-
-/// Returns a foreign text as a short line without control characters, which a terminal would obey.
-pub fn shown(text: &str, characters_max: usize) -> String {
-    shortened(text, characters_max).chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }
 
 /// An answer that was read as a whole.

@@ -1,7 +1,7 @@
 //! Requests to the server, and the server's words. Main type: [`Line`], the head of each request of a connection; [`ask`] sends one and waits for its text.
 
+use crate::database::error::{TOLD_MOST, shown};
 use crate::database::http::request::{account_line, append, encoded, exchange, host_line};
-use crate::database::http::{TOLD_MOST, shown};
 use crate::database::session::Channel;
 use crate::database::{DatabaseError, Endpoint};
 

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::msgpack::{Token, token};
-use crate::database::http::{TOLD_MOST, shown};
+use crate::database::error::{TOLD_MOST, shown};
 use crate::database::session::ANSWER_BYTES_MAX;
 use crate::record::{Cell, Cells, ColumnKind};
 

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::msgpack::{Token, token};
+use crate::database::error::{TOLD_MOST, shown};
 use crate::database::http::request::{Told, account_line, append_encoded, encoded, exchange, host_line};
-use crate::database::http::{TOLD_MOST, shown};
 use crate::database::session::Channel;
 use crate::database::{DatabaseError, Endpoint};
 

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::exchange::{Lines, ask};
 use crate::database::DatabaseError;
-use crate::database::http::{TOLD_MOST, shown};
+use crate::database::error::{TOLD_MOST, shown};
 use crate::database::session::Channel;
 use crate::fault::{Fault, fault};
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use super::check;
 use super::lines::Lines;
-use crate::database::http::{TOLD_MOST, read_answer};
+use crate::database::error::TOLD_MOST;
+use crate::database::http::read_answer;
 use crate::database::session::{CONNECT_TIMEOUT, Channel, Prepare, dial};
 use crate::database::tls::{SharedSecure, Socket};
 use crate::database::{Answer, DatabaseError, Endpoint, Progress, Wire};

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use crate::database::DatabaseError;
+use crate::database::error::shown;
 use crate::database::session::{ANSWER_BYTES_MAX, Channel};
 
 /// The maximum bytes of a line; errors of scripts are the longest that servers write.
@@ -97,9 +98,12 @@ pub(super) fn out_of_step(part: &Part<'_>) -> DatabaseError {
     DatabaseError::Lost(format!("the server answers with {what} where something else must be"))
 }
 
-/// Converts an error: its first word is its code, as in `WRONGTYPE Operation against a key`.
+/// The maximum characters of an error that are told; the longest ones of Redis have about 330.
+const ERROR_CHARACTERS_MAX: usize = 500;
+
+/// Converts an error, whatever its bytes: its first word is its code, as in `WRONGTYPE Operation against a key`.
 pub(super) fn refused(error: &[u8]) -> DatabaseError {
-    let text = String::from_utf8_lossy(error);
+    let text = shown(&String::from_utf8_lossy(error), ERROR_CHARACTERS_MAX);
     match text.split_once(' ') {
         Some((code, message)) if code.bytes().all(|byte| byte.is_ascii_uppercase()) => {
             DatabaseError::refused(code, message)
@@ -262,6 +266,8 @@ mod tests {
     fn errors_have_their_first_word_as_code() {
         assert_eq!(refused(b"WRONGTYPE of a key"), DatabaseError::refused("WRONGTYPE", "of a key"));
         assert_eq!(refused(b"it is odd"), DatabaseError::refused("ERR", "it is odd"));
+        assert_eq!(refused(b"E\x07R no"), DatabaseError::refused("ERR", "E?R no"));
+        assert!(refused(&[b'x'; 100_000]).to_string().len() < 2 * ERROR_CHARACTERS_MAX);
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::rules::{FIRST_MS, whole};
-use crate::database::http::{TOLD_MOST, shown};
+use crate::database::error::{TOLD_MOST, shown};
 use crate::record::{Cells, ColumnKind};
 
 /// The label that tells the parts of an answer apart: the number of the series or figure, with a `t` in front for the time of a newest point.

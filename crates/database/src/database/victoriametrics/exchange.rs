@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use super::answer::Vector;
+use crate::database::error::{TOLD_MOST, shown};
 use crate::database::http::request::{Told, account_line, append_encoded, exchange, host_line};
-use crate::database::http::{TOLD_MOST, shown};
 use crate::database::session::Channel;
 use crate::database::{DatabaseError, Endpoint};
 

@@ -72,7 +72,7 @@ pub use clustered::{Clustered, Member, NodeHost, count_of};
 pub use dialect::Dialect;
 pub use durability::{LogPosition, Weakness};
 pub use entry::{Entry, LevelSettings, OpenSql, OpenStore, Opens, ReadUrl};
-pub use error::DatabaseError;
+pub use error::{DatabaseError, TOLD_MOST, shown};
 pub use form::URL_FORM;
 pub use level::{Known, Level};
 pub use limits::SessionLimits;

@@ -8,7 +8,8 @@ use std::net::{SocketAddr, TcpStream};
 use anyhow::{Context, ensure};
 
 use super::connection::{Answered, Connection, Said, dial};
-use crate::database::http::{Part, Reading, TOLD_MOST, shown};
+use crate::database::http::{Part, Reading};
+use crate::database::{TOLD_MOST, shown};
 
 /// The maximum bytes of an answer's body.
 const BODY_BYTES_MAX: usize = 1 << 20;

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use anyhow::ensure;
 
 use super::connection::{Answered, Connection, Said, dial};
-use crate::database::http::{TOLD_MOST, shown};
+use crate::database::{TOLD_MOST, shown};
 
 /// The maximum bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
